@@ -1,0 +1,50 @@
+"""Events as JSON lines in a file."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+from ..events import Event
+from ..types import compact
+
+__all__ = ["JsonlSink"]
+
+
+class JsonlSink:
+    """Appends one event a line, each flushed; the file is opened with the first event. Used by one thread at a time.
+
+    After an error (a full disk) the event is lost and the next one starts a new line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._file: TextIO | None = None
+        self._torn = False
+
+    def emit(self, event: Event) -> None:
+        if self._file is None:
+            self._file = open(self.path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115 - open over events
+        line = compact(event.as_dict()) + "\n"
+        try:
+            self._file.write("\n" + line if self._torn else line)
+            self._file.flush()
+        except OSError:
+            self._torn = True
+            self._discard()
+            raise
+        self._torn = False
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _discard(self) -> None:
+        """Forget the file with what its buffer still holds: flushing it again would fail again."""
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+        except OSError:
+            pass

@@ -1,0 +1,36 @@
+"""Evaluates the monitors in this process: the same code that a server would run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..monitors import suite
+from ..requests import Evaluate
+from ..types import Evaluation, Memories
+
+__all__ = ["LocalEvaluator"]
+
+
+class LocalEvaluator:
+    """Pure and quick, so it answers inline. `tool_roles` and `failure_types` are the caller's own declarations."""
+
+    __slots__ = ("_failure_types", "_tool_roles")
+
+    def __init__(
+        self, tool_roles: Mapping[str, str] | None = None, failure_types: Mapping[str, str] | None = None
+    ) -> None:
+        self._tool_roles = dict(tool_roles or {})
+        self._failure_types = dict(failure_types or {})
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        return suite.evaluate(
+            request.step,
+            request.index,
+            request.memories,
+            request.injected,
+            request.task,
+            request.weights,
+            observed=request.observed,
+            tool_roles=self._tool_roles,
+            failure_types=self._failure_types,
+        )

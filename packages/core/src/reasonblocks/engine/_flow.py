@@ -1,0 +1,186 @@
+"""The order of things: `step_flow` and `final_flow` from the top, and the decision that ends them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .. import gates, render, routing
+from ..exceptions import StaleKey
+from ..requests import Flow
+from ..text import bounded, digest
+from ..types import (
+    FSMState,
+    Injection,
+    Pending,
+    Settings,
+    SkippedReason,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    TraceState,
+)
+from ._judge import Judged, after, judge, judgement
+from ._lessons import Lessons, learned, lessons_for, standing_rules
+from ._speak import speak, spoken
+
+KEYS_KEPT = 64
+"""Newest keys by which an older one is known."""
+KEY_BYTES = 200
+PENDING_BYTES = 1_200
+"""Per text of what `end_step` keeps for adapters that cannot read the history."""
+
+
+def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """The decision for call `state.calls`, and the state after it (section 1)."""
+    again = _again(state, given.key)
+    if again is not None:
+        return state, again
+    if settings.disabled:
+        return _decided(state, given, _blank(state, settings, skipped="disabled"), settings)
+    if state.calls == 0:
+        return (yield from _first_call(state, given, settings))
+    return (yield from _next_call(state, given, settings))
+
+
+def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
+    judged = yield from judge(state, _completed(state, completed), settings)
+    skipped = _skipped(judged, settings, failed=False)
+    decision = replace(judgement(state, judged, settings), gate_decision="final", skipped_reason=skipped)
+    return after(state, judged), decision
+
+
+def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
+    moved = replace(state, faults=state.faults + 1, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
+
+
+def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
+    """The state after a call: tokens counted, and what it said kept for the next step."""
+    tokens = outcome.usage.total
+    said = Pending(
+        text=bounded(outcome.text, PENDING_BYTES),
+        reasoning=bounded(outcome.reasoning, PENDING_BYTES) if not outcome.text.strip() else "",
+        tool_calls=outcome.tool_calls,
+    )
+    return replace(
+        state,
+        total_tokens=state.total_tokens + (tokens or 0),
+        call_tokens=tokens,
+        pending=None if outcome.error is not None else said,
+    )
+
+
+def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Call 0: nothing is complete yet, only standing rules (section 1, 2)."""
+    lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
+    if settings.e_traces_enabled:
+        lessons = yield from standing_rules(state, lessons, given.default_model, settings)
+    skipped: SkippedReason | None = (
+        "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
+    )
+    blank = _blank(state, settings, skipped=skipped)
+    return _decided(learned(state, lessons), given, blank, settings, lessons.injections, lessons.notes)
+
+
+def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
+    judged = yield from judge(state, _completed(state, given.completed), settings)
+    state_after = after(state, judged)
+    if judged.now is FSMState.END:
+        decision = replace(judgement(state, judged, settings), skipped_reason="end")
+        return _decided(state_after, given, decision, settings)
+
+    speech = yield from speak(state_after, judged, given, settings)
+    said = speech.injection.pattern_ids if speech.injection else ()
+    shown = replace(state_after, patterns_shown=(*state_after.patterns_shown, *said))
+    route = routing.route(judged.now, settings.routes)
+    model = settings.routes[route] if route else given.default_model
+    lessons = yield from lessons_for(state, shown, judged, model, settings)
+
+    injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
+    decision = replace(
+        judgement(state, judged, settings),
+        gate_decision=speech.gate,
+        skipped_reason=_skipped(judged, settings, failed=speech.failed or lessons.failed),
+        route=route,
+    )
+    state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
+    return _decided(state_spoken, given, decision, settings, injections, lessons.notes)
+
+
+def _again(state: TraceState, key: str | None) -> StepDecision | None:
+    """The last decision, if this is its key; an older key is refused."""
+    if key is None or not state.keys:
+        return None
+    mark = digest(key)
+    if state.last is not None and state.last.key is not None and mark == state.keys[-1]:
+        return replace(state.last, replayed=True)
+    if mark in state.keys:
+        raise StaleKey(key, state.last.key if state.last else None)
+    return None
+
+
+def _completed(state: TraceState, given: Step | None) -> Step:
+    """The completed step; what the adapter could not read is what `end_step` kept."""
+    step = given or Step()
+    if state.pending is None or step.thought or step.reasoning or step.tool_calls:
+        return step
+    said = state.pending
+    return replace(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
+
+
+def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:
+    return StepDecision(
+        step=state.calls, fsm_state=state.current_state, placement=settings.placement, skipped_reason=skipped
+    )
+
+
+def _skipped(judged: Judged, settings: Settings, *, failed: bool) -> SkippedReason | None:
+    if judged.now is FSMState.END:
+        return "end"
+    if not settings.e_traces_enabled:
+        return "disabled"
+    if judged.now is FSMState.FAST:
+        return "fast"
+    return "unavailable" if failed or judged.evaluation is None else None
+
+
+def _decided(
+    state: TraceState,
+    given: StepInput,
+    decision: StepDecision,
+    settings: Settings,
+    injections: tuple[Injection, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> tuple[TraceState, StepDecision]:
+    """The whole decision with its guidance, and the state that remembers it."""
+    rules = state.standing_rules
+    if settings.standing_rules == "run":
+        rules = "\n".join([*filter(None, (rules,)), *(one.text for one in injections if one.source == "E3Injection")])
+        injections = tuple(one for one in injections if one.source != "E3Injection")
+    kept, dropped = render.fit(injections, settings.max_guidance_chars)
+    decision = replace(
+        decision,
+        key=None if given.key is None else bounded(given.key, KEY_BYTES),
+        injections=kept,
+        dropped=dropped,
+        standing_rules=rules,
+        guidance=render.guidance(kept),
+        notes=notes,
+    )
+    decision = replace(decision, cache_tokens_at_risk=_at_risk(state, decision))
+    keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
+    return replace(
+        state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision
+    ), decision
+
+
+def _at_risk(state: TraceState, decision: StepDecision) -> int | None:
+    """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
+    if state.last is None:
+        return 0
+    moved = decision.placement == "system" and decision.guidance != state.last.guidance
+    return state.call_tokens if moved or decision.route != state.last.route else 0

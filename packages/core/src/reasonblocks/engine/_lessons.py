@@ -1,0 +1,94 @@
+"""Which tiers of lessons are asked for one call, and how far each has got (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .. import gates, render
+from ..exceptions import Unavailable
+from ..requests import Flow
+from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState
+from ._judge import Judged
+from ._retrieve import retrieve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """What the tiers gave for one call. `failed`: one of them could not be asked."""
+
+    e1: TierUse
+    e2: TierUse
+    e3: TierUse
+    injections: tuple[Injection, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed: bool = False
+
+
+def lessons_for(
+    before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings
+) -> Flow[Lessons]:
+    """E1 and E2 by similarity, E3 if its request failed so far (section 5); `before` is the state before this step."""
+    lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
+    if not settings.e_traces_enabled or judged.now is FSMState.FAST:
+        return lessons
+    evaluation, call = judged.evaluation, state.calls
+    if gates.may_ask(state.e1, call) and gates.e1_open(before, evaluation):
+        lessons = yield from _similar("e1", state, lessons, None, model, settings)
+    if gates.may_ask(state.e2, call) and (
+        not settings.e2_requires_signal or gates.e2_signalled(judged.now, evaluation)
+    ):
+        kind = evaluation.failure_type if evaluation else None
+        lessons = yield from _similar("e2", state, lessons, kind, model, settings)
+    if gates.may_ask(state.e3, call):
+        lessons = yield from standing_rules(state, lessons, model, settings)
+    return lessons
+
+
+def _similar(
+    tier: Tier, state: TraceState, lessons: Lessons, failure_type: str | None, model: str, settings: Settings
+) -> Flow[Lessons]:
+    use = lessons.e1 if tier == "e1" else lessons.e2
+    failed = False
+    found: tuple[ETrace, ...] = ()
+    try:
+        found = yield from retrieve(tier, state, failure_type, model, settings)
+    except Unavailable:  # fail open: an empty answer that is tried again
+        failed = True
+    use = gates.after_answer(use, state.calls, got_any=bool(found))
+    injections, lacking = render.tier_injections(tier, found, model)
+    return replace(
+        lessons,
+        injections=lessons.injections + injections,
+        e1=use if tier == "e1" else lessons.e1,
+        e2=use if tier == "e2" else lessons.e2,
+        notes=lessons.notes + _lacking(lacking),
+        failed=lessons.failed or failed,
+    )
+
+
+def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Settings) -> Flow[Lessons]:
+    """E3: all of it at once. Used up by any answer; a failed request is tried again on the following steps."""
+    try:
+        found = yield from retrieve("e3", state, None, model, settings)
+    except Unavailable:
+        return replace(lessons, e3=gates.after_failure(lessons.e3), failed=True)
+    injections, lacking = render.tier_injections("e3", found, model)
+    return replace(
+        lessons,
+        injections=lessons.injections + injections,
+        e3=TierUse(asked=lessons.e3.asked + 1, used=True),
+        notes=lessons.notes + _lacking(lacking),
+    )
+
+
+def _lacking(ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)
+
+
+def learned(state: TraceState, lessons: Lessons) -> TraceState:
+    """The state after the tiers were asked."""
+    shown = state.patterns_shown
+    for injection in lessons.injections:
+        shown = (*shown, *(one for one in injection.pattern_ids if one not in shown))
+    return replace(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3, patterns_shown=shown)

@@ -1,0 +1,47 @@
+"""One request to the pattern store, and what of its answer is usable (section 5)."""
+
+from __future__ import annotations
+
+from .. import gates
+from ..requests import Flow, Retrieve, ask
+from ..types import ETrace, Settings, Tier, TraceState
+
+
+def retrieve(
+    tier: Tier,
+    state: TraceState,
+    failure_type: str | None,
+    model: str,
+    settings: Settings,
+    top_k: int | None = None,
+) -> Flow[tuple[ETrace, ...]]:
+    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first."""
+    rule = gates.TIERS[tier]
+    most = top_k or rule.top_k
+    query = "\n".join(record.text for record in state.steps[len(state.steps) - rule.steps :]) if rule.steps else ""
+    request = Retrieve(
+        tier=tier,
+        query=query,
+        top_k=most,
+        similarity=rule.similarity,
+        org_id=settings.org_id,
+        failure_type=failure_type,
+        model=model,
+    )
+    answer = yield from ask(request)
+    usable = [
+        trace
+        for trace in answer
+        if trace.pattern.tier == tier
+        and trace.pattern.org_id in ((settings.org_id,) if tier == "e1" else (None, settings.org_id))
+        and trace.pattern.id not in state.patterns_shown
+        and (tier == "e3" or trace.similarity >= _gate(trace, rule.similarity))
+    ]
+    if tier != "e3":
+        usable.sort(key=lambda trace: (-trace.similarity, trace.pattern.id))
+    return tuple(usable[:most])
+
+
+def _gate(trace: ETrace, similarity: float) -> float:
+    own = trace.pattern.gate_threshold
+    return similarity if own is None else own

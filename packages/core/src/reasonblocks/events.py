@@ -1,0 +1,118 @@
+"""What a sink is told of a run: its start, each call, its finish, as values (the wire's telemetry bodies)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
+from .types import JSON, RunInfo, Step, StepLogEntry
+
+__all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """Before call 0. `timestamp` in seconds since the epoch."""
+
+    run: RunInfo
+    timestamp: float
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    def as_dict(self) -> dict[str, JSON]:
+        return {"event": "run_start", "timestamp": self.timestamp, **asdict(self.run)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEvent:
+    """Call n: thought, action and observation of completed step n-1, model and tokens of call n."""
+
+    run_id: str
+    step_index: int
+    timestamp: float
+    thought: str = ""
+    action: str = ""
+    action_input: str = ""
+    observation: str = ""
+    is_error: bool | None = None
+    tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    step_model: str | None = None
+    injections: tuple[str, ...] = ()
+    injection_sources: tuple[str, ...] = ()
+    intervention_texts: tuple[str, ...] = ()
+    monitors_fired: tuple[str, ...] = ()
+    failure_type: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    composite: float | None = None
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, JSON]:
+        body = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {"event": "step", **body}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinish:
+    """The end: "success", "failure: ExcType" or the reason given. A second one replaces success."""
+
+    run_id: str
+    outcome: str
+    timestamp: float
+
+    def as_dict(self) -> dict[str, JSON]:
+        return {"event": "run_finish", **asdict(self)}
+
+
+Event: TypeAlias = RunStart | StepEvent | RunFinish
+
+
+def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapping[str, float]) -> StepEvent:
+    """The event of a log entry; `step` is the completed step that it was decided from."""
+    done = step or Step()
+    return StepEvent(
+        run_id=run_id,
+        step_index=entry.step,
+        timestamp=entry.timestamp,
+        thought=done.thought or done.reasoning,
+        action=done.action,
+        action_input=done.action_input,
+        observation=done.observation,
+        is_error=done.is_error,
+        tokens=entry.tokens,
+        input_tokens=entry.input_tokens,
+        output_tokens=entry.output_tokens,
+        cache_read_tokens=entry.cache_read_tokens,
+        step_model=entry.model_id,
+        injections=entry.injections,
+        injection_sources=entry.injection_sources,
+        intervention_texts=entry.intervention_texts,
+        monitors_fired=entry.monitors_fired,
+        failure_type=entry.failure_type,
+        scores=scores,
+        composite=entry.composite,
+        metadata=_metadata(entry),
+    )
+
+
+def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
+    """What the wire's fixed fields have no room for; keys without a value are left out, `final` marks the last step."""
+    known: dict[str, JSON] = {
+        "fsm_state": entry.fsm_state,
+        "difficulty": entry.difficulty,
+        "latency_ms": entry.latency_ms,
+        "overhead_ms": entry.overhead_ms,
+        "model_id": entry.model_id,
+        "skipped_reason": entry.skipped_reason,
+        "gate_decision": entry.gate_decision,
+        "route": entry.route,
+        "placement": entry.placement,
+        "error": entry.error,
+        "final": True if entry.gate_decision == "final" else None,
+    }
+    return {key: value for key, value in known.items() if value is not None}

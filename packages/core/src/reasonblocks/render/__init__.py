@@ -1,0 +1,36 @@
+"""Injections become the text that one model call reads: sanitised, in the family's form, within its size."""
+
+from __future__ import annotations
+
+from ._forms import FORMS, Family, family, render_pattern
+from ._guidance import (
+    CONTEXT_CHARS,
+    FRAME,
+    INJECTION_BYTES,
+    fit,
+    guidance,
+    monitor_injection,
+    steered_text,
+    tier_injections,
+)
+from ._placement import Block, Content, place
+from ._sanitise import sanitise
+
+__all__ = [
+    "CONTEXT_CHARS",
+    "FORMS",
+    "FRAME",
+    "INJECTION_BYTES",
+    "Block",
+    "Content",
+    "Family",
+    "family",
+    "fit",
+    "guidance",
+    "monitor_injection",
+    "place",
+    "render_pattern",
+    "sanitise",
+    "steered_text",
+    "tier_injections",
+]

@@ -1,0 +1,24 @@
+"""A run, steered: the session with its two drivers, deadlines, guard and step log."""
+
+from __future__ import annotations
+
+from ._answers import MEMORY_BYTES, Backends, guests
+from ._session import ABANDONED, PROTOCOL, RunView, SteeringSession, view
+from ._telemetry import Telemetry
+from ._trace import TraceStateManager
+from ._worker import Guest, Workers
+
+__all__ = [
+    "ABANDONED",
+    "MEMORY_BYTES",
+    "PROTOCOL",
+    "Backends",
+    "Guest",
+    "RunView",
+    "SteeringSession",
+    "Telemetry",
+    "TraceStateManager",
+    "Workers",
+    "guests",
+    "view",
+]

@@ -1,0 +1,179 @@
+"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline.
+
+What comes back is checked here, once, where it enters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from ..exceptions import BadAnswer, Unavailable
+from ..ports import Evaluator, Monitor, PatternStore
+from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, RunInfo, Step, Transition, compact
+from ._guard import Faults
+from ._worker import Guest, Workers
+
+MEMORY_BYTES = 3_072
+"""The most that a monitor may remember, as compact JSON."""
+MOST_PATTERNS = 1_000
+"""Of a store's answer that are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backends:
+    """What answers: `guests` names those that run in a worker, because they are, or call, a caller's code."""
+
+    evaluator: Evaluator
+    store: PatternStore
+    scorer: Callable[[Step], float] | None = None
+    transition: Transition | None = None
+    monitors: tuple[Monitor, ...] = ()
+    guests: Mapping[str, Guest] = field(default_factory=dict)
+
+
+def guests(names: list[str], workers: Workers) -> dict[str, Guest]:
+    """One worker door each, with a breaker of its own."""
+    return {name: Guest(name, workers) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call that answers a request, or a part of it."""
+
+    name: str
+    work: Callable[[], Any]
+    guest: Guest | None
+
+
+class Answers:
+    """Answers the requests of one step of one run, within what is left of its deadline."""
+
+    __slots__ = ("_backends", "_faults", "_left", "_run")
+
+    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, left: Callable[[], float]) -> None:
+        self._backends, self._run, self._faults, self._left = backends, run, faults, left
+
+    def answer(self, request: Request[Any]) -> Any:
+        try:
+            return self._joined(request, [self._do(job) for job in self._jobs(request)])
+        except Exception as exc:
+            raise self._border(request, exc) from exc
+
+    async def aanswer(self, request: Request[Any]) -> Any:
+        try:
+            return self._joined(request, [await self._ado(job) for job in self._jobs(request)])
+        except Exception as exc:
+            raise self._border(request, exc) from exc
+
+    def _do(self, job: Job) -> Any:
+        return job.work() if job.guest is None else job.guest.call(job.work, self._left())
+
+    async def _ado(self, job: Job) -> Any:
+        return job.work() if job.guest is None else await job.guest.acall(job.work, self._left())
+
+    def _border(self, request: Request[Any], exc: Exception) -> Exception:
+        """A backend that fails is unavailable to the engine; a callable that fails ends the step as a fault."""
+        if isinstance(exc, Unavailable) or not isinstance(request, (Evaluate, Retrieve)):
+            return exc
+        kind = "the evaluator" if isinstance(request, Evaluate) else "the pattern store"
+        self._faults.report(kind, exc)
+        return Unavailable(kind, f"{type(exc).__name__}: {exc}")
+
+    def _jobs(self, request: Request[Any]) -> list[Job]:
+        backends = self._backends
+        if isinstance(request, Evaluate):
+            return [self._job("the evaluator", partial(_evaluation, backends.evaluator, request))]
+        if isinstance(request, Retrieve):
+            return [self._job("the pattern store", partial(_traces, backends.store, request))]
+        if isinstance(request, Score) and backends.scorer is not None:
+            return [self._job("the scorer", partial(_difficulty, backends.scorer, request))]
+        if isinstance(request, Advance) and backends.transition is not None:
+            return [self._job("the transition", partial(_state, backends.transition, request))]
+        if isinstance(request, Observe):
+            return [self._job(f"monitor {one.name}", partial(_seen, one, request, self._run)) for one in self._monitors]
+        raise BadAnswer("the session", request, "nothing here answers this request")
+
+    @property
+    def _monitors(self) -> list[Monitor]:
+        return sorted(self._backends.monitors, key=lambda monitor: monitor.name)
+
+    def _job(self, name: str, work: Callable[[], Any]) -> Job:
+        return Job(name, work, self._backends.guests.get(name))
+
+    @staticmethod
+    def _joined(request: Request[Any], answers: list[Any]) -> Any:
+        return tuple(answers) if isinstance(request, Observe) else answers[0]
+
+
+def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
+    return _unit("the scorer", scorer(request.step))
+
+
+def _state(transition: Transition, request: Advance) -> FSMState:
+    state: object = transition(request.state, request.history)
+    if not isinstance(state, FSMState):
+        raise BadAnswer("the transition", state, "must be an FSMState")
+    return state
+
+
+def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, JSON, tuple[int, ...]]:
+    name = f"monitor {monitor.name}"
+    answer: object = monitor.observe(request.step, request.memories.get(monitor.name), run)
+    if not isinstance(answer, tuple) or len(answer) != 3:
+        raise BadAnswer(name, answer, "must be (score, memory, evidence)")
+    score, memory, evidence = answer
+    if not isinstance(evidence, tuple) or not all(isinstance(at, int) and 0 <= at <= request.index for at in evidence):
+        raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
+    return monitor.name, _unit(name, score), _memory(name, memory), tuple(evidence)
+
+
+def _memory(name: str, memory: JSON) -> JSON:
+    try:
+        size = len(compact(memory).encode())
+    except (TypeError, ValueError) as exc:
+        raise BadAnswer(name, memory, f"its memory must be JSON ({exc})") from exc
+    if size > MEMORY_BYTES:
+        raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
+    plain: JSON = json.loads(compact(memory))
+    return plain
+
+
+def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
+    answer: object = evaluator.evaluate(request)
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
+        raise BadAnswer("the evaluator", answer, "must be (Evaluation, memories)")
+    evaluation, memories = answer
+    if not isinstance(memories, Mapping):
+        raise BadAnswer("the evaluator", memories, "memories must be a mapping")
+    for value in (*evaluation.scores.values(), evaluation.composite):
+        _unit("the evaluator", value)
+    if not isinstance(evaluation.intervention_text, (str, type(None))):
+        raise BadAnswer("the evaluator", evaluation.intervention_text, "intervention_text must be text or None")
+    return evaluation, memories
+
+
+def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
+    answer = tuple(islice(store.search(request), MOST_PATTERNS))
+    for trace in answer:
+        if not isinstance(trace, ETrace):
+            raise BadAnswer("the pattern store", trace, "must give ETrace values")
+        if not isinstance(trace.similarity, numbers.Real) or not math.isfinite(trace.similarity):
+            raise BadAnswer("the pattern store", trace.similarity, "similarity must be a finite number")
+    return answer
+
+
+def _unit(source: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise BadAnswer(source, value, "must be a finite number")
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise BadAnswer(source, value, "must be in [0, 1]")
+    return number

@@ -1,0 +1,49 @@
+"""The one guard between steering and the agent: a fault is said once per kind and run, counted, and goes no further."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..exceptions import ProtocolError, Unavailable
+
+logger = logging.getLogger("reasonblocks")
+
+
+class Faults:
+    """What went wrong in one run. With `strict`, faults are raised; an unavailable backend never is."""
+
+    __slots__ = ("_said", "_strict", "counts", "owner")
+
+    def __init__(self, owner: str, *, strict: bool) -> None:
+        self.owner = owner
+        self.counts: Counter[str] = Counter()
+        self._strict = strict
+        self._said: set[str] = set()
+
+    @contextmanager
+    def guard(self, kind: str) -> Iterator[None]:
+        """Run our code, or a caller's, as a guest: whatever it raises ends here."""
+        try:
+            yield
+        except ProtocolError:
+            raise  # the adapter's own mistake: it asked for what cannot be
+        except Exception as exc:  # noqa: BLE001 - the one place
+            self.report(kind, exc)
+
+    def report(self, kind: str, exc: Exception) -> None:
+        """Count a fault and say it, the first time."""
+        if self._strict and not isinstance(exc, Unavailable):
+            raise exc
+        self.counts[kind] += 1
+        self.say(kind, f"{kind} failed ({type(exc).__name__}: {exc}); the agent goes on without it", exc)
+
+    def say(self, kind: str, text: str, exc: Exception | None = None) -> None:
+        """One warning per kind and run."""
+        if kind in self._said:
+            return
+        self._said.add(kind)
+        trace = (type(exc), exc, exc.__traceback__) if exc and not isinstance(exc, Unavailable) else None
+        logger.warning("%s: %s", self.owner, text, exc_info=trace)

@@ -1,0 +1,120 @@
+"""The step log of one run: entries open at `begin_step`, filled at `end_step`, closed by the next step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..text import preview
+from ..types import Step, StepDecision, StepLogEntry, StepOutcome
+
+ENTRIES_KEPT = 10_000
+PREVIEW = 150
+"""Characters of an injection's preview."""
+NOT_CALLED = "not called"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """An entry that nothing will change any more, with what its event tells besides."""
+
+    entry: StepLogEntry
+    step: Step | None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+class StepLog:
+    """The newest entries, and the one that is still open."""
+
+    __slots__ = ("_entries", "_open_decision", "_open_step")
+
+    def __init__(self) -> None:
+        self._entries: deque[StepLogEntry] = deque(maxlen=ENTRIES_KEPT)
+        self._open_decision: StepDecision | None = None
+        self._open_step: Step | None = None
+
+    @property
+    def entries(self) -> list[StepLogEntry]:
+        return list(self._entries)
+
+    def open(self, decision: StepDecision, step: Step | None, timestamp: float, overhead_ms: float) -> None:
+        self._entries.append(entry_of(decision, timestamp, overhead_ms))
+        self._open_decision, self._open_step = decision, step
+
+    def close(self) -> Closed | None:
+        """The open entry as it stays: a call that never came says so."""
+        decision, step = self._open_decision, self._open_step
+        self._open_decision = self._open_step = None
+        if decision is None:
+            return None
+        entry = self._entries[-1]
+        if entry.attempts == 0:
+            entry = self._entries[-1] = replace(entry, error=NOT_CALLED)
+        return Closed(entry=entry, step=step, scores=decision.scores)
+
+    def has(self, step: int) -> bool:
+        return self._at(step) is not None
+
+    def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
+        """What a call did. A second outcome for one call: the last wins, attempts and tokens add up."""
+        at = self._at(step)
+        if at is not None:
+            self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
+
+    def _at(self, step: int) -> int | None:
+        """Where entry `step` stands: entries are consecutive, the first may be a resumed one."""
+        if not self._entries:
+            return None
+        at = step - self._entries[0].step
+        return at if 0 <= at < len(self._entries) else None
+
+
+def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> StepLogEntry:
+    """What is known before the call."""
+    told = [(injection.source, injection.text) for injection in decision.injections]
+    if decision.standing_rules:
+        told.append(("E3Injection", decision.standing_rules))
+    return StepLogEntry(
+        step=decision.step,
+        timestamp=timestamp,
+        difficulty=decision.difficulty,
+        difficulty_parts=decision.difficulty_parts,
+        composite=decision.composite,
+        monitors_fired=decision.monitors_fired,
+        failure_type=decision.failure_type,
+        gate_decision=decision.gate_decision,
+        thought_preview=decision.thought_preview,
+        fsm_state=decision.fsm_state.value,
+        injections=tuple(preview(text, PREVIEW) for _, text in told),
+        injection_sources=tuple(source for source, _ in told),
+        intervention_texts=tuple(text for _, text in told),
+        injections_dropped=decision.dropped,
+        placement=decision.placement,
+        cache_tokens_at_risk=decision.cache_tokens_at_risk,
+        skipped_reason=decision.skipped_reason,
+        route=decision.route,
+        overhead_ms=overhead_ms,
+    )
+
+
+def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
+    usage = outcome.usage
+    return replace(
+        entry,
+        model_id=outcome.model or None,
+        tool_calls=tuple(call.name for call in outcome.tool_calls),
+        tokens=_added(entry.tokens, usage.total),
+        input_tokens=_added(entry.input_tokens, usage.input),
+        output_tokens=_added(entry.output_tokens, usage.output),
+        cache_read_tokens=_added(entry.cache_read_tokens, usage.cache_read),
+        cache_write_tokens=_added(entry.cache_write_tokens, usage.cache_write),
+        latency_ms=outcome.latency_ms,
+        overhead_ms=entry.overhead_ms + overhead_ms,
+        attempts=entry.attempts + outcome.attempts,
+        error=outcome.error,
+    )
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other

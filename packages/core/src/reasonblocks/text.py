@@ -1,0 +1,61 @@
+"""Text as the pure rooms see it: bounded, cut into words, hashed. Nothing here knows what it means."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import blake2b
+
+__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "preview", "size", "words"]
+
+EDGE = 8_000
+"""Characters looked at from each end of a text (BEHAVIOUR section 3)."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def clip(text: str) -> str:
+    """The first and last 8,000 characters: bounded input bounds our time."""
+    return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already."""
+    return _WORD.findall(text.lower())
+
+
+def collapse(text: str) -> str:
+    """White space runs as one blank, none at the ends."""
+    return " ".join(text.split())
+
+
+def digest(text: str) -> str:
+    """16 hex characters that stand for a text of any length."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def size(text: str) -> int:
+    """Bytes that a text takes in compact JSON, quotes aside: UTF-8 with its escapes."""
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2
+
+
+def cut(text: str, limit: int) -> str:
+    """The longest start of a text that takes at most `limit` bytes in compact JSON."""
+    text = text[:limit]
+    while (over := size(text)) > limit:
+        text = text[: min(len(text) - 1, len(text) * limit // over)]
+    return text
+
+
+def bounded(text: str, limit: int) -> str:
+    """At most `limit` bytes in compact JSON; what was cut is stood for by "#" and the hash of the whole."""
+    if len(text) <= limit and size(text) <= limit:
+        return text
+    mark = f" #{digest(text)}"
+    return cut(text, limit - len(mark)) + mark
+
+
+def preview(text: str, limit: int) -> str:
+    """One line of at most `limit` characters."""
+    line = collapse(text[: 4 * limit])
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,70 @@
+"""The values that the rooms of the house hand each other. Frozen; make a new one with `dataclasses.replace`."""
+
+from __future__ import annotations
+
+from ._json import JSON, canonical, compact
+from ._log import StepLogEntry
+from ._state import Pending, StepRecord, TierUse, TraceState
+from ._steering import (
+    AdapterCaps,
+    DifficultyParts,
+    ETrace,
+    Evaluation,
+    FSMState,
+    GateDecision,
+    Injected,
+    Injection,
+    Level,
+    Memories,
+    Observed,
+    Pattern,
+    Placement,
+    Routing,
+    ScoreMemory,
+    Settings,
+    SkippedReason,
+    Source,
+    StepDecision,
+    Tier,
+    Transition,
+)
+from ._step import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+
+__all__ = [
+    "JSON",
+    "AdapterCaps",
+    "DifficultyParts",
+    "ETrace",
+    "Evaluation",
+    "FSMState",
+    "GateDecision",
+    "Injected",
+    "Injection",
+    "Level",
+    "Memories",
+    "Observed",
+    "Pattern",
+    "Pending",
+    "Placement",
+    "Routing",
+    "RunInfo",
+    "ScoreMemory",
+    "Settings",
+    "SkippedReason",
+    "Source",
+    "Step",
+    "StepDecision",
+    "StepInput",
+    "StepLogEntry",
+    "StepOutcome",
+    "StepRecord",
+    "Tier",
+    "TierUse",
+    "ToolCall",
+    "ToolResult",
+    "TraceState",
+    "Transition",
+    "Usage",
+    "canonical",
+    "compact",
+]

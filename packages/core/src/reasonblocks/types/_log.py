@@ -1,0 +1,54 @@
+"""The user's record: one entry a model call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from ._json import JSON
+from ._steering import DifficultyParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLogEntry:
+    """Entry n is call n: what was decided before it from completed step n-1, what it got, what it did.
+
+    `timestamp` is seconds since the epoch; `latency_ms` the model's, `overhead_ms` what steering took before and
+    after it; `tokens` input + output as the framework reports them, None where it does not.
+    """
+
+    step: int
+    timestamp: float
+    # decided, from completed step n-1
+    difficulty: float | None = None
+    difficulty_parts: DifficultyParts | None = None
+    composite: float | None = None
+    monitors_fired: tuple[str, ...] = ()
+    failure_type: str | None = None
+    gate_decision: str | None = None
+    thought_preview: str = ""
+    # what the call got
+    fsm_state: str = "INIT"
+    injections: tuple[str, ...] = ()
+    injection_sources: tuple[str, ...] = ()
+    intervention_texts: tuple[str, ...] = ()
+    injections_dropped: tuple[str, ...] = ()
+    placement: str = "system"
+    cache_tokens_at_risk: int | None = None
+    skipped_reason: str | None = None
+    route: str | None = None
+    # what it did
+    model_id: str | None = None
+    tool_calls: tuple[str, ...] = ()
+    tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    latency_ms: float | None = None
+    overhead_ms: float = 0.0
+    attempts: int = 0
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, JSON]:
+        """JSON-ready, one key a field."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

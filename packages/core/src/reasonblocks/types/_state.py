@@ -1,0 +1,79 @@
+"""What steering knows of a run, bounded however long the run gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ._json import JSON
+from ._steering import FSMState, Injected, ScoreMemory, StepDecision
+from ._step import ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A completed step as the trace state keeps it: bounded texts, a hash stands for what was cut.
+
+    `text` at most 2,000 bytes of UTF-8, `action_input` and `observation` 500 each.
+    """
+
+    step: int
+    text: str
+    action: str
+    action_input: str
+    observation: str
+    is_error: bool | None
+    difficulty: float | None
+    fired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierUse:
+    """How far one tier has got in this run: its requests, whether it is used up, when it may ask again."""
+
+    asked: int = 0
+    used: bool = False
+    next_call: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """What the last call said, kept for adapters that cannot read the history. Bounded like nothing else is: 4 KB."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceState:
+    """All that decides the rest of a run. Frozen: a step that fails leaves everything as it was.
+
+    `calls` counts decisions taken, so it is the number of the next call. `keys` are short hashes of the newest keys.
+    """
+
+    trace_id: str
+    current_state: FSMState = FSMState.INIT
+    difficulty_history: tuple[float, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    total_tokens: int = 0
+    token_budget: int | None = None
+    calls: int = 0
+    faults: int = 0
+    score_memory: ScoreMemory = field(default_factory=ScoreMemory)
+    memories: Mapping[str, JSON] = field(default_factory=dict)
+    evaluated: bool = False
+    fired_before: tuple[bool, ...] = ()
+    injected: tuple[Injected, ...] = ()
+    injected_text: str | None = None
+    injected_types: tuple[str, ...] = ()
+    patterns_shown: tuple[str, ...] = ()
+    e1: TierUse = field(default_factory=TierUse)
+    e2: TierUse = field(default_factory=TierUse)
+    e3: TierUse = field(default_factory=TierUse)
+    standing_rules: str = ""
+    call_tokens: int | None = None
+    """Input and output of the last call: what a provider may have cached."""
+    pending: Pending | None = None
+    keys: tuple[str, ...] = ()
+    last: StepDecision | None = None

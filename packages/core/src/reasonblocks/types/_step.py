@@ -1,0 +1,150 @@
+"""A completed step and what belongs to it: calls, results, the input and the outcome of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ._json import JSON, canonical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One tool call that a model asked for. `arguments` is JSON, usually an object."""
+
+    id: str
+    name: str
+    arguments: JSON = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What one tool call gave back. `is_error` is None where the framework does not say."""
+
+    call_id: str
+    output: str
+    name: str = ""
+    is_error: bool | None = None
+    duration_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
+
+    thought: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
+
+    @property
+    def action(self) -> str:
+        """The flat form: tool names joined by " + "."""
+        return " + ".join(call.name for call in self.tool_calls)
+
+    @property
+    def action_input(self) -> str:
+        """The flat form: canonical JSON of the arguments, a list of them when there are several calls."""
+        if not self.tool_calls:
+            return ""
+        arguments = [call.arguments for call in self.tool_calls]
+        return canonical(arguments[0] if len(arguments) == 1 else arguments)
+
+    @property
+    def observation(self) -> str:
+        """The flat form: outputs joined by a blank line."""
+        return "\n\n".join(result.output for result in self.tool_results)
+
+    @property
+    def is_error(self) -> bool | None:
+        """True if any result is an error, None if none says."""
+        flags = [result.is_error for result in self.tool_results if result.is_error is not None]
+        return any(flags) if flags else None
+
+    @property
+    def scored_text(self) -> str:
+        """What difficulty is judged on: visible text, else reasoning, else the calls and what came back."""
+        if self.thought.strip():
+            return self.thought
+        if self.reasoning.strip():
+            return self.reasoning
+        parts = (self.action, self.action_input, self.observation)
+        return "\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInput:
+    """What an adapter gives before a model call.
+
+    `key` names the call (the same key again gives the same decision; None: always a new step). `completed` is the
+    step before it; where its thought, reasoning and calls are all empty, those that `end_step` kept are used.
+    `default_model` is the name of the model that the agent would call by itself.
+    """
+
+    key: str | None = None
+    completed: Step | None = None
+    default_model: str = ""
+    agent_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call as the framework reports them; None where it does not. `reasoning` is part of output."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=_sum(self.input, other.input),
+            output=_sum(self.output, other.output),
+            cache_read=_sum(self.cache_read, other.cache_read),
+            cache_write=_sum(self.cache_write, other.cache_write),
+            reasoning=_sum(self.reasoning, other.reasoning),
+        )
+
+    @property
+    def total(self) -> int | None:
+        return _sum(self.input, self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutcome:
+    """What a model call did. `latency_ms`, `ttft_ms` in milliseconds; `error` is the exception's type and text."""
+
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    latency_ms: float | None = None
+    ttft_ms: float | None = None
+    attempts: int = 1
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    stop_reason: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """One execution of an agent, as `run_start` reports it."""
+
+    run_id: str
+    framework: str = "custom"
+    agent_name: str = ""
+    task: str = ""
+    model: str = ""
+    parent_run_id: str | None = None
+    parent_call_id: str | None = None
+    session_id: str | None = None
+    codebase_id: str | None = None
+    org_id: str = "default"
+    project_id: str = "default"
+    task_profile: str = "coding"
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
