@@ -5,11 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from typing import Any
 
 from .config import Calibration, Options, Standing, configure
@@ -19,7 +18,7 @@ from .ports import Embedder, Monitor, PatternStore, TelemetrySink
 from .render import CONTEXT_CHARS
 from .routing import check_routing, model_name
 from .scoring import score_text
-from .session import Backends, SteeringSession, Telemetry
+from .session import Backends, Faults, SteeringSession, Telemetry
 from .types import JSON, AdapterCaps, Placement, RunInfo, Settings, Step, Transition
 
 __all__ = ["ADAPTERS", "ReasonBlocks", "refuse_foreign"]
@@ -84,6 +83,7 @@ class ReasonBlocks:
         self._config = configure(Options(**given), os.environ)
         self._project_id = project_id
         self._telemetry = Telemetry(self._config.sinks, redact)
+        self._faults = Faults("reasonblocks", strict=self._config.strict)
         self._open: dict[int, SteeringSession] = {}
         self._lock = threading.Lock()
         _CLIENTS.add(self)
@@ -116,7 +116,7 @@ class ReasonBlocks:
         mapped models. Raises `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
         """
         run = RunInfo(
-            run_id=run_id or uuid.uuid4().hex,
+            run_id=run_id or os.urandom(16).hex(),
             framework=framework,
             agent_name=agent_name or "",
             task=(task or "")[:TASK_CHARS],
@@ -159,6 +159,10 @@ class ReasonBlocks:
         """REASONBLOCKS_DISABLED=1: everything passes through untouched."""
         return self._config.settings.disabled
 
+    def guard(self, kind: str) -> AbstractContextManager[None]:
+        """For an adapter's code outside any run: what it raises is said once per kind, and goes no further."""
+        return self._faults.guard(kind)
+
     def close(self, timeout: float = 5.0) -> None:
         """Finish open runs as abandoned, and give the sinks at most `timeout` seconds in all; then they are closed."""
         for session in self._opened():
@@ -169,6 +173,8 @@ class ReasonBlocks:
         """The methods that adapters bring: `rb.middleware(...)` and its like."""
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from importlib.metadata import entry_points  # slow to import, and needed by adapters only
+
         for point in entry_points(group=ADAPTER_GROUP, name=name):
             target = point.load()
             return lambda *args, **options: target(self, *args, **options)
@@ -238,6 +244,8 @@ def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -
 
 def refuse_foreign() -> None:
     """For adapters: raise `ForeignDistribution` where another product has overwritten our import package."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         distribution(FOREIGN)
     except PackageNotFoundError:

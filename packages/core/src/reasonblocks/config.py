@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
@@ -218,6 +217,8 @@ def _monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
 
 def _named(name: str) -> Monitor:
     """A monitor that an installed package offers under that name."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
     offered = {point.name: point for point in entry_points(group=MONITOR_GROUP)}
     if name not in offered:
         raise ConfigError.unknown("monitors", name, offered or ["none is installed"])
@@ -305,6 +306,7 @@ def _toml(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     from ._toml import TOMLDecodeError, loads
 
     try:
-        return loads(Path(path).read_text(encoding="utf-8"))
+        parsed: dict[str, Any] = loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, TOMLDecodeError) as exc:
         raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
+    return parsed

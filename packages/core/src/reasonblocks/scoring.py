@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from .text import clip, words
 from .types import DifficultyParts, Level, ScoreMemory, Step
@@ -37,26 +38,96 @@ MIN_WORDS = 12
 
 HEDGES = frozenset(
     {
-        "maybe", "perhaps", "possibly", "probably", "might", "could", "may", "seems", "seem", "appears",
-        "apparently", "unsure", "uncertain", "unclear", "guess", "assume", "assuming", "assumption",
-        "suspect", "suppose", "likely", "wonder", "confusing", "confused", "confusion", "strange", "odd",
-        "weird", "hmm", "wait", "actually", "somehow", "unexpected", "unexpectedly", "puzzling", "doubt",
+        "maybe",
+        "perhaps",
+        "possibly",
+        "probably",
+        "might",
+        "could",
+        "may",
+        "seems",
+        "seem",
+        "appears",
+        "apparently",
+        "unsure",
+        "uncertain",
+        "unclear",
+        "guess",
+        "assume",
+        "assuming",
+        "assumption",
+        "suspect",
+        "suppose",
+        "likely",
+        "wonder",
+        "confusing",
+        "confused",
+        "confusion",
+        "strange",
+        "odd",
+        "weird",
+        "hmm",
+        "wait",
+        "actually",
+        "somehow",
+        "unexpected",
+        "unexpectedly",
+        "puzzling",
+        "doubt",
     }
 )
 ERRORS = frozenset(
     {
-        "error", "errors", "exception", "exceptions", "fail", "fails", "failed", "failing", "failure",
-        "failures", "traceback", "fatal", "invalid", "denied", "crash", "crashed", "unable", "cannot",
-        "can't", "couldn't", "undefined", "unresolved", "panic", "abort", "aborted", "broken", "refused",
-        "unsupported", "segfault", "timeout", "timedout",
+        "error",
+        "errors",
+        "exception",
+        "exceptions",
+        "fail",
+        "fails",
+        "failed",
+        "failing",
+        "failure",
+        "failures",
+        "traceback",
+        "fatal",
+        "invalid",
+        "denied",
+        "crash",
+        "crashed",
+        "unable",
+        "cannot",
+        "can't",
+        "couldn't",
+        "undefined",
+        "unresolved",
+        "panic",
+        "abort",
+        "aborted",
+        "broken",
+        "refused",
+        "unsupported",
+        "segfault",
+        "timeout",
+        "timedout",
     }
 )
 NEGATIONS = frozenset(
     {
-        "no", "0", "zero", "without", "not", "never", "any", "more", "none", "fixed", "resolved",
+        "no",
+        "0",
+        "zero",
+        "without",
+        "not",
+        "never",
+        "any",
+        "more",
+        "none",
+        "fixed",
+        "resolved",
     }
 )
-_ENTITY = re.compile(r"\S*(?:[A-Za-z_]*\d|\w[/\\_.:]\w|[a-z][A-Z])\S*")
+_ENTITY = re.compile(r"\d|\w[/\\_.:]\w|[a-z][A-Z]")
+"""What makes a word a name of something (a digit, an inner separator, an inner capital)."""
 
 
 def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
@@ -93,22 +164,23 @@ def _parts(text: str, flag: bool | None, observation: str) -> DifficultyParts:
     )
 
 
-def _error_density(tokens: list[str]) -> float:
+def _error_density(tokens: Sequence[str]) -> float:
     if ERRORS.isdisjoint(tokens):
         return 0.0
     hits = sum(1 for at, token in enumerate(tokens) if token in ERRORS and not _negated(tokens, at))
     return min(1.0, hits / max(len(tokens), MIN_WORDS) / ERRORS_FULL)
 
 
-def _negated(tokens: list[str], at: int) -> bool:
+def _negated(tokens: Sequence[str], at: int) -> bool:
     """ "0 errors", "no more exceptions", "errors: 0" speak of success."""
     before = tokens[max(0, at - 2) : at]
     after = tokens[at + 1 : at + 2]
-    return not NEGATIONS.isdisjoint(before) or after in (["0"], ["none"])
+    return not NEGATIONS.isdisjoint(before) or after in (("0",), ("none",))
 
 
 def _entities(text: str) -> int:
-    return sum(1 for _ in _ENTITY.finditer(text))
+    odd = [token for token in text.split() if not (token.isalpha() and token.islower())]
+    return sum(1 for token in odd if _ENTITY.search(token))
 
 
 def _raw(parts: DifficultyParts) -> float:

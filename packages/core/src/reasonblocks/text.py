@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
+from functools import lru_cache
 from hashlib import blake2b
+from json.encoder import encode_basestring
 
 __all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "preview", "size", "words"]
 
 EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
+
+WIDEST = 6
+"""Bytes that one character takes in compact JSON, at most: a control character's escape."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -19,9 +23,13 @@ def clip(text: str) -> str:
     return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
 
 
-def words(text: str) -> list[str]:
-    """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already."""
-    return _WORD.findall(text.lower())
+@lru_cache(maxsize=8)
+def words(text: str) -> tuple[str, ...]:
+    """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already.
+
+    The newest few are kept, as scorer and monitors ask for the same step's.
+    """
+    return tuple(_WORD.findall(text.lower()))
 
 
 def collapse(text: str) -> str:
@@ -36,7 +44,7 @@ def digest(text: str) -> str:
 
 def size(text: str) -> int:
     """Bytes that a text takes in compact JSON, quotes aside: UTF-8 with its escapes."""
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2
+    return len(encode_basestring(text).encode("utf-8", "replace")) - 2
 
 
 def cut(text: str, limit: int) -> str:
@@ -49,7 +57,7 @@ def cut(text: str, limit: int) -> str:
 
 def bounded(text: str, limit: int) -> str:
     """At most `limit` bytes in compact JSON; what was cut is stood for by "#" and the hash of the whole."""
-    if len(text) <= limit and size(text) <= limit:
+    if len(text) * WIDEST <= limit or (len(text) <= limit and size(text) <= limit):
         return text
     mark = f" #{digest(text)}"
     return cut(text, limit - len(mark)) + mark
@@ -57,5 +65,5 @@ def bounded(text: str, limit: int) -> str:
 
 def preview(text: str, limit: int) -> str:
     """One line of at most `limit` characters."""
-    line = collapse(text[: 4 * limit])
+    line = collapse(text[: 2 * limit])
     return line if len(line) <= limit else line[: limit - 1] + "…"

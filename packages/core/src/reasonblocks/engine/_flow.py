@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .. import gates, render, routing
 from ..exceptions import StaleKey
 from ..requests import Flow
-from ..text import bounded, digest
+from ..text import WIDEST, bounded, digest, size
 from ..types import (
     FSMState,
     Injection,
@@ -18,15 +16,19 @@ from ..types import (
     StepDecision,
     StepInput,
     StepOutcome,
+    ToolCall,
     TraceState,
+    canonical,
+    evolve,
 )
 from ._judge import Judged, after, judge, judgement
-from ._lessons import Lessons, learned, lessons_for, standing_rules
+from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
 from ._speak import speak, spoken
 
 KEYS_KEPT = 64
 """Newest keys by which an older one is known."""
 KEY_BYTES = 200
+PENDING_CALLS = 8
 PENDING_BYTES = 1_200
 """Per text of what `end_step` keeps for adapters that cannot read the history."""
 
@@ -47,13 +49,12 @@ def final_flow(state: TraceState, completed: Step | None, settings: Settings) ->
     """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
     judged = yield from judge(state, _completed(state, completed), settings)
     skipped = _skipped(judged, settings, failed=False)
-    decision = replace(judgement(state, judged, settings), gate_decision="final", skipped_reason=skipped)
-    return after(state, judged), decision
+    return after(state, judged), judgement(state, judged, settings, gate="final", skipped=skipped)
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
-    moved = replace(state, faults=state.faults + 1, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    moved = evolve(state, faults=state.faults + 1, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
     return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
 
 
@@ -63,14 +64,22 @@ def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
     said = Pending(
         text=bounded(outcome.text, PENDING_BYTES),
         reasoning=bounded(outcome.reasoning, PENDING_BYTES) if not outcome.text.strip() else "",
-        tool_calls=outcome.tool_calls,
+        tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
     )
-    return replace(
+    return evolve(
         state,
         total_tokens=state.total_tokens + (tokens or 0),
         call_tokens=tokens,
         pending=None if outcome.error is not None else said,
     )
+
+
+def _bounded_call(call: ToolCall) -> ToolCall:
+    """The call, its arguments as bounded text where they are too long to be kept as they are."""
+    arguments = canonical(call.arguments)
+    if len(arguments) * WIDEST <= PENDING_BYTES // 2 or size(arguments) <= PENDING_BYTES // 2:
+        return call
+    return evolve(call, arguments=bounded(arguments, PENDING_BYTES // 2))
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -90,23 +99,18 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     judged = yield from judge(state, _completed(state, given.completed), settings)
     state_after = after(state, judged)
     if judged.now is FSMState.END:
-        decision = replace(judgement(state, judged, settings), skipped_reason="end")
+        decision = judgement(state, judged, settings, gate=None, skipped="end")
         return _decided(state_after, given, decision, settings)
 
     speech = yield from speak(state_after, judged, given, settings)
-    said = speech.injection.pattern_ids if speech.injection else ()
-    shown = replace(state_after, patterns_shown=(*state_after.patterns_shown, *said))
+    shown = with_shown(state_after, speech.injection.pattern_ids if speech.injection else ())
     route = routing.route(judged.now, settings.routes)
     model = settings.routes[route] if route else given.default_model
     lessons = yield from lessons_for(state, shown, judged, model, settings)
 
     injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
-    decision = replace(
-        judgement(state, judged, settings),
-        gate_decision=speech.gate,
-        skipped_reason=_skipped(judged, settings, failed=speech.failed or lessons.failed),
-        route=route,
-    )
+    skipped = _skipped(judged, settings, failed=speech.failed or lessons.failed)
+    decision = judgement(state, judged, settings, gate=speech.gate, skipped=skipped, route=route)
     state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
     return _decided(state_spoken, given, decision, settings, injections, lessons.notes)
 
@@ -117,7 +121,7 @@ def _again(state: TraceState, key: str | None) -> StepDecision | None:
         return None
     mark = digest(key)
     if state.last is not None and state.last.key is not None and mark == state.keys[-1]:
-        return replace(state.last, replayed=True)
+        return evolve(state.last, replayed=True)
     if mark in state.keys:
         raise StaleKey(key, state.last.key if state.last else None)
     return None
@@ -129,7 +133,7 @@ def _completed(state: TraceState, given: Step | None) -> Step:
     if state.pending is None or step.thought or step.reasoning or step.tool_calls:
         return step
     said = state.pending
-    return replace(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
+    return evolve(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
 
 
 def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:
@@ -162,25 +166,24 @@ def _decided(
         rules = "\n".join([*filter(None, (rules,)), *(one.text for one in injections if one.source == "E3Injection")])
         injections = tuple(one for one in injections if one.source != "E3Injection")
     kept, dropped = render.fit(injections, settings.max_guidance_chars)
-    decision = replace(
+    guidance = render.guidance(kept)
+    decision = evolve(
         decision,
         key=None if given.key is None else bounded(given.key, KEY_BYTES),
         injections=kept,
         dropped=dropped,
         standing_rules=rules,
-        guidance=render.guidance(kept),
+        guidance=guidance,
+        cache_tokens_at_risk=_at_risk(state, decision, guidance),
         notes=notes,
     )
-    decision = replace(decision, cache_tokens_at_risk=_at_risk(state, decision))
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
-    return replace(
-        state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision
-    ), decision
+    return evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision), decision
 
 
-def _at_risk(state: TraceState, decision: StepDecision) -> int | None:
+def _at_risk(state: TraceState, decision: StepDecision, guidance: str) -> int | None:
     """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
     if state.last is None:
         return 0
-    moved = decision.placement == "system" and decision.guidance != state.last.guidance
+    moved = decision.placement == "system" and guidance != state.last.guidance
     return state.call_tokens if moved or decision.route != state.last.route else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import gates, scoring
 from ..exceptions import Unavailable
@@ -12,14 +12,17 @@ from ..types import (
     DifficultyParts,
     Evaluation,
     FSMState,
+    GateDecision,
     Memories,
     Observed,
     ScoreMemory,
     Settings,
+    SkippedReason,
     Step,
     StepDecision,
     StepRecord,
     TraceState,
+    evolve,
 )
 
 RECORDS_KEPT = 8
@@ -101,8 +104,16 @@ def _evaluate(state: TraceState, step: Step, settings: Settings) -> Flow[tuple[E
         return None, memories
 
 
-def judgement(state: TraceState, judged: Judged, settings: Settings) -> StepDecision:
-    """The part of a decision that says what was judged."""
+def judgement(
+    state: TraceState,
+    judged: Judged,
+    settings: Settings,
+    *,
+    gate: GateDecision | None,
+    skipped: SkippedReason | None,
+    route: str | None = None,
+) -> StepDecision:
+    """A decision that says what was judged, and what the gates made of it; nothing is injected yet."""
     evaluation = judged.evaluation
     return StepDecision(
         step=state.calls,
@@ -114,6 +125,9 @@ def judgement(state: TraceState, judged: Judged, settings: Settings) -> StepDeci
         composite=evaluation.composite if evaluation else None,
         monitors_fired=evaluation.fired if evaluation else (),
         failure_type=evaluation.failure_type if evaluation else None,
+        gate_decision=gate,
+        skipped_reason=skipped,
+        route=route,
         placement=settings.placement,
     )
 
@@ -131,7 +145,7 @@ def after(state: TraceState, judged: Judged) -> TraceState:
         difficulty=judged.difficulty,
         fired=evaluation.fired if evaluation else (),
     )
-    return replace(
+    return evolve(
         state,
         current_state=judged.now,
         difficulty_history=judged.history,
@@ -141,4 +155,3 @@ def after(state: TraceState, judged: Judged) -> TraceState:
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(evaluation and evaluation.fired))[-gates.LOOK_BACK :],
     )
-

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import gates, render
 from ..exceptions import Unavailable
 from ..requests import Flow
-from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState
+from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState, evolve
 from ._judge import Judged
 from ._retrieve import retrieve
 
@@ -25,9 +25,7 @@ class Lessons:
     failed: bool = False
 
 
-def lessons_for(
-    before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings
-) -> Flow[Lessons]:
+def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Lessons]:
     """E1 and E2 by similarity, E3 if its request failed so far (section 5); `before` is the state before this step."""
     lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
     if not settings.e_traces_enabled or judged.now is FSMState.FAST:
@@ -57,7 +55,7 @@ def _similar(
         failed = True
     use = gates.after_answer(use, state.calls, got_any=bool(found))
     injections, lacking = render.tier_injections(tier, found, model)
-    return replace(
+    return evolve(
         lessons,
         injections=lessons.injections + injections,
         e1=use if tier == "e1" else lessons.e1,
@@ -72,9 +70,9 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
     try:
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
-        return replace(lessons, e3=gates.after_failure(lessons.e3), failed=True)
+        return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True)
     injections, lacking = render.tier_injections("e3", found, model)
-    return replace(
+    return evolve(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
@@ -88,7 +86,13 @@ def _lacking(ids: Sequence[str]) -> tuple[str, ...]:
 
 def learned(state: TraceState, lessons: Lessons) -> TraceState:
     """The state after the tiers were asked."""
-    shown = state.patterns_shown
-    for injection in lessons.injections:
-        shown = (*shown, *(one for one in injection.pattern_ids if one not in shown))
-    return replace(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3, patterns_shown=shown)
+    if lessons == Lessons(e1=state.e1, e2=state.e2, e3=state.e3):
+        return state
+    told = [one for injection in lessons.injections for one in injection.pattern_ids]
+    return evolve(with_shown(state, told), e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
+
+
+def with_shown(state: TraceState, pattern_ids: Sequence[str]) -> TraceState:
+    """The state that remembers which patterns were shown."""
+    new = [one for one in pattern_ids if one not in state.patterns_shown]
+    return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import gates, render
 from ..exceptions import Unavailable
 from ..requests import Flow
-from ..types import Evaluation, FSMState, GateDecision, Injected, Injection, Settings, StepInput, TraceState
+from ..types import Evaluation, FSMState, GateDecision, Injected, Injection, Settings, StepInput, TraceState, evolve
 from ._judge import Judged
 from ._retrieve import retrieve
 
@@ -74,7 +74,7 @@ def spoken(state: TraceState, judged: Judged, speech: Speech, settings: Settings
     kinds = state.injected_types
     if judged.evaluation.failure_type and judged.evaluation.failure_type not in kinds:
         kinds = (*kinds, judged.evaluation.failure_type)
-    return replace(
+    return evolve(
         state,
         injected=(*state.injected, said),
         injected_text=gates.text_key(speech.injection.text),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._answers import MEMORY_BYTES, Backends, guests
+from ._guard import Faults
 from ._session import ABANDONED, PROTOCOL, RunView, SteeringSession, view
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
@@ -13,6 +14,7 @@ __all__ = [
     "MEMORY_BYTES",
     "PROTOCOL",
     "Backends",
+    "Faults",
     "Guest",
     "RunView",
     "SteeringSession",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -56,36 +57,40 @@ class Job:
 class Answers:
     """Answers the requests of one step of one run, within what is left of its deadline."""
 
-    __slots__ = ("_backends", "_faults", "_left", "_run")
+    __slots__ = ("_backends", "_faults", "_left", "_run", "doing")
 
     def __init__(self, backends: Backends, run: RunInfo, faults: Faults, left: Callable[[], float]) -> None:
         self._backends, self._run, self._faults, self._left = backends, run, faults, left
+        self.doing = "the step"
+        """What to blame when a step fails."""
 
     def answer(self, request: Request[Any]) -> Any:
-        try:
+        with self._border(request):
             return self._joined(request, [self._do(job) for job in self._jobs(request)])
-        except Exception as exc:
-            raise self._border(request, exc) from exc
 
     async def aanswer(self, request: Request[Any]) -> Any:
-        try:
+        with self._border(request):
             return self._joined(request, [await self._ado(job) for job in self._jobs(request)])
-        except Exception as exc:
-            raise self._border(request, exc) from exc
 
     def _do(self, job: Job) -> Any:
+        self.doing = job.name
         return job.work() if job.guest is None else job.guest.call(job.work, self._left())
 
     async def _ado(self, job: Job) -> Any:
+        self.doing = job.name
         return job.work() if job.guest is None else await job.guest.acall(job.work, self._left())
 
-    def _border(self, request: Request[Any], exc: Exception) -> Exception:
+    @contextmanager
+    def _border(self, request: Request[Any]) -> Iterator[None]:
         """A backend that fails is unavailable to the engine; a callable that fails ends the step as a fault."""
-        if isinstance(exc, Unavailable) or not isinstance(request, (Evaluate, Retrieve)):
-            return exc
-        kind = "the evaluator" if isinstance(request, Evaluate) else "the pattern store"
-        self._faults.report(kind, exc)
-        return Unavailable(kind, f"{type(exc).__name__}: {exc}")
+        try:
+            yield
+        except Exception as exc:
+            if isinstance(exc, Unavailable) or not isinstance(request, (Evaluate, Retrieve)):
+                raise
+            self._faults.report(self.doing, exc)
+            raise Unavailable(self.doing, f"{type(exc).__name__}: {exc}") from exc
+        self.doing = "the step"
 
     def _jobs(self, request: Request[Any]) -> list[Job]:
         backends = self._backends
@@ -171,6 +176,8 @@ def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
 
 
 def _unit(source: str, value: object) -> float:
+    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise BadAnswer(source, value, "must be a finite number")
     number = float(value)

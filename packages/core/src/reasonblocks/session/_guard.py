@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..exceptions import ProtocolError, Unavailable
@@ -24,14 +24,14 @@ class Faults:
         self._said: set[str] = set()
 
     @contextmanager
-    def guard(self, kind: str) -> Iterator[None]:
-        """Run our code, or a caller's, as a guest: whatever it raises ends here."""
+    def guard(self, kind: str | Callable[[], str]) -> Iterator[None]:
+        """Run our code, or a caller's, as a guest: whatever it raises ends here. `kind` is what is to blame."""
         try:
             yield
         except ProtocolError:
             raise  # the adapter's own mistake: it asked for what cannot be
         except Exception as exc:  # noqa: BLE001 - the one place
-            self.report(kind, exc)
+            self.report(kind if isinstance(kind, str) else kind(), exc)
 
     def report(self, kind: str, exc: Exception) -> None:
         """Count a fault and say it, the first time."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..text import preview
-from ..types import Step, StepDecision, StepLogEntry, StepOutcome
+from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve
 
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
@@ -50,7 +50,7 @@ class StepLog:
             return None
         entry = self._entries[-1]
         if entry.attempts == 0:
-            entry = self._entries[-1] = replace(entry, error=NOT_CALLED)
+            entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
         return Closed(entry=entry, step=step, scores=decision.scores)
 
     def has(self, step: int) -> bool:
@@ -100,7 +100,7 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
 
 def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
     usage = outcome.usage
-    return replace(
+    return evolve(
         entry,
         model_id=outcome.model or None,
         tool_calls=tuple(call.name for call in outcome.tool_calls),

@@ -6,7 +6,7 @@ Begin a step before each model call, end it after; finish once. One step at a ti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -61,7 +61,7 @@ class SteeringSession:
         backends: Backends,
         telemetry: Telemetry,
         caps: AdapterCaps | None = None,
-        snapshot: dict[str, Any] | None = None,
+        snapshot: Mapping[str, Any] | None = None,
         deadline_seconds: float = 0.8,
         strict: bool = False,
         on_finish: Callable[[SteeringSession], None] = lambda session: None,
@@ -93,14 +93,14 @@ class SteeringSession:
         Raises `StaleKey` for an older key, and nothing else; with `strict`, faults too.
         """
         turn = self._turn(step_flow(self._state, given, self._settings))
-        with self._faults.guard("the step"):
+        with self._faults.guard(lambda: turn.answers.doing):
             turn.came = drive(turn.flow, turn.answers.answer)
         return self._begun(turn, given)
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
         """`begin_step` for an event loop: a caller's callables never block it."""
         turn = self._turn(step_flow(self._state, given, self._settings))
-        with self._faults.guard("the step"):
+        with self._faults.guard(lambda: turn.answers.doing):
             turn.came = await adrive(turn.flow, turn.answers.aanswer)
         return self._begun(turn, given)
 
@@ -245,7 +245,7 @@ class SteeringSession:
 
     def _close_entry(self) -> None:
         closed = self._log.close()
-        if closed is not None:
+        if closed is not None and self._telemetry.wanted:
             self._emit(step_event(self.run.run_id, closed.entry, closed.step, closed.scores))
 
     def _tell_start(self, given: StepInput) -> None:
@@ -298,5 +298,3 @@ def view(session: SteeringSession) -> RunView:
         final=session.final,
         outcome=session.outcome,
     )
-
-

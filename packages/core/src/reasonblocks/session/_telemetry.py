@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -34,6 +33,11 @@ class Telemetry:
         self._faults = Faults("telemetry", strict=False)
         self.dropped = 0
 
+    @property
+    def wanted(self) -> bool:
+        """Is there any sink?"""
+        return bool(self._sinks)
+
     def emit(self, event: Event) -> None:
         if not self._sinks:
             return
@@ -55,6 +59,8 @@ class Telemetry:
         """The same for an event loop."""
         if not self._sinks:
             return True
+        import asyncio  # there already, in whoever awaits this; others are spared its cost
+
         return await asyncio.get_running_loop().run_in_executor(None, self.flush, timeout)
 
     def close(self, timeout: float) -> None:

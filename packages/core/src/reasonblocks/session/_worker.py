@@ -6,7 +6,6 @@ some idle seconds, ends. One that hangs is left behind, and the breaker sees to 
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -139,6 +138,8 @@ class Guest:
 
     async def acall(self, work: Callable[[], T], seconds: float) -> T:
         """The same, while the event loop goes on."""
+        import asyncio  # there already, in whoever awaits this; others are spared its cost
+
         future = self._start(work, seconds)
         try:
             done = await asyncio.wait_for(asyncio.wrap_future(future), timeout=seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._evolve import evolve
 from ._json import JSON, canonical, compact
 from ._log import StepLogEntry
 from ._state import Pending, StepRecord, TierUse, TraceState
@@ -67,4 +68,5 @@ __all__ = [
     "Usage",
     "canonical",
     "compact",
+    "evolve",
 ]

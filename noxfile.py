@@ -1,0 +1,335 @@
+"""The project's commands: `./dev NAME [ARGS]` runs the session NAME."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import nox
+from nox.command import CommandFailed
+from packaging.version import Version
+
+ROOT = Path(__file__).parent
+CONSTRAINTS = ROOT / "constraints.txt"
+REPORTS = ROOT / ".nox" / "reports"
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
+VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
+PYTHONS: list[str] = VERSIONS["python"]
+ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
+TYPED = ("packages", "tests", "examples", "benchmarks")
+CORE = ("-e", "packages/core[cli,testing]")
+PARITY = ["parity"] if (ROOT / "tests/parity").exists() else []
+
+# A warning is an error in what the tests start, too, and an error of ours is raised instead of logged.
+TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}
+# Where pip and uv look for the versions that a package is built with.
+PINNED_BUILD = {"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT": str(CONSTRAINTS)}
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.download_python = "never"
+nox.options.sessions = ["tests"]
+
+
+# --- what the sessions share
+
+
+def group(*names: str) -> tuple[str, ...]:
+    return nox.project.dependency_groups(nox.project.load_toml(ROOT / "pyproject.toml"), *names)
+
+
+def adapter_package(name: str) -> tuple[str, str]:
+    return ("-e", f"packages/{name}")
+
+
+def adapter_tests(name: str) -> str:
+    return f"tests/{name.replace('-', '_')}"
+
+
+def install(session: nox.Session, *wanted: str) -> None:
+    """Installs the newest versions that resolve."""
+    try:
+        session.install(*wanted)
+    except CommandFailed:
+        if session.venv_backend != "uv":
+            raise
+        session.warn("uv could not install this; trying again with pip")
+        pip = (sys.executable, "-m", "pip", "--python", session.virtualenv.location, "install", "--quiet")
+        session.run_install(*pip, *wanted, external=True)
+
+
+def install_pinned(session: nox.Session, *wanted: str) -> None:
+    """Installs the versions of constraints.txt."""
+    session.env.update(PINNED_BUILD)
+    install(session, "--constraint", str(CONSTRAINTS), *wanted)
+
+
+def everything() -> list[str]:
+    return [*CORE, *(part for name in ADAPTERS for part in adapter_package(name))]
+
+
+def run_pytest(session: nox.Session, *paths: str, report: str, python: tuple[str, ...] = ("python",)) -> None:
+    """Runs pytest with the session's arguments; a report is left for `closing_line`."""
+    command = (*python, "-m", "pytest", f"--junitxml={REPORTS / report}.xml", *paths, *session.posargs)
+    nothing_chosen = [5] if session.posargs else []
+    session.run(*command, env=TEST_ENV, success_codes=[0, *nothing_chosen], external=python != ("python",))
+
+
+def run_all(session: nox.Session, tested: Iterable[str], checks: Iterable[str] = ()) -> None:
+    """Queues `checks` and, with the session's arguments, the `tested` sessions; then the closing line."""
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    tested = list(tested)
+    for name in checks:
+        session.notify(name, posargs=[])
+    for name in tested:
+        session.notify(name, posargs=session.posargs)
+    session.notify("closing_line", posargs=tested)
+
+
+# --- see it work
+
+
+@nox.session(reuse_venv=True)
+def demo(session: nox.Session) -> None:
+    """A scripted agent on a broken repository, plain and steered; with FILES: your own recorded runs replayed."""
+    install_pinned(session, "-e", "packages/core[cli]", *adapter_package("langchain"))
+    session.chdir(os.environ.get("DEV_CWD", "."))
+    session.run("python", str(ROOT / "examples/demo.py"), *session.posargs)
+
+
+@nox.session(reuse_venv=True)
+def bench(session: nox.Session) -> None:
+    """The scripts under benchmarks/, or only those that the arguments name; other arguments go to the scripts."""
+    install_pinned(session, *everything())
+    scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
+    named = [arg for arg in session.posargs if arg in scripts]
+    options = [arg for arg in session.posargs if arg not in scripts]
+    for name in named or scripts:
+        session.run("python", str(scripts[name]), *options)
+
+
+# --- test it on this Python
+
+
+@nox.session(python=False)
+def tests(session: nox.Session) -> None:
+    """All that follows, and a closing line; arguments go to pytest."""
+    adapters = [f"adapters({name})" for name in ADAPTERS]
+    run_all(session, tested=["core", *adapters, *PARITY, "repo", "wheel"], checks=["lint", "types", "layers"])
+
+
+@nox.session(reuse_venv=True)
+def lint(session: nox.Session) -> None:
+    """Style: ruff's rules and ruff's format."""
+    install_pinned(session, *group("lint"))
+    session.run("ruff", "check", *session.posargs)
+    session.run("ruff", "format", "--check")
+
+
+@nox.session(reuse_venv=True)
+def types(session: nox.Session) -> None:
+    """mypy, strict, on packages and tests."""
+    install_pinned(session, *everything(), *group("types"))
+    session.run("mypy", *(session.posargs or [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]))
+
+
+@nox.session(reuse_venv=True)
+def layers(session: nox.Session) -> None:
+    """The floors: who may import whom."""
+    install_pinned(session, *everything(), *group("layers"))
+    session.run("lint-imports", "--no-logo", *session.posargs)
+
+
+@nox.session(reuse_venv=True)
+def core(session: nox.Session) -> None:
+    """The core, with no framework installed."""
+    install_pinned(session, *CORE, *group("test"))
+    run_pytest(session, "tests/core", "tests/golden", report="core")
+
+
+@nox.session(reuse_venv=True)
+@nox.parametrize("adapter", list(ADAPTERS), ids=list(ADAPTERS))
+def adapters(session: nox.Session, adapter: str) -> None:
+    """An adapter, on a real agent of its framework."""
+    install_pinned(session, *CORE, *adapter_package(adapter), *group("test"))
+    run_pytest(session, adapter_tests(adapter), report=f"adapters({adapter})")
+
+
+if PARITY:
+
+    @nox.session(reuse_venv=True)
+    def parity(session: nox.Session) -> None:
+        """Every adapter decides as the core does."""
+        install_pinned(session, *CORE, *group("test"))
+        run_pytest(session, "tests/parity", report="parity")
+
+
+@nox.session(reuse_venv=True)
+def repo(session: nox.Session) -> None:
+    """The repository's own rules."""
+    install_pinned(session, *everything(), *group("repo"))
+    run_pytest(session, "tests/repo", report="repo")
+
+
+# --- wheels
+
+
+def build_wheels(session: nox.Session, folder: Path) -> list[str]:
+    install_pinned(session, *group("build"))
+    for package in PACKAGES:
+        with session.chdir(package):
+            build = ("python", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+            session.run(*build, silent=True)
+    return sorted(str(path) for path in folder.glob("*.whl"))
+
+
+@nox.session(reuse_venv=True)
+def wheels(session: nox.Session) -> None:
+    """The wheels of all packages, into dist/."""
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    for wheel_file in build_wheels(session, ROOT / "dist"):
+        print(Path(wheel_file).relative_to(ROOT))
+
+
+WHERE_INSTALLED = """
+import importlib, pathlib, sys
+for name in sys.argv[1:]:
+    path = pathlib.Path(importlib.import_module(name).__file__)
+    assert "site-packages" in path.parts, path
+"""
+
+
+@nox.session(reuse_venv=True)
+def wheel(session: nox.Session) -> None:
+    """The built wheels, installed by pip into a clean environment, tested with the source out of reach."""
+    with tempfile.TemporaryDirectory() as name:
+        there = Path(name).resolve()
+        built = build_wheels(session, there / "dist")
+        session.run(sys.executable, "-m", "venv", str(there / "env"), external=True)
+        python = (str(there / "env/bin/python"), "-I")
+        pip = (*python, "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS))
+        session.run(*pip, *built, external=True)
+        with session.chdir(there):
+            imports = ["reasonblocks", *(f"reasonblocks_{adapter.replace('-', '_')}" for adapter in ADAPTERS)]
+            session.run(*python, "-W", "error", "-c", WHERE_INSTALLED, *imports, external=True, log=False)
+            session.run(*pip, *group("test"), external=True)
+            run_pytest(session, *smoke_tests(there), report="wheel", python=python)
+
+
+def smoke_tests(there: Path) -> list[str]:
+    """Copies what tests an installed wheel to the folder `there`; gives what pytest is to run of it."""
+    folders = [adapter_tests(name) for name in ADAPTERS]
+    files = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/test_smoke*.py")]
+    for folder in [*folders, "tests/golden"]:
+        shutil.copytree(ROOT / folder, there / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (there / "tests/core").mkdir()
+    for file in [*files, "pyproject.toml"]:
+        shutil.copy(ROOT / file, there / file)
+    return [*folders, *files]
+
+
+# --- test it on every Python and framework
+
+CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
+CELL_IDS = ["-".join(cell) for cell in CELLS]
+ENDS = [PYTHONS[0], PYTHONS[-1]]
+
+
+@nox.session(python=False)
+def matrix(session: nox.Session) -> None:
+    """The core on every Python; each adapter on the oldest and newest Python and framework. Nothing is pinned."""
+    cores = [f"matrix-core-{python}" for python in PYTHONS]
+    adapters = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
+    run_all(session, tested=[*cores, *adapters])
+
+
+@nox.session(name="matrix-core", python=PYTHONS)
+def matrix_core(session: nox.Session) -> None:
+    """The core on one Python."""
+    install(session, *CORE, *group("test"))
+    check_python(session)
+    run_pytest(session, "tests/core", "tests/golden", report=f"matrix-core-{session.python}")
+
+
+@nox.session(name="matrix-adapter", python=ENDS)
+@nox.parametrize(("adapter", "framework"), CELLS, ids=CELL_IDS)
+def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
+    """An adapter on one Python with one version of its framework."""
+    supported = ADAPTERS[adapter]
+    wanted = f"=={supported['oldest']}" if framework == "oldest" else f"<{supported['below']}"
+    install(session, *CORE, *adapter_package(adapter), *group("test"), supported["distribution"] + wanted)
+    check_python(session)
+    check_framework(session, supported, framework)
+    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{session.python}({adapter}-{framework})")
+
+
+def check_python(session: nox.Session) -> None:
+    got = printed(session, "import platform; print(platform.python_version())")
+    print(f"got Python {got}")
+    if not got.startswith(f"{session.python}."):
+        session.error(f"asked for Python {session.python}, got {got}")
+
+
+def check_framework(session: nox.Session, supported: dict[str, Any], framework: str) -> None:
+    name = supported["distribution"]
+    got = printed(session, f"from importlib.metadata import version; print(version({name!r}))")
+    print(f"got {name} {got}")
+    if framework == "oldest" and got != supported["oldest"]:
+        session.error(f"asked for {name} {supported['oldest']}, got {got}")
+    line = supported.get("newest_line", {}).get(session.python)
+    if framework == "newest" and line and not got.startswith(f"{line}."):
+        session.error(f"asked for {name} {line}, got {got}")
+    if framework == "newest" and not line and Version(got) < Version(supported["newest"]):
+        session.error(f"asked for {name} {supported['newest']} or newer, got {got}")
+
+
+def printed(session: nox.Session, program: str) -> str:
+    output = session.run("python", "-c", program, silent=True, log=False)
+    return str(output).strip()
+
+
+# --- keep it
+
+
+@nox.session(reuse_venv=True)
+def lock(session: nox.Session) -> None:
+    """Writes constraints.txt: what packages and sessions need, on every Python; --upgrade for newer versions."""
+    install(session, "uv")
+    wanted = Path(session.create_tmp()) / "wanted.txt"
+    wanted.write_text("\n".join(outside_requirements()) + "\n", encoding="utf-8")
+    how = ("--universal", "--python-version", PYTHONS[0], "--no-header", "--no-annotate", "--quiet")
+    session.run("uv", "pip", "compile", *how, *session.posargs, str(wanted), "--output-file", str(CONSTRAINTS))
+
+
+def outside_requirements() -> list[str]:
+    """Everything that is installed in any session, without our own packages."""
+    projects = [nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES]
+    wanted = set(group("dev", "build", "repo", "lint", "types", "layers"))
+    for project in projects:
+        wanted.update(project["dependencies"])
+        for extra in project.get("optional-dependencies", {}).values():
+            wanted.update(extra)
+    return sorted(line for line in wanted if not line.startswith("reasonblocks-"))
+
+
+@nox.session(python=False, default=False)
+def closing_line(session: nox.Session) -> None:
+    """Adds up the reports of the sessions that the arguments name. The other sessions call it."""
+    suites = [suite for name in session.posargs for suite in suites_of(name)]
+    total = {key: sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")}
+    failed = total["failures"] + total["errors"]
+    print(f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped")
+
+
+def suites_of(report: str) -> list[ElementTree.Element]:
+    path = REPORTS / f"{report}.xml"
+    if path.exists():
+        return list(ElementTree.parse(path).getroot().iter("testsuite"))
+    print(f"no tests ran in {report}")
+    return []

@@ -1,0 +1,155 @@
+"""What all monitors share of one completed step, computed once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..text import EDGE, clip, words
+from ..types import JSON, Step, ToolCall, ToolResult
+from .outcome import error_digest, hash_of, result_digest, says_error, says_waiting
+from .roles import roles_of
+
+__all__ = ["Features", "features_of", "plain"]
+
+MOST_TARGETS = 4
+"""Files, ids and the like that one step is said to touch, at most."""
+TARGET_HEAD = 1_000
+"""Characters of the arguments within which targets are looked for."""
+READ_HEAD = 80
+"""Characters of what was read or searched within which it may announce an error of its own."""
+NAME_LENGTH = 48
+"""Characters of a tool name that a text shows."""
+DEEPEST = 20
+"""Levels of arguments that are looked at."""
+
+_TARGET = re.compile(r"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}")
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
+_UNSAFE = re.compile(r"[^\w-]+")
+_COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """One step as the monitors see it. `call` and `result` are hashes, None where there was none.
+
+    `failing`: a result is an error. `error`: a hash of what it says, None for a test's, whose errors are work.
+    `waiting`: a result says that asking again is right. `targets` and `kinds` are hashes of files or ids, and of
+    tools, or with a shell of the programs that it starts.
+    """
+
+    index: int
+    task: str
+    thought: str
+    words: Sequence[str]
+    vocabulary: frozenset[str]
+    tool: str
+    call: int | None
+    result: int | None
+    failing: bool
+    error: int | None
+    waiting: bool
+    roles: frozenset[str]
+    targets: tuple[int, ...]
+    kinds: tuple[int, ...]
+
+
+def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
+    """Everything once, from at most 16,000 characters of each text."""
+    thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
+    spoken = words(thought)
+    calls = [(call, _flat(call.arguments), _command(call)) for call in step.tool_calls]
+    roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
+    errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
+    return Features(
+        index=index,
+        task=task,
+        thought=thought,
+        words=spoken,
+        vocabulary=frozenset(spoken),
+        tool=_tool(step.tool_calls),
+        call=_action(calls) if calls else None,
+        result=_outcome(step.tool_results) if step.tool_results else None,
+        failing=bool(errors),
+        error=error_digest(errors[0]) if errors and "test" not in roles else None,
+        waiting=any(says_waiting(result.output) for result in step.tool_results),
+        roles=roles,
+        targets=_targets([flat for _, flat, _ in calls]),
+        kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
+    )
+
+
+def _flat(value: JSON) -> str:
+    """Arguments as one text: keys sorted, white space collapsed, bounded."""
+    parts: list[str] = []
+    size = 0
+    for part in _parts(value, 0):
+        parts.append(part)
+        size += len(part)
+        if size > 2 * EDGE:
+            break
+    return " ".join(parts)
+
+
+def _parts(value: JSON, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield " ".join(clip(value).split())
+    elif isinstance(value, Mapping) and depth < DEEPEST:
+        for key in sorted(value):
+            yield f"{key}="
+            yield from _parts(value[key], depth + 1)
+        yield ";"
+    elif isinstance(value, (list, tuple)) and depth < DEEPEST:
+        for item in value:
+            yield from _parts(item, depth + 1)
+        yield ";"
+    else:
+        yield "..." if depth >= DEEPEST else repr(value)
+
+
+def _command(call: ToolCall) -> str:
+    """What a shell is told to do, "" where no argument is named like that."""
+    given = call.arguments
+    if isinstance(given, Mapping):
+        given = next((given[key] for key in _COMMAND_KEYS if key in given), "")
+    return clip(given) if isinstance(given, str) else ""
+
+
+def _tool(calls: Sequence[ToolCall]) -> str:
+    if len(calls) == 1:
+        return plain(calls[0].name)
+    return " + ".join(dict.fromkeys([plain(call.name) for call in calls]))[:NAME_LENGTH].rstrip(" +")
+
+
+def plain(name: str) -> str:
+    """A name that a text may show: letters, digits, "-" and "_"."""
+    name = name[:NAME_LENGTH]
+    return name if name.isidentifier() else _UNSAFE.sub("_", name)
+
+
+def _action(calls: Sequence[tuple[ToolCall, str, str]]) -> int:
+    """Parallel calls are one action, whatever their order."""
+    return hash_of("\n".join(sorted(f"{call.name} {flat}" for call, flat, _ in calls)))
+
+
+def _outcome(results: Sequence[ToolResult]) -> int:
+    if len(results) == 1:
+        return result_digest(results[0].output)
+    return hash_of(" ".join(sorted(str(result_digest(result.output)) for result in results)))
+
+
+def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
+    """The text of an error. The result's own flag goes before its words; what is read may speak of errors freely."""
+    if result.is_error is False:
+        return None
+    text = clip(result.output)
+    if result.is_error:
+        return text
+    return text if says_error(text if roles.isdisjoint(("read", "search")) else text[:READ_HEAD]) else None
+
+
+def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
+    found = dict.fromkeys(name for flat in arguments for name in _TARGET.findall(flat[:TARGET_HEAD]))
+    return tuple(hash_of(name) for name in list(found)[:MOST_TARGETS])

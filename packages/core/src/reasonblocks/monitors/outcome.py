@@ -1,0 +1,85 @@
+"""What the result of a call says: an error, that it is still waiting, that there is nothing."""
+
+from __future__ import annotations
+
+import re
+from zlib import crc32
+
+from ..text import clip
+
+__all__ = ["error_digest", "hash_of", "result_digest", "says_error", "says_nothing", "says_waiting"]
+
+HEAD = 300
+"""Characters from the start of a result within which an error announces itself."""
+SHORT = 400
+"""A result longer than this, in characters, is content: never a mere "still running" or "nothing found"."""
+
+_STARTS = re.compile(
+    r"\W*(?:\w+[ _]){0,2}\w*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
+)
+_STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
+_DENIED = re.compile(
+    r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
+)
+_DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
+_PHRASES = (
+    "command not found",
+    "no such file or directory",
+    "permission denied",
+    "is not recognized as",
+    "modulenotfounderror:",
+    "importerror:",
+    "attributeerror:",
+    "syntaxerror:",
+    "typeerror:",
+    "valueerror:",
+    "keyerror:",
+    "indexerror:",
+    "nameerror:",
+    "runtimeerror:",
+)
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
+_MASKED = re.compile(r"0x[0-9a-f]+|(?:[\w.~-]*/)+[\w.-]*|\d+")
+_WAITING = re.compile(
+    r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
+    r"still|scheduled|starting|provisioning|building|deploying)\b",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(r"\W*(?:none|null|(?:no|0|zero)\b.{0,60}|.{0,60}\bnot found\b.{0,60})?\W*", re.IGNORECASE)
+
+
+def hash_of(text: str) -> int:
+    """A short hash of a text that is bounded already."""
+    return crc32(text.encode("utf-8", "replace"))
+
+
+def result_digest(text: str) -> int:
+    """A short hash of the first and last 8,000 characters of a result and of its length."""
+    return crc32(clip(text).strip().encode("utf-8", "replace"), len(text) if len(text) > SHORT else 0)
+
+
+def says_error(text: str) -> bool:
+    """Does a result announce an error: at its start, or by a traceback? "0 errors" and "no exception" do not."""
+    head = text[:HEAD].lower()
+    if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _TRACEBACK in text:
+        return True
+    start = _STARTS.match(head)
+    return start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head))
+
+
+def error_digest(text: str) -> int:
+    """A hash of what the error says, numbers and paths masked: the raised line of a traceback, else the start."""
+    raised = _RAISED.findall(text) if _TRACEBACK in text else []
+    said = (raised[-1] if raised else text.strip())[:HEAD]
+    return hash_of(_MASKED.sub("#", " ".join(said.lower().split())))
+
+
+def says_waiting(text: str) -> bool:
+    """Is a short result a progress report, so that asking again is the right thing to do?"""
+    return len(text) <= SHORT and _WAITING.search(text) is not None
+
+
+def says_nothing(text: str) -> bool:
+    """Is a result empty, or a short way to say that nothing was found?"""
+    return len(text) <= SHORT and _NOTHING.fullmatch(text) is not None

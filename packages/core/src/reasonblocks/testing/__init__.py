@@ -1,0 +1,45 @@
+"""For tests: scripted backends, a recording sink, golden runs, and the conformance suite of adapters.
+
+`ConformanceSuite` needs pytest: `pip install reasonblocks-core[testing]`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._golden import Golden, World, load_golden
+from ._harness import Harness, Ran, Seen
+from ._loop import LoopHarness
+from ._script import Script, Turn, tool_call, tool_result
+from ._scripted import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, scripted_scorer
+
+if TYPE_CHECKING:
+    from ._suite import ConformanceSuite
+
+__all__ = [
+    "ConformanceSuite",
+    "Golden",
+    "Harness",
+    "LoopHarness",
+    "Ran",
+    "RecordingSink",
+    "Script",
+    "ScriptedEvaluator",
+    "ScriptedReasonBlocks",
+    "ScriptedStore",
+    "Seen",
+    "Turn",
+    "World",
+    "load_golden",
+    "scripted_scorer",
+    "tool_call",
+    "tool_result",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name != "ConformanceSuite":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._suite import ConformanceSuite
+
+    return ConformanceSuite

@@ -1,0 +1,166 @@
+"""Golden runs: files that say, call by call, what every way into the engine has to decide."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import Unavailable
+from ..requests import Evaluate, Retrieve
+from ..types import ETrace, Evaluation, FSMState, Memories, Pattern, StepLogEntry, Usage
+from ._script import Script, Turn, tool_call, tool_result
+from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, scripted_scorer
+
+Line = Mapping[str, Any]
+DIRECT = (
+    "step", "fsm_state", "difficulty", "composite", "monitors_fired", "failure_type", "gate_decision",
+    "skipped_reason", "injection_sources", "route", "model_id", "tokens",
+)  # fmt: skip
+"""Keys of an expectation that stand under the same name in the step log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Golden:
+    """One golden run: its header, a line for each call, and what the final entry has to say."""
+
+    name: str
+    header: Line
+    calls: tuple[Line, ...]
+    final: Line
+
+    @property
+    def resumes(self) -> tuple[int, ...]:
+        """Calls before which the run goes on in another process."""
+        return tuple(line["call"] for line in self.calls if line.get("resume"))
+
+    @property
+    def script(self) -> Script:
+        """What the model and the tools do."""
+        turns = tuple(_turn(line) for line in self.calls)
+        return Script(turns=turns, task=self.header["task"], model=self.header["model"], run_id=self.name)
+
+    def client(self, world: World, **options: Any) -> ScriptedReasonBlocks:
+        """A client whose scorer, evaluator and store are this run's."""
+        settings = dict(self.header["settings"])
+        if "custom_transition" in self.header:
+            settings["transition"] = partial(_transition, self.header["custom_transition"])
+        return ScriptedReasonBlocks(
+            evaluator=world.evaluator,
+            scorer=world.scorer,
+            pattern_store=world.store,
+            **{"strict": True, **settings, **options},
+        )
+
+    def differences(self, entries: Sequence[StepLogEntry], final: StepLogEntry | None, asked: World) -> list[str]:
+        """Every field that is not what the file says; empty: the run is golden."""
+        found = [f"{len(entries)} entries for {len(self.calls)} calls"] if len(entries) != len(self.calls) else []
+        for line, entry in zip(self.calls, entries, strict=False):
+            where = f"call {line['call']}"
+            found += [f"{where}: {text}" for text in _entry_differences(line["expect"], entry)]
+            if asked.asked_at(line["call"]) != line["expect"]["asked"]:
+                found.append(f"{where}: asked {asked.asked_at(line['call'])}, not {line['expect']['asked']}")
+        if final is None:
+            return [*found, "no final entry"]
+        return found + [f"final: {text}" for text in _entry_differences(self.final, final)]
+
+
+class World:
+    """What answers in one golden run. It counts calls by what the evaluator is asked, as no request tells them."""
+
+    def __init__(self, golden: Golden) -> None:
+        self._golden = golden
+        self._patterns = {one["id"]: _pattern(one) for one in golden.header.get("patterns", ())}
+        self._call = 0
+        self._asked: dict[int, set[str]] = {}
+        self.scorer = scripted_scorer({_first_call(line): _difficulty(line) for line in golden.calls})
+        self.evaluator = _Counting(self, [_evaluation(line["judged"]["evaluation"]) for line in golden.calls])
+        self.store = ScriptedStore(self._search)
+
+    def asked_at(self, call: int) -> list[str]:
+        return sorted(self._asked.get(call, ()))
+
+    def judging(self, index: int) -> None:
+        self._call = index + 1
+
+    def _search(self, request: Retrieve) -> list[ETrace]:
+        key = "e2_for_injection" if request.tier == "e2" and request.top_k == 1 else request.tier
+        self._asked.setdefault(self._call, set()).add(key)
+        answer = self._golden.calls[self._call]["store"].get(key, ())
+        if answer == "down":
+            raise Unavailable("the scripted store", f"call {self._call} says so")
+        return [ETrace(pattern=self._patterns[one["id"]], similarity=one.get("similarity", 0.0)) for one in answer]
+
+
+class _Counting(ScriptedEvaluator):
+    def __init__(self, world: World, evaluations: Sequence[Evaluation | None]) -> None:
+        super().__init__(evaluations)
+        self._world = world
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        self._world.judging(request.index)
+        return super().evaluate(request)
+
+
+def load_golden(path: str | os.PathLike[str]) -> Golden:
+    """Read one file."""
+    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return Golden(name=lines[0]["name"], header=lines[0], calls=tuple(lines[1:-1]), final=lines[-1]["final"])
+
+
+def _entry_differences(expected: Line, entry: StepLogEntry) -> list[str]:
+    log = entry.as_dict()
+    found = [
+        f"{key} is {log[key]!r}, not {expected[key]!r}"
+        for key in DIRECT
+        if key in expected and log[key] != expected[key]
+    ]
+    texts = entry.intervention_texts
+    if "intervention_texts" in expected and list(texts) != expected["intervention_texts"]:
+        found.append(f"intervention_texts is {list(texts)!r}, not {expected['intervention_texts']!r}")
+    for text, part in zip(texts, expected.get("intervention_texts_contain", ()), strict=False):
+        if part not in text:
+            found.append(f"{part!r} is not in {text!r}")
+    return found
+
+
+def _turn(line: Line) -> Turn:
+    turn = line["turn"]
+    usage = line.get("usage", {})
+    return Turn(
+        text=turn.get("thought", ""),
+        tool_calls=tuple(tool_call(**one) for one in turn.get("tool_calls", ())),
+        results=tuple(tool_result(**one) for one in turn.get("results", ())),
+        usage=Usage(**usage),
+    )
+
+
+def _first_call(line: Line) -> str:
+    calls = line["turn"].get("tool_calls") or [{"id": ""}]
+    first: str = calls[0]["id"]
+    return first
+
+
+def _difficulty(line: Line) -> float | Exception:
+    given = line["judged"]["difficulty"]
+    return RuntimeError("the script says that the scorer raises") if given == "raise" else float(given)
+
+
+def _evaluation(given: Any) -> Evaluation | None:
+    if given == "down":
+        return None
+    values: dict[str, Any] = {key: tuple(value) if key == "fired" else value for key, value in given.items()}
+    return Evaluation(**values)
+
+
+def _pattern(given: Line) -> Pattern:
+    values: dict[str, Any] = {key: tuple(value) if key == "exemplars" else value for key, value in given.items()}
+    return Pattern(**values)
+
+
+def _transition(table: Mapping[str, str], state: FSMState, history: tuple[float, ...]) -> FSMState:
+    return FSMState(table.get(repr(history[-1]), "NORMAL"))

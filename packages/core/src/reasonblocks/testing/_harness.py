@@ -1,0 +1,79 @@
+"""What an adapter gives the conformance suite: a way to run a script on a real agent of its framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..client import ReasonBlocks
+from ..types import AdapterCaps, StepLogEntry
+from ._script import Script
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request as the model got it. `texts` are the messages after the system prompt, in order."""
+
+    model: str
+    system: str
+    texts: tuple[str, ...]
+
+    @property
+    def everything(self) -> str:
+        return "\n".join((self.system, *self.texts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One run, seen from outside. `history` is the conversation that stays after it, system prompt left out.
+
+    `error` is what the agent raised to its caller. `parent_run_id` is what the run's start event says.
+    """
+
+    run_id: str
+    seen: tuple[Seen, ...]
+    log: Sequence[StepLogEntry]
+    final: StepLogEntry | None
+    outcome: str | None
+    history: tuple[str, ...] = ()
+    error: BaseException | None = None
+    parent_run_id: str | None = None
+    snapshot: dict[str, object] = field(default_factory=dict)
+
+
+class Harness(Protocol):
+    """One framework. Each method makes its own agent; `modes` are the ways in which it can be called."""
+
+    modes: tuple[str, ...]
+    caps: AdapterCaps
+
+    def run(
+        self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
+    ) -> list[Ran]:
+        """Run a script `times` times, one after the other, on one agent and one steering object.
+
+        Before each call in `resume_at` the run pauses and goes on with objects made anew, its state through JSON.
+        A resumed run is one `Ran` whose log is that of all its parts.
+        """
+        ...
+
+    def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
+        """Run scripts at the same time on one agent and one steering object."""
+        ...
+
+    async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:
+        """Run a script within the running event loop."""
+        ...
+
+    def run_nested(self, rb: ReasonBlocks, outer: Script, inner: Script, mode: str) -> tuple[Ran, Ran]:
+        """Run `outer`, whose only tool `delegate` runs `inner`, steered by the same object."""
+        ...
+
+    def run_cancelled(self, rb: ReasonBlocks, script: Script, at: int) -> Ran:
+        """Run a script and cancel it while call `at` is under way."""
+        ...
+
+    def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
+        """The adapter's own functions for one step, on a history that grows by a step with each call."""
+        ...

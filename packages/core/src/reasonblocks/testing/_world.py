@@ -1,0 +1,119 @@
+"""Scripts and backends that the conformance suite tries every adapter with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..exceptions import Unavailable
+from ..requests import Evaluate, Retrieve
+from ..types import ETrace, Evaluation, Memories, Pattern, Usage
+from ._script import Script, Turn, tool_call, tool_result
+from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
+
+RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
+WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def looping(calls: int = 5, run_id: str = "run", **options: Any) -> Script:
+    """An agent that runs the same failing tests before each call but the last."""
+    turns = [busy_turn(at) for at in range(calls - 1)]
+    return Script(
+        turns=(*turns, Turn(text="The tests pass now.", usage=Usage(input=9, output=1))), run_id=run_id, **options
+    )
+
+
+def busy_turn(at: int, **options: Any) -> Turn:
+    """One call of one tool, told apart by its number."""
+    return replace(
+        Turn(
+            text=f"I run the tests for the {WORDS[at % len(WORDS)]} time; attempt {at} may pass.",
+            tool_calls=(tool_call(f"c{at}", "run_tests", {"attempt": at}),),
+            results=(tool_result(f"c{at}", f"attempt {at}: 3 failed", is_error=False),),
+            usage=Usage(input=100 + at, output=10),
+        ),
+        **options,
+    )
+
+
+def speaking(at: int) -> Evaluation:
+    """An evaluation that wants a text of its own said after each step."""
+    return Evaluation(
+        inject=True,
+        intervention_text=f"Step {at} ran the tests as before. Read the failing test first.",
+        fired=("semantic_loop",),
+        scores={"semantic_loop": 0.9},
+        composite=0.225,
+        failure_type="loop",
+        injection_path="monitor",
+        intervention_source="monitor",
+        monitor="semantic_loop",
+    )
+
+
+def client(*, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ScriptedReasonBlocks:
+    """Everything fires on every step, at a middling difficulty, and one standing rule is in the store."""
+    given: dict[str, Any] = {
+        "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
+        "pattern_store": ScriptedStore(lambda request: _of_tier(rules, request)),
+        "scorer": lambda step: 0.4,
+        "strict": True,
+    }
+    return ScriptedReasonBlocks(**{**given, **options})
+
+
+def _of_tier(patterns: Sequence[Pattern], request: Retrieve) -> list[ETrace]:
+    return [ETrace(pattern=pattern, similarity=0.95) for pattern in patterns if pattern.tier == request.tier]
+
+
+class Down:
+    """A backend that cannot answer."""
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        raise Unavailable("a backend", "it is down")
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        raise Unavailable("a backend", "it is down")
+
+
+class Slow:
+    """A store that answers after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        time.sleep(self._seconds)
+        return ()
+
+
+class Hanging:
+    """A store that does not answer before it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.asked = 0
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        self.asked += 1
+        self.let_go.wait(60)
+        return ()
+
+
+class Lying:
+    """A store whose answers are not what its port promises."""
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        return (ETrace(pattern=RULE, similarity=float("nan")),)
+
+
+class LyingEvaluator:
+    """An evaluator whose answers are not what its port promises."""
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        nonsense: Any = ({"inject": "yes"}, None)
+        answer: tuple[Evaluation, Memories] = nonsense
+        return answer

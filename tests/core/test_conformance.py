@@ -1,0 +1,29 @@
+"""The hand-written loop passes the suite that every adapter has to pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasonblocks.testing import ConformanceSuite, LoopHarness
+
+
+class TestLoop(ConformanceSuite):
+    harness = LoopHarness()
+    golden_dir = Path(__file__).parents[1] / "golden"
+
+
+def test_an_overridden_scenario_is_refused() -> None:
+    with pytest.raises(TypeError, match="overridden"):
+        type("Sneaky", (ConformanceSuite,), {"test_history_stays_clean": lambda self: None})
+
+
+def test_a_deleted_scenario_is_refused() -> None:
+    with pytest.raises(TypeError, match="overridden"):
+        type("Sneaky", (ConformanceSuite,), {"test_history_stays_clean": None})
+
+
+def test_an_expected_failure_needs_a_reason() -> None:
+    with pytest.raises(TypeError, match="reason"):
+        type("Lazy", (ConformanceSuite,), {"expected_failures": {"test_history_stays_clean": ""}})

@@ -1,0 +1,178 @@
+"""The scripted world of these tests: the only place that imports the testing package."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import SteeringSession
+from reasonblocks.testing._golden import Golden, World, load_golden
+from reasonblocks.testing._scripted import (
+    RecordingSink,
+    ScriptedEvaluator,
+    ScriptedReasonBlocks,
+    ScriptedStore,
+    scripted_scorer,
+)
+from reasonblocks.types import (
+    JSON,
+    ETrace,
+    Evaluation,
+    Pattern,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+    compact,
+)
+
+__all__ = [
+    "MODEL",
+    "QUIET",
+    "Golden",
+    "Hang",
+    "RecordingSink",
+    "ScriptedEvaluator",
+    "ScriptedReasonBlocks",
+    "ScriptedStore",
+    "World",
+    "begin",
+    "called",
+    "client",
+    "code_bytes",
+    "found",
+    "golden_files",
+    "hanging",
+    "load_golden",
+    "nothing",
+    "pattern",
+    "run",
+    "scripted_scorer",
+    "speaks",
+    "step",
+    "text_bytes",
+    "through_json",
+]
+
+MODEL = "agent-model"
+QUIET = Evaluation(scores={"semantic_loop": 0.0})
+
+
+def golden_files() -> list[Path]:
+    return sorted((Path(__file__).parents[1] / "golden").glob("*.jsonl"))
+
+
+def step(number: int, thought: str | None = None, output: str = "fine", is_error: bool | None = None) -> Step:
+    """Completed step `number`, with one tool call `c<number>`."""
+    return Step(
+        thought=f"thought-{number}-" if thought is None else thought,
+        tool_calls=(ToolCall(id=f"c{number}", name="read_file", arguments={"path": f"f{number}"}),),
+        tool_results=(ToolResult(call_id=f"c{number}", output=output, is_error=is_error),),
+    )
+
+
+def speaks(text: str, *fired: str, **more: Any) -> Evaluation:
+    """An evaluation that wants to inject a text."""
+    given = {"fired": fired or ("semantic_loop",), "scores": {"semantic_loop": 0.9}, "composite": 0.3, **more}
+    return Evaluation(inject=True, intervention_text=text, injection_path="monitor", **given)
+
+
+def pattern(id: str, **more: Any) -> Pattern:
+    """A pattern of the tier that its id starts with."""
+    fields: Mapping[str, dict[str, JSON]] = {
+        "e1": {"observation": f"{id} was seen", "recommended_action": f"do as {id} says"},
+        "e2": {"diagnosis": f"{id} is going on", "intervention": f"try what {id} says", "anti_pattern": f"not {id}"},
+        "e3": {"instruction": f"{id} always holds"},
+    }
+    tier = id[:2]
+    given = {"tier": tier, "fields": fields[tier], "org_id": "default" if tier == "e1" else None, **more}
+    return Pattern(id=id, **given)
+
+
+def found(*ids: str, similarity: float = 0.9) -> list[ETrace]:
+    return [ETrace(pattern=pattern(id), similarity=similarity) for id in ids]
+
+
+def nothing(request: Retrieve) -> Sequence[ETrace]:
+    """A store that has no pattern."""
+    return ()
+
+
+def client(
+    *evaluations: Evaluation | None, store: Callable[[Retrieve], Sequence[ETrace]] = nothing, **options: Any
+) -> ScriptedReasonBlocks:
+    """A strict client whose evaluator says these evaluations, and is quiet for 100 more steps."""
+    given = {"strict": True, "step_deadline_ms": 20_000, "pattern_store": ScriptedStore(store), **options}
+    return ScriptedReasonBlocks(evaluator=ScriptedEvaluator([*evaluations, *[QUIET] * 100]), **given)
+
+
+def begin(session: SteeringSession, number: int, key: str | None = None, model: str = MODEL) -> StepDecision:
+    """The decision for call `number`, from completed step `number - 1`."""
+    completed = step(number - 1) if number else None
+    return session.begin_step(StepInput(key=key, completed=completed, default_model=model))
+
+
+def called(number: int, tokens: int = 10) -> StepOutcome:
+    """What call `number` did."""
+    done = step(number)
+    return StepOutcome(
+        model=MODEL, usage=Usage(input=tokens, output=2), text=done.thought, tool_calls=done.tool_calls, latency_ms=3.0
+    )
+
+
+def run(session: SteeringSession, calls: int, start: int = 0) -> list[StepDecision]:
+    """Whole calls `start` to `calls - 1`."""
+    decisions = []
+    for number in range(start, calls):
+        decision = begin(session, number)
+        session.end_step(decision, called(number))
+        decisions.append(decision)
+    return decisions
+
+
+def text_bytes(text: str) -> int:
+    return len(text.encode("utf-8"))
+
+
+def code_bytes(value: JSON) -> int:
+    """Bytes of the compact form."""
+    return len(compact(value).encode("utf-8", "surrogatepass"))
+
+
+def through_json(snapshot: Mapping[str, JSON]) -> dict[str, Any]:
+    """A snapshot as another process reads it."""
+    import json
+
+    read: dict[str, Any] = json.loads(json.dumps(snapshot))
+    return read
+
+
+class Hang:
+    """A callable that does not come back until it is released."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._released = threading.Event()
+
+    def __call__(self, *given: object) -> Any:
+        self.calls += 1
+        self._released.wait(30)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+@contextmanager
+def hanging() -> Iterator[Hang]:
+    hang = Hang()
+    try:
+        yield hang
+    finally:
+        hang.release()

@@ -1,0 +1,47 @@
+"""Modules and functions stay short: HOUSE's limits, with every exception listed beside its reason."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from statistics import median, quantiles
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(ROOT.glob("packages/*/src/**/*.py"))
+MODULE_LINES = 250
+FUNCTION_LINES = 60
+FUNCTION_LINES_P90 = 25
+
+LONG_MODULES: dict[str, str] = {}
+"""Modules that may be longer, by their path from the root: the reason."""
+
+
+def functions(module: Path) -> list[tuple[str, int]]:
+    """Each function's place and its lines, from `def` to its end; a docstring counts."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    place = module.relative_to(ROOT)
+    return [(f"{place}:{node.lineno} {node.name}", (node.end_lineno or 0) - node.lineno + 1) for node in found]
+
+
+FUNCTIONS = [function for module in MODULES for function in functions(module)]
+
+
+@pytest.mark.parametrize("module", [str(path.relative_to(ROOT)) for path in MODULES])
+def test_a_module_is_short_or_has_a_reason(module: str) -> None:
+    lines = len((ROOT / module).read_text(encoding="utf-8").splitlines())
+    assert (lines > MODULE_LINES) == (module in LONG_MODULES), f"{module} has {lines} lines"
+
+
+def test_no_function_is_a_mistake() -> None:
+    assert [(place, lines) for place, lines in FUNCTIONS if lines > FUNCTION_LINES] == []
+
+
+def test_nine_functions_in_ten_are_short() -> None:
+    lines = [lines for _, lines in FUNCTIONS]
+    p90 = quantiles(lines, n=10, method="inclusive")[-1]
+    longest = max(FUNCTIONS, key=lambda function: function[1])
+    print(f"{len(lines)} functions: median {median(lines):g} lines, p90 {p90:g}, longest {longest[1]} ({longest[0]})")
+    assert p90 <= FUNCTION_LINES_P90
