@@ -1,0 +1,7 @@
+"""The command line: replay of recorded runs, and what is installed here."""
+
+from __future__ import annotations
+
+from ._main import main
+
+__all__ = ["main"]

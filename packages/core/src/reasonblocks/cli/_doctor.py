@@ -1,0 +1,201 @@
+"""`reasonblocks doctor`: what is installed here, which backends are in use, and what is wrong with that."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
+from inspect import signature
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
+from ._output import OK, PROBLEM, Table, show, warn
+
+__all__ = ["add_to", "examine"]
+
+CORE = "reasonblocks-core"
+FOREIGN = "reasonblocks"
+ADAPTERS = "reasonblocks.adapters"
+LIBRARIES = ("pydantic", "rich")
+VARIABLES = (
+    "REASONBLOCKS_API_KEY",
+    "REASONBLOCKS_BASE_URL",
+    "REASONBLOCKS_DISABLED",
+    "REASONBLOCKS_HOME",
+    "REASONBLOCKS_STRICT",
+    "QDRANT_API_KEY",
+    "QDRANT_URL",
+)
+
+
+class _Parsers(Protocol):
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """An installed adapter: the method that it adds, and the framework that it needs."""
+
+    method: str
+    distribution: str
+    version: str
+    framework: str | None
+    framework_version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was found. `problems` make the exit code 1, `warnings` do not."""
+
+    versions: Mapping[str, str | None]
+    adapters: tuple[Adapter, ...]
+    backends: Mapping[str, str]
+    environment: Mapping[str, str]
+    warnings: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def add_to(commands: _Parsers) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="what is installed, and which backends are in use",
+        description="Says what is installed and in use here. Sends nothing anywhere and changes nothing.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, nothing else on stdout")
+    parser.set_defaults(command=doctor)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Print the examination; 1 when something is wrong."""
+    found = examine(os.environ)
+    if arguments.json:
+        print(json.dumps(asdict(found)))
+    else:
+        for table in _tables(found):
+            show(table)
+        for line in (*found.problems, *found.warnings):
+            warn(f"reasonblocks doctor: {line}")
+    return PROBLEM if found.problems else OK
+
+
+def examine(environment: Mapping[str, str]) -> Examination:
+    backends, problems = _backends(environment)
+    if _version(FOREIGN) is not None:
+        problems = (str(ForeignDistribution(FOREIGN)), *problems)
+    adapters = _adapters()
+    return Examination(
+        versions={"python": platform.python_version(), CORE: _version(CORE), **{n: _version(n) for n in LIBRARIES}},
+        adapters=adapters,
+        backends=backends,
+        environment={name: _shown(name, environment[name]) for name in VARIABLES if environment.get(name)},
+        warnings=(*_unknown(environment), *_switches(environment), *_mixed(adapters)),
+        problems=problems,
+    )
+
+
+def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """What `ReasonBlocks()` would use here, or why it would refuse."""
+    from ..client import ReasonBlocks
+    from ..config import Options, configure
+
+    defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
+    try:
+        backends = configure(Options(**defaults), environment).backends
+    except NotYetAvailable as error:  # its value may hold a secret
+        return {}, (f"{error.name}: {error.reason}",)
+    except ReasonBlocksError as error:
+        return {}, (str(error),)
+    embedder = getattr(backends.store, "embedder", None)
+    return {
+        "evaluator": _named(backends.evaluator),
+        "pattern store": _named(backends.store),
+        "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+    }, ()
+
+
+def _named(backend: object) -> str:
+    return f"{type(backend).__module__}.{type(backend).__qualname__}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return distribution(name).version
+    except PackageNotFoundError:
+        return None
+
+
+def _adapters() -> tuple[Adapter, ...]:
+    found = [(entry.name, entry.dist) for entry in entry_points(group=ADAPTERS)]
+    return tuple(_adapter(method, dist) for method, dist in sorted(found, key=lambda one: one[0]) if dist is not None)
+
+
+def _adapter(method: str, dist: Distribution) -> Adapter:
+    framework = _framework(dist.requires or [])
+    return Adapter(
+        method=method,
+        distribution=dist.name,
+        version=dist.version,
+        framework=framework,
+        framework_version=_version(framework) if framework else None,
+    )
+
+
+def _framework(requires: list[str]) -> str | None:
+    """The first requirement that is not ours."""
+    names = [re.split(r"[\s;<>=!~\[(]", requirement, maxsplit=1)[0] for requirement in requires]
+    return next((name for name in names if not name.startswith("reasonblocks")), None)
+
+
+def _shown(name: str, value: str) -> str:
+    """The value, but nothing of a secret: neither a key nor what a URL may carry beside its host."""
+    if name.endswith("_KEY"):
+        return f"set, {len(value)} characters"
+    if not name.endswith("_URL"):
+        return value
+    url = urlsplit(value)
+    host = url.netloc.rpartition("@")[2]
+    hidden = " (the rest is hidden)" if host != url.netloc or url.query else ""
+    return f"{url.scheme}://{host}{url.path}{hidden}"
+
+
+def _unknown(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like ours and do nothing."""
+    names = sorted(name for name in environment if name.startswith("REASONBLOCKS_") and name not in VARIABLES)
+    return [str(ConfigError.unknown("environment variable", name, VARIABLES)) for name in names]
+
+
+def _switches(environment: Mapping[str, str]) -> list[str]:
+    if environment.get("REASONBLOCKS_DISABLED") == "1":
+        return ["REASONBLOCKS_DISABLED=1: steering is off, everything passes through untouched"]
+    return []
+
+
+def _mixed(adapters: tuple[Adapter, ...]) -> list[str]:
+    """Adapters of another version than the core: all packages carry one version."""
+    core = _version(CORE)
+    return [
+        f"{one.distribution} is {one.version} but {CORE} is {core}: pip install {one.distribution}=={core}"
+        for one in adapters
+        if core and one.version != core
+    ]
+
+
+def _tables(found: Examination) -> list[Table]:
+    adapters = [
+        (one.distribution, f"{one.version}, rb.{one.method}(), {one.framework} {one.framework_version or 'missing'}")
+        for one in found.adapters
+    ]
+    parts = (
+        ("versions", [(name, version or "not installed") for name, version in found.versions.items()]),
+        ("adapters", adapters or [("none", "for instance: pip install reasonblocks-langchain")]),
+        ("backends", list(found.backends.items())),
+        ("environment", list(found.environment.items()) or [("none", "no variable of ours is set")]),
+    )
+    return [Table(title=title, head=("", ""), rows=rows) for title, rows in parts if rows]

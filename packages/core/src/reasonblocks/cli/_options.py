@@ -1,0 +1,229 @@
+"""The settings of `ReasonBlocks` as options: one row each, and how its text is read."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..exceptions import ConfigError
+
+__all__ = ["OPTIONS", "Option", "add_settings", "read_settings"]
+
+Read: TypeAlias = Callable[[str], object]
+FSM_KEYS = (
+    "fast_threshold",
+    "slow_threshold",
+    "skip_threshold",
+    "hysteresis_margin",
+    "fast_window",
+    "slow_window",
+    "skip_window",
+)
+
+
+def number(text: str) -> int | float:
+    """An int where it is written as one: windows are ints, thresholds may be."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def reference(text: str) -> object:
+    """What `module:attribute` names; a class is called without arguments. Modules are looked for here first."""
+    module, _, path = text.partition(":")
+    if not module or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not module:attribute")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: object = importlib.import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be imported: {error}") from error
+    return found() if isinstance(found, type) else found
+
+
+def monitor(text: str) -> object:
+    """One of the user's by `module:attribute`, or the name of one that an installed package offers."""
+    return reference(text) if ":" in text else text
+
+
+def pair(read: Read) -> Read:
+    """KEY=VALUE, the value by `read`."""
+
+    def read_pair(text: str) -> tuple[str, object]:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+        try:
+            return key.strip(), read(value.strip())
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is not a number") from None
+
+    return read_pair
+
+
+def keyed(key: str, read: Read) -> Read:
+    """The value of one fixed key."""
+
+    def value(text: str) -> tuple[str, object]:
+        return key, read(text)
+
+    value.__name__ = read.__name__
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option: the setting that it belongs to, and whether its values are one, several, a table or on and off."""
+
+    setting: str
+    flag: str
+    help: str
+    read: Read = str
+    metavar: str = "TEXT"
+    kind: str = "one"
+
+    def add_to(self, group: argparse._ArgumentGroup) -> None:
+        if self.kind == "switch":
+            group.add_argument(
+                self.flag, dest=self.setting, action=argparse.BooleanOptionalAction, default=None, help=self.help
+            )
+            return
+        group.add_argument(
+            self.flag,
+            dest=self.setting,
+            type=self.read,
+            metavar=self.metavar,
+            help=self.help,
+            action="store" if self.kind == "one" else "append",
+        )
+
+
+def _reference(setting: str, flag: str, text: str, kind: str = "one") -> Option:
+    return Option(setting=setting, flag=flag, read=reference, metavar="MODULE:NAME", help=text, kind=kind)
+
+
+def _threshold(key: str) -> Option:
+    return Option(
+        setting="fsm_thresholds",
+        flag=f"--{key.replace('_', '-')}",
+        read=keyed(key, number),
+        metavar="N",
+        kind="table",
+        help=f"--fsm {key}=N",
+    )
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        setting="task_profile", flag="--task-profile", metavar="NAME",
+        help="coding, pr_review or qa, for every run whatever the file says",
+    ),
+    Option(
+        setting="fsm_thresholds", flag="--fsm", read=pair(number), metavar="KEY=N", kind="table",
+        help="a threshold or window of the state machine; may be repeated",
+    ),
+    *map(_threshold, FSM_KEYS),
+    Option(
+        setting="weights", flag="--weight", read=pair(number), metavar="MONITOR=N", kind="table",
+        help="the weight of a monitor; may be repeated",
+    ),
+    Option(
+        setting="model_routing", flag="--route", read=pair(str), metavar="STATE=MODEL", kind="table",
+        help="the model of a state; may be repeated",
+    ),
+    Option(
+        setting="tool_roles", flag="--tool-role", read=pair(str), metavar="TOOL=ROLE", kind="table",
+        help="what a tool is for; may be repeated",
+    ),
+    Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
+    Option(setting="calibration", flag="--calibration", metavar="FILE", help="a file written by calibrate"),
+    Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
+    Option(
+        setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",
+        help="E2 patterns only where something is wrong (off)",
+    ),
+    Option(setting="standing_rules", flag="--standing-rules", metavar="WHEN", help="first_call or run"),
+    Option(setting="placement", flag="--placement", metavar="WHERE", help="system or tail"),
+    Option(setting="step_deadline_ms", flag="--step-deadline-ms", read=number, metavar="MS", help="per step"),
+    Option(setting="strict", flag="--strict", kind="switch", help="raise faults instead of going on unsteered (off)"),
+    Option(setting="org_id", flag="--org-id", help="whose patterns"),
+    Option(setting="project_id", flag="--project-id"  , help="for sinks"),
+    _reference("scorer", "--scorer", "a function Step -> difficulty in 0..1"),
+    _reference("transition", "--transition", "a function (state, history) -> state"),
+    Option(
+        setting="monitors", flag="--monitor", read=monitor, metavar="MODULE:NAME|NAME", kind="many",
+        help="a monitor of yours, or one that an installed package offers; may be repeated",
+    ),
+    _reference("pattern_store", "--pattern-store", "where patterns are found"),
+    _reference("embedder", "--embedder", "what turns text into vectors"),
+    _reference("sinks", "--sink", "what gets the events of the runs (none); may be repeated", "many"),
+    _reference("redact", "--redact", "what takes secrets out of events"),
+)  # fmt: skip
+
+REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, monitor))
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings", "those of ReasonBlocks; an option goes before the file")
+    group.add_argument("--config", metavar="FILE.toml", help="settings by their names in Python")
+    for option in OPTIONS:
+        option.add_to(group)
+
+
+def read_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments for `ReasonBlocks`: the file's, then the options', tables merged key by key."""
+    settings = _of_file(arguments.config) if arguments.config else {}
+    for option in OPTIONS:
+        value = getattr(arguments, option.setting)
+        if value is not None:
+            settings[option.setting] = _merged(settings.get(option.setting), value, option.kind)
+    return settings
+
+
+def _merged(before: object, value: object, kind: str) -> object:
+    if kind != "table" or not isinstance(value, list):
+        return value
+    return {**(before if isinstance(before, Mapping) else {}), **dict(value)}
+
+
+def _of_file(path: str) -> dict[str, Any]:
+    """The settings of a TOML file, by their names in Python; callables as `module:attribute`."""
+    settings = _toml(path)
+    valid = {option.setting for option in OPTIONS}
+    for name, value in settings.items():
+        if name not in valid:
+            raise ConfigError.unknown(path, name, valid)
+        if name in REFERENCES:
+            settings[name] = _resolved(path, name, value)
+    return settings
+
+
+def _toml(path: str) -> dict[str, Any]:
+    from .._toml import TOMLDecodeError, loads
+
+    try:
+        settings: dict[str, Any] = loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError("--config", path, f"cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, TOMLDecodeError) as error:
+        raise ConfigError("--config", path, f"is not TOML: {error}") from error
+    return settings
+
+
+def _resolved(path: str, name: str, value: object) -> object:
+    read = monitor if name == "monitors" else reference
+    try:
+        if isinstance(value, list):
+            return [read(item) if isinstance(item, str) else item for item in value]
+        return read(value) if isinstance(value, str) else value
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{path}: {name}", value, str(error)) from error

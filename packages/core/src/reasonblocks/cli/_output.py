@@ -1,0 +1,136 @@
+"""What a terminal gets: plain lines anywhere, colour where rich is installed and someone is watching."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TextIO
+
+__all__ = ["OK", "PROBLEM", "USAGE", "Bar", "Table", "columns", "printable", "say", "show", "warn", "warnings_once"]
+
+OK, PROBLEM, USAGE = 0, 1, 2
+BAR_CELLS = 24
+BAR_EVERY = 0.1
+"""Seconds between two drawings of the bar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under a title; the first column is what the others tell of."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def say(text: str = "") -> None:
+    """A line on stdout. A character that its encoding lacks is written as an escape."""
+    print(_encodable(text, sys.stdout))
+
+
+def warn(text: str) -> None:
+    """A line on stderr."""
+    print(_encodable(printable(text), sys.stderr), file=sys.stderr)
+
+
+def show(table: Table) -> None:
+    """The table on stdout; with rich on a terminal in colour."""
+    if sys.stdout.isatty() and importlib.util.find_spec("rich"):
+        _show_rich(table)
+    else:
+        say(table.title)
+        for line in columns([table.head, *table.rows] if any(table.head) else table.rows):
+            say(f"  {line}")
+    say()
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Each row as one line, the columns below each other, the last as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def printable(text: str) -> str:
+    """One line without control characters: recorded texts may hold escape sequences."""
+    return "".join(char if char.isprintable() else " " if char.isspace() else "\ufffd" for char in text).strip()
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _show_rich(table: Table) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(title=escape(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    drawn.show_header = any(table.head)
+    for index, name in enumerate(table.head):
+        drawn.add_column(escape(name), style="cyan" if index == 0 else None)
+    for row in table.rows:
+        drawn.add_row(*map(escape, row))
+    Console().print(drawn)
+
+
+class _Once(logging.Handler):
+    """Says each warning once, in one line, whatever run it comes from."""
+
+    def __init__(self, bar: Bar) -> None:
+        super().__init__(logging.WARNING)
+        self.bar, self.said = bar, set[object]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        what = record.args[-1] if isinstance(record.args, tuple) and record.args else record.msg
+        if what not in self.said:
+            self.said.add(what)
+            self.bar.clear()
+            warn(record.getMessage())
+
+
+@contextmanager
+def warnings_once(bar: Bar) -> Iterator[None]:
+    """What the library logs goes to stderr without its tracebacks; hundreds of runs may have the same fault."""
+    logger, handler = logging.getLogger("reasonblocks"), _Once(bar)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+
+
+@dataclass(slots=True)
+class Bar:
+    """How much of `total` is done, in one line on stderr, when that is a terminal."""
+
+    total: int
+    active: bool = field(default_factory=lambda: sys.stderr.isatty())
+    drawn_at: float = 0.0
+
+    def at(self, done: int, text: str) -> None:
+        now = time.monotonic()
+        if not self.active or now - self.drawn_at < BAR_EVERY:
+            return
+        self.drawn_at = now
+        share = min(1.0, done / self.total) if self.total else 0.0
+        cells = ("#" * round(share * BAR_CELLS)).ljust(BAR_CELLS, ".")
+        self._write(f"\r\x1b[K[{cells}] {share:4.0%}  {text}")
+
+    def clear(self) -> None:
+        """Make room for other lines."""
+        if self.active and self.drawn_at:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()

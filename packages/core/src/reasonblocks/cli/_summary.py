@@ -1,0 +1,156 @@
+"""What the runs of a file have in common, counted while they pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from statistics import median
+
+from ..types import StepDecision
+from ._output import Table
+from ._replay import RunReport
+
+__all__ = ["Summary", "interventions", "total"]
+
+STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
+STANDING = "E3Injection"
+"""Standing rules come to every run by themselves: they are no intervention."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts over some runs. `flagged` are those with an intervention."""
+
+    runs: int = 0
+    steps: int = 0
+    faults: int = 0
+    flagged: int = 0
+    interventions: int = 0
+    firsts: list[int] = field(default_factory=list)
+    states: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    monitors: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+
+    def add(self, report: RunReport) -> None:
+        states = [decision.fsm_state.value for decision in report.decisions]
+        steps = interventions(report)
+        self.runs += 1
+        self.steps += len(states)
+        self.faults += sum(decision.skipped_reason == "fault" for decision in report.decisions)
+        self.flagged += bool(steps)
+        self.interventions += len(steps)
+        self.firsts += steps[:1]
+        self.states.update(states)
+        self.reached.update(set(states))
+        self.monitors.update({name for decision in report.decisions for name in decision.monitors_fired})
+
+
+@dataclass(slots=True)
+class Summary:
+    """Everything that is said of a file."""
+
+    name: str
+    malformed: int = 0
+    every: Tally = field(default_factory=Tally)
+    failing: Tally = field(default_factory=Tally)
+    succeeding: Tally = field(default_factory=Tally)
+
+    def add(self, report: RunReport) -> None:
+        for tally in (self.every, self._of_outcome(report.run.outcome)):
+            if tally:
+                tally.add(report)
+
+    def _of_outcome(self, outcome: str | None) -> Tally | None:
+        if outcome == "success":
+            return self.succeeding
+        return self.failing if outcome and outcome.startswith("failure") else None
+
+    def tables(self) -> list[Table]:
+        known = bool(self.failing.runs or self.succeeding.runs)
+        return [self._overview(), *([self._by_outcome()] if known else [])]
+
+    def _overview(self) -> Table:
+        every = self.every
+        rows = [
+            ("runs", f"{every.runs:,}, {every.steps:,} steps, {self.malformed:,} malformed"),
+            ("states", _listed(f"{name} {_share(every.states[name], every.steps)}" for name in _seen(every.states))),
+            ("reached by", _listed(f"{name} {_counted(every.reached[name], 'run')}" for name in _seen(every.states))),
+            ("interventions", _interventions(every)),
+            (
+                "monitors fired",
+                _listed(f"{name} in {_counted(count, 'run')}" for name, count in every.monitors.most_common()),
+            ),
+        ]
+        if every.faults:
+            rows.append(("faults", f"{_counted(every.faults, 'step')} went unsteered; --strict raises the first"))
+        return Table(title=self.name, head=("", ""), rows=rows)
+
+    def _by_outcome(self) -> Table:
+        """How failing and succeeding runs differ."""
+        sides = [side for side in (self.failing, self.succeeding) if side.runs]
+        names = ["failing" if side is self.failing else "succeeding" for side in sides]
+        rows = [
+            ("runs", *(f"{side.runs:,}" for side in sides)),
+            ("with an intervention", *(_share(side.flagged, side.runs) for side in sides)),
+            ("first after step", *(_median(side.firsts) for side in sides)),
+            *((f"steps in {name}", *(_share(side.states[name], side.steps) for side in sides))
+              for name in ("FAST", "SLOW", "SKIP")),
+            *((f"{name} fired", *(_share(side.monitors[name], side.runs) for side in sides))
+              for name, _ in self.every.monitors.most_common()),
+        ]  # fmt: skip
+        return Table(title="by outcome", head=("", *names), rows=rows)
+
+
+def total(summaries: Sequence[Summary]) -> Summary:
+    """All files as one."""
+    return Summary(
+        name=f"all {len(summaries)} files",
+        malformed=sum(summary.malformed for summary in summaries),
+        every=sum((summary.every for summary in summaries), Tally()),
+        failing=sum((summary.failing for summary in summaries), Tally()),
+        succeeding=sum((summary.succeeding for summary in summaries), Tally()),
+    )
+
+
+def interventions(report: RunReport) -> list[int]:
+    """The completed steps after which something was injected, standing rules apart."""
+    return [index for index, decision in enumerate(report.decisions) if _intervenes(decision)]
+
+
+def _intervenes(decision: StepDecision) -> bool:
+    return any(injection.source != STANDING for injection in decision.injections)
+
+
+def _interventions(tally: Tally) -> str:
+    if not tally.interventions:
+        return "none"
+    runs = f"{_counted(tally.flagged, 'run')} ({_share(tally.flagged, tally.runs)})"
+    return f"{tally.interventions:,} in {runs}, the first after step {_median(tally.firsts)} (median)"
+
+
+def _seen(states: Counter[str]) -> list[str]:
+    return [name for name in STATES if states[name]]
+
+
+def _runs(count: int) -> str:
+    return _counted(count, "run")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _median(steps: list[int]) -> str:
+    return f"{median(steps):g}" if steps else "-"
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(parts) or "none"

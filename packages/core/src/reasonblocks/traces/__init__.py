@@ -1,0 +1,9 @@
+"""Recorded runs of real agents, read from files of any known format, found by content, one run in memory at a time."""
+
+from __future__ import annotations
+
+from ._files import Record, read_records
+from ._read import READERS, read_runs
+from ._run import Reader, RecordedRun
+
+__all__ = ["READERS", "Reader", "Record", "RecordedRun", "read_records", "read_runs"]

@@ -1,0 +1,109 @@
+"""`reasonblocks doctor`: what is installed and in use, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonblocks.cli._doctor import examine
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts a distribution's metadata where the import system finds it."""
+
+    def distribution(name: str, version: str, *requires: str, entry: str = "") -> None:
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
+        if entry:
+            (folder / "entry_points.txt").write_text(f"[reasonblocks.adapters]\n{entry}\n")
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return distribution
+
+
+def test_versions_are_said() -> None:
+    assert examine({}).versions["python"] == platform.python_version()
+
+
+def test_an_adapter_is_found_by_its_entry_point(install: Callable[..., None]) -> None:
+    install("somewhere", "3.1")
+    install(
+        "reasonblocks-some", "0.1", "reasonblocks-core==0.1", "somewhere[all]>=3", entry="some = reasonblocks_some:f"
+    )
+    (found,) = [one for one in examine({}).adapters if one.method == "some"]
+    assert (found.distribution, found.version, found.framework, found.framework_version) == (
+        "reasonblocks-some", "0.1", "somewhere", "3.1",
+    )  # fmt: skip
+
+
+def test_an_adapter_without_its_framework_is_told(install: Callable[..., None]) -> None:
+    install("reasonblocks-some", "0.1", "nowhere-at-all", entry="some = reasonblocks_some:f")
+    (found,) = [one for one in examine({}).adapters if one.method == "some"]
+    assert (found.framework, found.framework_version) == ("nowhere-at-all", None)
+
+
+def test_the_foreign_distribution_is_a_problem(install: Callable[..., None], command: Command) -> None:
+    install("reasonblocks", "9.9")
+    done = command("doctor")
+    assert done.code == 1
+    assert "pip uninstall reasonblocks" in done.err
+
+
+def test_adapters_of_another_version_are_warned_of(install: Callable[..., None]) -> None:
+    install("reasonblocks-core", "0.2")
+    install("reasonblocks-some", "0.1", entry="some = reasonblocks_some:f")
+    assert [line for line in examine({}).warnings if "pip install reasonblocks-some==0.2" in line] != []
+
+
+def test_backends_in_use_are_named() -> None:
+    assert set(examine({}).backends) == {"evaluator", "pattern store", "embedder"}
+
+
+def test_a_key_is_never_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_API_KEY", "rb_live_secret")
+    done = command("doctor")
+    assert "set, 14 characters" in done.out
+    assert "secret" not in done.out + done.err
+
+
+def test_a_url_is_shown_without_what_is_secret_in_it() -> None:
+    shown = examine({"QDRANT_URL": "https://me:secret@host:6333/x?token=secret"}).environment["QDRANT_URL"]
+    assert shown == "https://host:6333/x (the rest is hidden)"
+
+
+def test_variables_that_are_not_set_are_not_shown() -> None:
+    assert examine({"REASONBLOCKS_HOME": ""}).environment == {}
+
+
+def test_an_unknown_variable_gets_the_nearest_name() -> None:
+    assert "did you mean 'REASONBLOCKS_STRICT'" in examine({"REASONBLOCKS_STRIKT": "1"}).warnings[0]
+
+
+def test_switched_off_steering_is_warned_of() -> None:
+    assert "steering is off" in examine({"REASONBLOCKS_DISABLED": "1"}).warnings[0]
+
+
+def test_settings_that_the_client_refuses_are_a_problem(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "https://example.invalid")
+    done = command("doctor")
+    assert done.code == 1
+    assert "base_url" in done.err.lower()
+
+
+def test_a_sound_installation_is_ok(command: Command) -> None:
+    assert command("doctor").code == 0
+
+
+def test_json_is_one_object(command: Command) -> None:
+    found = json.loads(command("doctor", "--json").out)
+    assert list(found) == ["versions", "adapters", "backends", "environment", "warnings", "problems"]

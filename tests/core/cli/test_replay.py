@@ -1,0 +1,302 @@
+"""`reasonblocks replay`: recorded runs through the engine that steers live ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Write = Callable[..., str]
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
+KEYS = ["run_id", "file", "source", "outcome", "start", "steps"]
+STEP_KEYS = [
+    "step",
+    "call",
+    "difficulty",
+    "difficulty_parts",
+    "fsm_state",
+    "scores",
+    "composite",
+    "fired",
+    "failure_type",
+    "gate_decision",
+    "injections",
+    "skipped_reason",
+]
+
+
+def step(thought: str = "I look at the file.", **more: object) -> dict[str, object]:
+    return {"thought": thought, "action": "ls", "action_input": ".", "observation": "a.py", **more}
+
+
+def looping(run_id: str = "loop", steps: int = 12, **header: object) -> dict[str, object]:
+    failed = step("I run it again.", observation="Error: no such module", is_error=True)
+    return {"run_id": run_id, "steps": [failed] * steps, **header}
+
+
+RUN: dict[str, object] = {"run_id": "r", "steps": [step(), step("Now I edit it."), step("Done.", action="")]}
+
+
+def one(command: Command, *argv: str) -> dict[str, Any]:
+    (found,) = command("replay", *argv, "--json").objects
+    assert isinstance(found, dict)
+    return found
+
+
+def test_json_has_exactly_its_keys_in_order(command: Command, write: Write) -> None:
+    found = one(command, write("a.jsonl", {**RUN, "source": "s", "outcome": "failure"}))
+    assert list(found) == KEYS
+    assert list(found["start"]) == ["fsm_state", "injections"]
+    assert [list(step) for step in found["steps"]] == [STEP_KEYS] * 3
+
+
+def test_json_says_what_the_file_says_of_the_run(command: Command, write: Write) -> None:
+    path = write("a.jsonl", {**RUN, "source": "s", "outcome": "failure"})
+    found = one(command, path)
+    assert [found[key] for key in KEYS[:4]] == ["r", path, "s", "failure"]
+
+
+def test_source_and_outcome_are_null_where_the_file_is_silent(command: Command, write: Write) -> None:
+    found = one(command, write("a.jsonl", RUN))
+    assert (found["source"], found["outcome"]) == (None, None)
+
+
+def test_the_start_is_the_first_call(command: Command, write: Write) -> None:
+    assert one(command, write("a.jsonl", RUN))["start"]["fsm_state"] == "INIT"
+
+
+def test_each_step_names_the_call_that_it_decided_and_the_last_none(command: Command, write: Write) -> None:
+    steps = one(command, write("a.jsonl", RUN))["steps"]
+    assert [(step["step"], step["call"]) for step in steps] == [(0, 1), (1, 2), (2, None)]
+
+
+def test_the_last_step_is_final_and_injects_nothing(command: Command, write: Write) -> None:
+    last = one(command, write("a.jsonl", looping()))["steps"][-1]
+    assert (last["gate_decision"], last["injections"]) == ("final", [])
+
+
+def test_every_step_is_judged(command: Command, write: Write) -> None:
+    steps = one(command, write("a.jsonl", RUN))["steps"]
+    assert all(0 <= step["difficulty"] <= 1 and step["composite"] is not None and step["scores"] for step in steps)
+
+
+def test_a_loop_is_told_about(command: Command, write: Write) -> None:
+    steps = one(command, write("a.jsonl", looping()))["steps"]
+    texts = [injection for step in steps for injection in step["injections"]]
+    assert texts
+    assert {injection["source"] for injection in texts} == {"MonitorSteeringInjection"}
+
+
+def test_a_run_of_one_step_is_only_final(command: Command, write: Write) -> None:
+    steps = one(command, write("a.jsonl", {"steps": [step()]}))["steps"]
+    assert [(step["call"], step["gate_decision"]) for step in steps] == [(None, "final")]
+
+
+def test_a_run_without_steps_has_only_a_start(command: Command, write: Write) -> None:
+    assert one(command, write("a.jsonl", {"steps": []}))["steps"] == []
+
+
+def test_a_switched_off_run_still_has_every_step(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("a.jsonl", RUN)
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    steps = one(command, path)["steps"]
+    assert [step["skipped_reason"] for step in steps] == ["disabled"] * 3
+
+
+def test_the_same_file_twice_gives_the_same_lines(command: Command, write: Write) -> None:
+    path = write("a.jsonl", looping(), RUN, looping("b", 30))
+    assert command("replay", path, "--json").out == command("replay", path, "--json").out
+
+
+def test_runs_of_one_id_do_not_touch_each_other(command: Command, write: Write) -> None:
+    first, second = command("replay", write("a.jsonl", looping(), looping()), "--json").objects
+    assert first == second
+
+
+def test_langchain_messages_give_what_our_own_format_gives(command: Command, write: Write) -> None:
+    ours = write("a.jsonl", {"run_id": "r", "task": "fix", "steps": [
+        {"thought": "I look.", "action": "ls", "action_input": '{"path": "."}', "observation": "x"},
+        {"thought": "Done."},
+    ]})  # fmt: skip
+    call = {"id": "1", "name": "ls", "args": {"path": "."}}
+    theirs = write("b.json", {"run_id": "r", "messages": [
+        {"type": "human", "data": {"content": "fix"}},
+        {"type": "ai", "data": {"content": "I look.", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "x", "tool_call_id": "1", "status": "success"}},
+        {"type": "ai", "data": {"content": "Done."}},
+    ]})  # fmt: skip
+    assert {**one(command, ours), "file": ""} == {**one(command, theirs), "file": ""}
+
+
+def test_a_setting_changes_what_is_decided(command: Command, write: Write) -> None:
+    path = write("a.jsonl", {"steps": [step()] * 4})
+    narrow = one(command, path, "--fast-threshold", "0.98", "--fsm", "slow_threshold=0.99", "--fsm",
+                 "skip_threshold=1", "--fsm", "hysteresis_margin=0", "--fsm", "fast_window=1")  # fmt: skip
+    assert [step["fsm_state"] for step in narrow["steps"]][-1] == "FAST"
+
+
+def test_the_config_file_is_used(command: Command, write: Write) -> None:
+    config = write("c.toml", "[fsm_thresholds]", "fast_threshold = 0.98", "slow_threshold = 0.99",
+                   "skip_threshold = 1.0", "hysteresis_margin = 0.0", "fast_window = 1")  # fmt: skip
+    found = one(command, write("a.jsonl", {"steps": [step()] * 4}), "--config", config)
+    assert found["steps"][-1]["fsm_state"] == "FAST"
+
+
+def composite(command: Command, path: str, *argv: str) -> list[float]:
+    return [step["composite"] for step in one(command, path, *argv)["steps"]]
+
+
+def test_a_run_brings_its_own_profile(command: Command, write: Write) -> None:
+    qa, coding = (write(f"{name}.jsonl", looping(task_profile=name)) for name in ("qa", "coding"))
+    assert composite(command, qa) != composite(command, coding)
+
+
+def test_an_unknown_profile_means_that_of_the_settings(command: Command, write: Write) -> None:
+    other, qa = (write(f"{name}.jsonl", looping(task_profile=name)) for name in ("other", "qa"))
+    assert composite(command, other, "--config", write("c.toml", 'task_profile = "qa"')) == composite(command, qa)
+
+
+def test_the_option_goes_before_the_profile_of_a_run(command: Command, write: Write) -> None:
+    qa, coding = (write(f"{name}.jsonl", looping(task_profile=name)) for name in ("qa", "coding"))
+    assert composite(command, qa, "--task-profile", "coding") == composite(command, coding)
+
+
+def test_limit_takes_the_first_runs_of_each_file(command: Command, write: Write) -> None:
+    paths = [write(name, {"run_id": f"{name}1", "steps": []}, {"run_id": f"{name}2", "steps": []}) for name in "ab"]
+    assert [run["run_id"] for run in command("replay", *paths, "--limit", "1", "--json").objects] == ["a1", "b1"]
+
+
+def test_malformed_records_are_said_on_stderr_and_the_rest_is_replayed(command: Command, write: Write) -> None:
+    path = write("a.jsonl", RUN, {"steps": 3}, "{", RUN)
+    done = command("replay", path, "--json")
+    assert (done.code, len(done.objects)) == (0, 2)
+    assert [line.startswith(f"{path}:{n}: ") for n, line in zip((2, 3), done.err.splitlines(), strict=True)] == [
+        True
+    ] * 2
+
+
+def test_malformed_records_are_counted_in_the_summary(command: Command, write: Write) -> None:
+    assert "2, 6 steps, 1 malformed" in command("replay", write("a.jsonl", RUN, "{", RUN)).out
+
+
+def test_nothing_readable_is_a_problem(command: Command, write: Write, tmp_path: Path) -> None:
+    files = [write("a.jsonl", "{"), write("b", "# a title"), str(tmp_path / "none"), str(tmp_path)]
+    done = command("replay", *files)
+    assert (done.code, done.out) == (1, "")
+    assert len(done.err.splitlines()) == len(files) + 1
+
+
+def test_one_readable_run_is_enough(command: Command, write: Write, tmp_path: Path) -> None:
+    done = command("replay", str(tmp_path / "none"), write("a.jsonl", RUN))
+    assert done.code == 0
+    assert "no such file" in done.err
+
+
+def test_several_files_have_a_total(command: Command, write: Write) -> None:
+    out = command("replay", write("a.jsonl", RUN), write("b.jsonl", RUN)).out
+    assert "all 2 files" in out
+
+
+def test_the_summary_compares_outcomes(command: Command, write: Write) -> None:
+    out = command("replay", write("a.jsonl", looping(outcome="failure"), {**RUN, "outcome": "success"})).out
+    assert "failing  succeeding" in out
+
+
+def test_one_run_is_shown_step_by_step(command: Command, write: Write) -> None:
+    done = command("replay", write("a.jsonl", RUN, looping("wanted")), "--run", "wanted")
+    assert done.out.startswith("wanted ")
+    assert "MonitorSteeringInjection" in done.out
+
+
+def test_one_run_as_json_is_one_object(command: Command, write: Write) -> None:
+    found = one(command, write("a.jsonl", RUN, looping("wanted")), "--run", "wanted")
+    assert found["run_id"] == "wanted"
+
+
+def test_a_run_that_is_not_there_is_a_problem_with_the_nearest_name(command: Command, write: Write) -> None:
+    done = command("replay", write("a.jsonl", {**RUN, "run_id": "bugfix-17"}), "--run", "bugfix-71")
+    assert done.code == 1
+    assert "'bugfix-17'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        ([], "COMMAND"),
+        (["replay"], "FILE"),
+        (["replay", "f", "--limit", "0"], "'0'"),
+        (["replay", "f", "--fsm", "slow_threshold=2"], "slow_threshold"),
+        (["replay", "f", "--fsm", "slow_treshold=0.5"], "did you mean 'slow_threshold'"),
+        (["replay", "f", "--task-profile", "poetry"], "poetry"),
+        (["replay", "f", "--route", "INIT=m"], "INIT"),
+        (["replay", "f", "--weight", "semantic_lop=1"], "semantic_loop"),
+        (["replay", "f", "--token-budget", "much"], "much"),
+        (["replay", "f", "--config", "/no/such.toml"], "/no/such.toml"),
+        (["replay", "f", "--no-such-option"], "--no-such-option"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_code_2(command: Command, argv: list[str], word: str) -> None:
+    done = command(*argv)
+    assert (done.code, done.out) == (2, "")
+    assert word in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_config_file_that_is_no_toml_is_one_line(command: Command, write: Write) -> None:
+    done = command("replay", "f", "--config", write("c.toml", "= nonsense"))
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_scorer_of_the_user_judges(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_scorer.py").write_text("def half(step):\n    return 0.5\n")
+    monkeypatch.chdir(tmp_path)
+    steps = one(command, write("a.jsonl", RUN), "--scorer", "my_scorer:half")["steps"]
+    assert [step["difficulty"] for step in steps] == [0.5] * 3
+
+
+def test_a_scorer_that_fails_is_said_once_and_counted(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_broken_scorer.py").write_text("def broken(step):\n    raise ValueError('no')\n")
+    monkeypatch.chdir(tmp_path)
+    done = command("replay", write("a.jsonl", RUN, {**RUN, "run_id": "s"}), "--scorer", "my_broken_scorer:broken")
+    assert done.code == 0
+    assert "ValueError: no" in done.err
+    assert "run 's'" not in done.err
+    assert "Traceback" not in done.err
+    assert "6 steps went unsteered" in done.out
+
+
+def test_strict_raises_what_a_scorer_raised(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_raising_scorer.py").write_text("def broken(step):\n    raise ZeroDivisionError\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        command("replay", write("a.jsonl", RUN), "--strict", "--scorer", "my_raising_scorer:broken")
+
+
+def test_nothing_is_written(command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("a.jsonl", looping())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    command("replay", path)
+    assert [found.name for found in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the shared corpus is not beside the repository")
+def test_runs_of_every_source_of_the_corpus_are_replayed(command: Command) -> None:
+    files = [str(path) for path in sorted(CORPUS.iterdir())]
+    done = command("replay", *files, "--limit", "5", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert len(done.objects) == 5 * len(files)
+    assert all(json.dumps(run, allow_nan=False) for run in done.objects)

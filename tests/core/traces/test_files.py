@@ -1,0 +1,213 @@
+"""A file becomes records or reasons, never an exception."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reasonblocks.exceptions import RecordError
+from reasonblocks.traces import RecordedRun, read_runs
+
+RUN = {"run_id": "a", "steps": [{"thought": "look", "action": "ls", "action_input": ".", "observation": "x"}]}
+Write = Callable[..., str]
+
+
+def runs(path: str) -> list[RecordedRun]:
+    return [item for item in read_runs(path) if isinstance(item, RecordedRun)]
+
+
+def errors(path: str) -> list[RecordError]:
+    return [item for item in read_runs(path) if isinstance(item, RecordError)]
+
+
+def only_reason(path: str) -> str:
+    (item,) = read_runs(path)
+    assert isinstance(item, RecordError)
+    assert item.file == path
+    assert "\n" not in str(item)
+    return item.reason
+
+
+def test_gzip_is_found_by_its_bytes_not_by_the_name(write: Write) -> None:
+    assert [run.run_id for run in runs(write("a.jsonl", RUN, packed=True))] == ["a"]
+
+
+def test_plain_text_is_read_whatever_the_name_says(write: Write) -> None:
+    assert [run.run_id for run in runs(write("a.jsonl.gz", RUN))] == ["a"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_record(write: Write) -> None:
+    assert len(runs(write("a.jsonl", b"\xef\xbb\xbf", RUN))) == 1
+
+
+def test_blank_lines_are_skipped_and_still_counted(write: Write) -> None:
+    assert [run.line for run in runs(write("a.jsonl", RUN, "", "  ", RUN))] == [1, 4]
+
+
+def test_an_indented_document_is_one_record(write: Write) -> None:
+    assert len(runs(write("a.json", json.dumps(RUN, indent=2)))) == 1
+
+
+def test_a_bad_line_is_reported_with_its_number_and_the_rest_goes_on(write: Write) -> None:
+    path = write("a.jsonl", RUN, "{nonsense", RUN)
+    assert [error.line for error in errors(path)] == [2]
+    assert len(runs(path)) == 2
+
+
+def test_a_bad_first_line_does_not_hide_the_runs_after_it(write: Write) -> None:
+    path = write("a.jsonl", '{"run_id": "cut', RUN)
+    assert [error.line for error in errors(path)] == [1]
+    assert len(runs(path)) == 1
+
+
+def test_a_first_line_that_ends_inside_a_value_does_not_hide_the_runs_after_it(write: Write) -> None:
+    path = write("a.jsonl", '{"run_id": ', RUN)
+    assert [error.line for error in errors(path)] == [1]
+    assert len(runs(path)) == 1
+
+
+def test_a_line_that_is_no_utf8_is_one_malformed_record(write: Write) -> None:
+    path = write("a.jsonl", RUN, b'{"task": "\xff"}\n', RUN)
+    assert "UTF-8" in errors(path)[0].reason
+    assert len(runs(path)) == 2
+
+
+def test_half_an_emoji_becomes_the_replacement_character(write: Write) -> None:
+    (run,) = runs(write("a.jsonl", r'{"steps": [{"thought": "cut \ud83d"}]}'))
+    assert run.steps[0].thought == "cut \ufffd"
+
+
+def test_a_whole_emoji_stays(write: Write) -> None:
+    (run,) = runs(write("a.jsonl", r'{"steps": [{"thought": "\ud83d\ude00"}]}'))
+    assert run.steps[0].thought == "\U0001f600"
+
+
+def test_runs_before_the_cut_of_a_gzip_file_are_read(tmp_path: Path) -> None:
+    lines = "".join(json.dumps({**RUN, "task": str(n) * 999}) + "\n" for n in range(9_999))
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(gzip.compress(lines.encode())[:-20])
+    assert len(runs(str(path))) > 9_000
+    assert "cut short" in errors(str(path))[0].reason
+
+
+def test_gzip_that_is_damaged_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.gz"
+    path.write_bytes(gzip.compress(b"{}")[:10] + b"\xff" * 40)
+    assert "damaged" in only_reason(str(path))
+
+
+def test_an_indented_document_in_cut_gzip_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(RUN, indent=1).encode())[:-9])
+    assert "cut short" in only_reason(str(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", "empty"),
+        (b"\n \n", "empty"),
+        (b"\x7fELF\x02\x00\x00", "binary"),
+        ("hello".encode("utf-16"), "UTF-16"),
+        (b"# A title\nand text\n" * 20, "first 8 lines"),
+        (b"{'steps': []}\n", "not JSON"),
+        (b"42\n", "JSON int"),
+        (b'{"a": 1, "b": [2]}\n', "'a', 'b'"),
+        (b"{}\n", "empty object"),
+        (b"[]\n", "list of 0"),
+        (b"[\n1,\n2\n", "not JSON"),
+        (b"[" * 100_000, "limits"),
+        (b"[" + b"9" * 9_999 + b"]\n", "limits"),
+    ],
+)
+def test_a_file_without_a_run_has_one_reason(tmp_path: Path, content: bytes, word: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert word in only_reason(str(path))
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    assert only_reason(str(tmp_path / "none")) == "no such file"
+
+
+def test_a_directory_is_said(tmp_path: Path) -> None:
+    assert "directory" in only_reason(str(tmp_path))
+
+
+def test_progress_ends_at_the_size_of_the_file(write: Write) -> None:
+    path = write("a.jsonl", *[RUN] * 99)
+    seen: list[int] = []
+    list(read_runs(path, progress=seen.append))
+    assert seen[-1] == Path(path).stat().st_size
+
+
+def test_memory_holds_a_run_not_the_file(write: Write) -> None:
+    big = {"steps": [{"thought": "x" * 200_000}]}
+    path = write("a.jsonl", *[big] * 100)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_runs(path)) == 100
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+steps = st.lists(
+    st.dictionaries(
+        st.sampled_from(["thought", "action", "action_input", "observation", "is_error", "tokens", "tool_calls"]),
+        json_values,
+    )
+)
+messages = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["human", "ai", "tool", "system", "other"]),
+            "data": st.dictionaries(st.sampled_from(["content", "tool_calls", "status", "tool_call_id"]), json_values),
+        }
+    )
+)
+records = st.one_of(
+    json_values,
+    st.fixed_dictionaries({"steps": steps}, optional={"run_id": json_values, "task": json_values}),
+    messages,
+    st.fixed_dictionaries({"messages": messages | json_values}),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(record=records)
+def test_any_json_line_gives_a_run_or_an_error_of_that_line(tmp_path: Path, record: object) -> None:
+    path = tmp_path / "any.jsonl"
+    path.write_text(json.dumps(RUN) + "\n" + json.dumps(record) + "\n", encoding="utf-8")
+    _, item = read_runs(str(path))
+    assert isinstance(item, (RecordedRun, RecordError))
+    assert item.line == 2
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(record=records)
+def test_any_json_document_gives_a_run_or_an_error(tmp_path: Path, record: object) -> None:
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    (item,) = read_runs(str(path))
+    assert isinstance(item, (RecordedRun, RecordError))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary())
+def test_any_bytes_give_runs_or_errors(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(content)
+    assert all(isinstance(item, (RecordedRun, RecordError)) for item in read_runs(str(path)))
