@@ -30,7 +30,7 @@ from tests.core.world import (
 )
 
 DIFFICULTIES = (0.0, 0.1, 0.19, 0.2, 0.3, 0.31, 0.4, 0.49, 0.5, 0.6, 0.61, 0.7, 0.85, 0.86, 0.9, 1.0)
-TEXTS = ("Alpha one. Beta two.", "Alpha  one.\nBeta two. ", "Gamma three. Delta.", "Epsilon", "Zeta six. Eta.")
+TEXTS = ("Alpha one. Beta two.", "Alpha  one.\nBeta two. ", "Gamma three. Delta.", "Epsilon.", "Zeta six. Eta.")
 PATTERNS = (
     pattern("e1-a"),
     pattern("e1-b", gate_threshold=0.65),

@@ -42,9 +42,14 @@ def test_a_flat_step_is_one_call_and_its_result(write: Write) -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["make test", "", "[1, 2]", "{broken", '"text"', [1], 5])
+@pytest.mark.parametrize("given", ["make test", "[1, 2]", "{broken", '"text"', [1], 5])
 def test_input_that_is_no_object_goes_under_one_key(write: Write, given: object) -> None:
     assert step(write, action="bash", action_input=given).tool_calls[0].arguments == {"input": given}
+
+
+@pytest.mark.parametrize("given", ["", None])
+def test_a_call_without_input_has_no_arguments(write: Write, given: object) -> None:
+    assert step(write, action="ls", action_input=given).tool_calls[0].arguments == {}
 
 
 def test_input_may_be_an_object_itself(write: Write) -> None:

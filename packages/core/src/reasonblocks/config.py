@@ -202,7 +202,7 @@ def _guest_names(store: PatternStore, monitors: tuple[Monitor, ...]) -> Iterable
 
 def _monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
     seen = {row.name for row in MONITORS}
-    monitors = [_named(one) if isinstance(one, str) else one for one in _items("monitors", given)]
+    monitors: list[Any] = [_named(one) if isinstance(one, str) else one for one in _items("monitors", given)]
     if len(monitors) > MOST_MONITORS:
         raise ConfigError("monitors", len(monitors), f"at most {MOST_MONITORS}: each may keep 3 KB of every run")
     for monitor in monitors:

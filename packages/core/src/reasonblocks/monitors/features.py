@@ -70,7 +70,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         words=spoken,
         vocabulary=frozenset(spoken),
         tool=_tool(step.tool_calls),
-        call=_action(calls) if calls else None,
+        call=_action(calls) if _does_something(step) else None,
         result=_outcome(step.tool_results) if step.tool_results else None,
         failing=bool(errors),
         error=error_digest(errors[0]) if errors and "test" not in roles else None,
@@ -79,6 +79,11 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
     )
+
+
+def _does_something(step: Step) -> bool:
+    """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
+    return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
 
 
 def _flat(value: JSON) -> str:

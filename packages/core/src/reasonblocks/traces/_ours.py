@@ -104,8 +104,8 @@ def _flat_calls(index: int, step: _Step) -> tuple[ToolCall, ...]:
 
 
 def _arguments(given: JSON) -> JSON:
-    """The object that the text holds; any other input under one key."""
-    if given is None:
+    """The object that the text holds; any other input under one key, none where there is none."""
+    if given is None or given == "":
         return {}
     held = _object(given) if isinstance(given, str) and given[:1] == "{" else given
     return held if isinstance(held, dict) else {"input": given}

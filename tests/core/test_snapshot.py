@@ -1,0 +1,390 @@
+"""A run that goes on in another process goes on as if it had never stopped, and its state stays small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from reasonblocks import ReasonBlocks
+from reasonblocks.exceptions import SnapshotError
+from reasonblocks.session import SteeringSession
+from reasonblocks.types import (
+    JSON,
+    ETrace,
+    FSMState,
+    RunInfo,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from tests.core.world import begin, called, client, code_bytes, found, nothing, pattern, run, speaks, step, through_json
+
+KB = 1_024
+MOST = 64 * KB
+TYPICAL = 12 * KB
+WORDS = "read the file and run pytest again maybe the error in forms.py line 42 fails because value is None".split()
+
+
+def real(**options: Any) -> ReasonBlocks:
+    """The built-in scorer and monitors, without files or network."""
+    return ReasonBlocks(strict=True, step_deadline_ms=20_000, **options)
+
+
+def random_step(dice: Random, number: int) -> Step:
+    calls = tuple(
+        ToolCall(id=f"c{number}.{at}", name=dice.choice(["read_file", "run_tests", "edit"]), arguments={"n": dice.random()})
+        for at in range(dice.randint(0, 3))
+    )
+    results = tuple(
+        ToolResult(call_id=call.id, output=" ".join(dice.choices(WORDS, k=20)), is_error=dice.choice([None, True, False]))
+        for call in calls
+    )
+    thought = " ".join(dice.choices(WORDS, k=dice.randint(0, 60)))
+    return Step(thought=thought, tool_calls=calls, tool_results=results)
+
+
+def outcome(completed: Step) -> StepOutcome:
+    usage = Usage(input=100, output=20)
+    return StepOutcome(model="m", usage=usage, text=completed.thought, tool_calls=completed.tool_calls)
+
+
+def decisions(rb: ReasonBlocks, steps: list[Step], stops: set[int]) -> list[StepDecision]:
+    """A whole run that goes through JSON into a new session before each call of `stops`."""
+    session: SteeringSession = rb.session(run_id="run", task="make the tests pass")
+    told: list[StepDecision] = []
+    for number in range(len(steps) + 1):
+        if number in stops:
+            snapshot = through_json(session.trace.snapshot())
+            session = rb.session(task="make the tests pass", snapshot=snapshot)
+        completed = steps[number - 1] if number else None
+        told.append(session.begin_step(StepInput(key=f"k{number}", completed=completed, default_model="m")))
+        if number < len(steps):
+            session.end_step(told[-1], outcome(steps[number]))
+    return told
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_resumed_before_any_of_its_calls_decides_as_if_it_had_never_stopped(seed: int) -> None:
+    dice = Random(seed)
+    steps = [random_step(dice, number) for number in range(14)]
+    if seed % 2:
+        steps[5:12] = [replace(steps[4], thought="maybe the error is in forms.py, run it again")] * 7
+    rb = real(pattern_store=StubStore(), standing_rules=dice.choice(["first_call", "run"]))
+    stops = {dice.randint(1, 14) for _ in range(dice.randint(1, 6))}
+    assert decisions(rb, steps, stops) == decisions(rb, steps, set())
+
+
+class StubStore:
+    """Has one pattern of each tier, and now and then nothing."""
+
+    def search(self, request: Any) -> tuple[ETrace, ...]:
+        return tuple(found(f"{request.tier}-a")) if len(request.query) % 3 != 1 else ()
+
+
+def test_a_snapshot_restored_is_the_state_itself() -> None:
+    rb = client(*[speaks(f"Text {at}.", failure_type="loop") for at in range(6)], store=lambda one: found("e2-a"))
+    session = rb.session()
+    run(session, 7)
+    again = rb.session(snapshot=through_json(session.trace.snapshot()))
+    assert replace(again.trace.state, last=None) == replace(session.trace.state, last=None)
+
+
+def test_the_last_decision_is_in_the_snapshot_with_its_guidance() -> None:
+    rb = client(*[speaks(f"Text {at}.") for at in range(3)])
+    session = rb.session()
+    run(session, 1)
+    decision = begin(session, 1, key="k1")
+    again = rb.session(snapshot=through_json(session.trace.snapshot()))
+    assert begin(again, 1, key="k1") == replace(decision, replayed=True)
+
+
+def test_a_resumed_run_keeps_its_id() -> None:
+    rb = client()
+    session = rb.session(run_id="first")
+    run(session, 2)
+    assert rb.session(snapshot=through_json(session.trace.snapshot())).run.run_id == "first"
+
+
+def test_a_snapshot_shares_nothing_with_the_state() -> None:
+    session = real().session()
+    run(session, 4)
+    before = json.dumps(session.trace.snapshot())
+    snapshot: dict[str, Any] = session.trace.snapshot()  # type: ignore[assignment]  # looked into
+    snapshot["memories"].clear()
+    snapshot["steps"].clear()
+    assert json.dumps(session.trace.snapshot()) == before
+
+
+def test_a_snapshot_of_a_new_run_can_be_restored() -> None:
+    rb = client()
+    session = rb.session(snapshot=through_json(rb.session(run_id="new").trace.snapshot()))
+    assert run(session, 2)[-1].fsm_state is FSMState.NORMAL
+
+
+def test_a_session_restored_to_an_earlier_step_logs_the_new_call_in_its_own_entry() -> None:
+    rb = client()
+    session = rb.session()
+    run(session, 2)
+    snapshot = through_json(session.trace.snapshot())
+    run(session, 5, start=2)
+    session.trace.restore(snapshot)
+    decision = begin(session, 2)
+    session.end_step(decision, StepOutcome(model="after the restore"))
+    assert (session.step_log[-1].step, session.step_log[-1].model_id) == (2, "after the restore")
+
+
+# ------------------------------------------------------------ what cannot be read
+
+
+@pytest.fixture
+def snapshot() -> dict[str, Any]:
+    """One where every field holds something."""
+    rb = client(*[speaks(f"Text {at}.", failure_type="loop") for at in range(6)], store=lambda one: found("e2-a"))
+    session = rb.session(run_id="run")
+    run(session, 5)
+    session.end_step(begin(session, 5, key="k5"), called(5))
+    return through_json(session.trace.snapshot())
+
+
+def test_an_unknown_key_is_ignored(snapshot: dict[str, Any]) -> None:
+    with_more = {**snapshot, "from_tomorrow": 1, "e1": {**snapshot["e1"], "new": 2}, "last": {**snapshot["last"], "x": 3}}
+    assert client().session(snapshot=with_more).trace.state == client().session(snapshot=snapshot).trace.state
+
+
+def test_a_newer_version_is_refused(snapshot: dict[str, Any]) -> None:
+    with pytest.raises(SnapshotError, match="'version'.*newer"):
+        client().session(snapshot={**snapshot, "version": snapshot["version"] + 1})
+
+
+@pytest.mark.parametrize("version", [None, "1", True, 1.0])
+def test_a_version_that_is_no_int_is_refused(snapshot: dict[str, Any], version: Any) -> None:
+    with pytest.raises(SnapshotError, match="'version'"):
+        client().session(snapshot={**snapshot, "version": version})
+
+
+def test_a_snapshot_without_a_version_is_refused(snapshot: dict[str, Any]) -> None:
+    del snapshot["version"]
+    with pytest.raises(SnapshotError, match="'version'"):
+        client().session(snapshot=snapshot)
+
+
+@pytest.mark.parametrize("other", [5, "text", [1, 2]])
+def test_what_is_no_object_is_refused(other: Any) -> None:
+    with pytest.raises(SnapshotError, match="JSON object"):
+        client().session(snapshot=other)
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("trace_id", 5),
+    ("current_state", "FOO"),
+    ("difficulty_history", "0.5"),
+    ("difficulty_history", [1.5]),
+    ("difficulty_history", ["0.5"]),
+    ("difficulty_history", [float("nan")]),
+    ("steps", 5),
+    ("steps", [5]),
+    ("steps", [{"step": "x"}]),
+    ("total_tokens", -1),
+    ("total_tokens", "7"),
+    ("token_budget", "many"),
+    ("calls", 1.5),
+    ("calls", None),
+    ("faults", "0"),
+    ("score_memory", 5),
+    ("score_memory", []),
+    ("score_memory", {"count": "x"}),
+    ("memories", 5),
+    ("memories", [["a", 1]]),
+    ("evaluated", "yes"),
+    ("fired_before", 5),
+    ("fired_before", ["x"]),
+    ("injected", 5),
+    ("injected", [{"step": 1}]),
+    ("injected", [{"step": "1", "monitor": "m"}]),
+    ("injected_text", 5),
+    ("injected_types", "loop"),
+    ("injected_types", [5]),
+    ("patterns_shown", "e2-a"),
+    ("patterns_shown", [5]),
+    ("e1", 5),
+    ("e1", []),
+    ("e1", None),
+    ("e2", {"asked": "x"}),
+    ("e3", {"used": "no"}),
+    ("e3", {"next_call": None}),
+    ("standing_rules", 5),
+    ("call_tokens", "5"),
+    ("pending", 5),
+    ("pending", "text"),
+    ("pending", {"text": 5}),
+    ("pending", {"tool_calls": [5]}),
+    ("keys", "abc"),
+    ("keys", [5]),
+    ("last", 5),
+    ("last", {"step": 1}),
+    ("last", {"step": "1", "fsm_state": "NORMAL"}),
+    ("last", {"step": 1, "fsm_state": "NORMAL", "injections": [{"source": "E2Injection", "text": 5}]}),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG, ids=lambda value: repr(value)[:40])
+def test_a_malformed_field_is_refused_by_its_name(snapshot: dict[str, Any], field: str, value: Any) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        client().session(snapshot={**snapshot, field: value})
+    inner = value if isinstance(value, dict) else value[0] if isinstance(value, list) and value else {}
+    assert caught.value.field in {field, *(inner if isinstance(inner, dict) else ())} | named_inside(field)
+
+
+def named_inside(field: str) -> set[str]:
+    """A value that lacks a field, or holds a wrong one, may be named itself."""
+    inside: Mapping[str, set[str]] = {
+        "steps": {"StepRecord"},
+        "injected": {"Injected", "monitor"},
+        "last": {"StepDecision", "fsm_state", "text", "Injection"},
+        "pending": {"Pending", "ToolCall", "tool_calls"},
+    }
+    return inside.get(field, set())
+
+
+def test_a_refused_restore_moves_nothing(snapshot: dict[str, Any]) -> None:
+    session = client().session()
+    run(session, 2)
+    before = session.trace.state
+    with pytest.raises(SnapshotError):
+        session.trace.restore({**snapshot, "keys": 5})
+    assert (session.trace.state, session.run.run_id) == (before, before.trace_id)
+
+
+def test_a_client_remembers_no_session_whose_snapshot_was_refused(snapshot: dict[str, Any]) -> None:
+    rb = client()
+    with pytest.raises(SnapshotError):
+        rb.session(snapshot={**snapshot, "calls": -1})
+    rb.close()
+
+
+# ------------------------------------------------------------ size
+
+HOSTILE = {
+    "latin": "x" * 1_000_000,
+    "quotes": '"\\' * 500_000,
+    "control": "\x00\x1b" * 500_000,
+    "cjk": "数据" * 500_000,
+    "emoji": "🤖" * 500_000,
+    "lone surrogates": "\ud800" * 100_000,
+    "words": "maybe the error fails again " * 40_000,
+    "lines": "\n\t" * 400_000,
+}
+
+
+def hostile_step(text: str, number: int) -> Step:
+    call = ToolCall(id=f"c{number}", name=text[:5_000] or "x", arguments={"text": text, "n": number})
+    other = ToolCall(id=text[:1_000], name="edit", arguments={"path": text, "n": number})
+    results = (
+        ToolResult(call_id=f"c{number}", output=text, name=text[:100], is_error=True),
+        ToolResult(call_id=text[:1_000], output=f"{number}{text}"),
+    )
+    thought = text if number % 3 else f"{number} {text}"
+    return Step(thought=thought, reasoning=text, tool_calls=(call, other), tool_results=results)
+
+
+class Greedy:
+    """A monitor that remembers all it may, and always fires."""
+
+    failure_type = "greed"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def observe(self, step: Step, memory: JSON, run: RunInfo) -> tuple[float, JSON, tuple[int, ...]]:
+        return 1.0, "数" * 1_020, ()
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_snapshot_stays_under_64_kb_whatever_the_steps_hold(text: str) -> None:
+    long = pattern("e2-a", fields={"diagnosis": text[:9_000], "intervention": text[:9_000], "anti_pattern": text[:9_000]})
+    rules = pattern("e3-a", fields={"instruction": text[:9_000]})
+    store = StoreOf(ETrace(pattern=long), ETrace(pattern=rules))
+    rb = real(monitors=[Greedy(f"greedy-{at}") for at in range(4)], pattern_store=store, standing_rules="run")
+    session = rb.session(task=text)
+    largest = 0
+    for number in range(12):
+        completed = hostile_step(text, number - 1) if number else None
+        decision = session.begin_step(StepInput(key=f"{number}{text}", completed=completed, default_model="m"))
+        said = hostile_step(text, number)
+        outcome = StepOutcome(model="m", text=text, reasoning=text, tool_calls=said.tool_calls)
+        session.end_step(decision, outcome)
+        largest = max(largest, code_bytes(session.trace.snapshot()))
+    assert largest <= MOST
+
+
+class StoreOf:
+    """Answers all its traces of a tier."""
+
+    def __init__(self, *traces: ETrace) -> None:
+        self.traces = traces
+
+    def search(self, request: Any) -> tuple[ETrace, ...]:
+        return tuple(trace for trace in self.traces if trace.pattern.tier == request.tier)
+
+
+def test_a_snapshot_can_be_written_as_utf_8_whatever_the_steps_hold() -> None:
+    session = real().session()
+    session.begin_step(StepInput())
+    session.begin_step(StepInput(completed=Step(thought="a lone \ud800 surrogate")))
+    json.dumps(session.trace.snapshot(), ensure_ascii=False).encode("utf-8")
+
+
+def test_the_arguments_of_a_pending_call_are_bounded() -> None:
+    session = client().session()
+    call = ToolCall(id="c", name="write", arguments={"content": "x" * 1_000_000})
+    session.end_step(begin(session, 0), StepOutcome(text="writing", tool_calls=(call,)))
+    assert code_bytes(session.trace.snapshot()) <= MOST
+
+
+def test_a_typical_run_takes_under_12_kb() -> None:
+    dice = Random(7)
+    session = real().session(task="make the tests pass")
+    sizes = []
+    for number in range(40):
+        completed = random_step(dice, number) if number else None
+        session.end_step(session.begin_step(StepInput(key=f"k{number}", completed=completed)), outcome(step(number)))
+        sizes.append(code_bytes(session.trace.snapshot()))
+    assert max(sizes) < TYPICAL
+
+
+def test_the_state_of_a_run_of_1000_steps_is_that_of_one_of_200() -> None:
+    dice = Random(3)
+    session = real().session(task="make the tests pass")
+    sizes = {}
+    for number in range(1_000):
+        completed = random_step(dice, number) if number else None
+        session.end_step(session.begin_step(StepInput(key=f"k{number}", completed=completed)), outcome(step(number)))
+        sizes[number] = code_bytes(session.trace.snapshot())
+    assert max(list(sizes.values())[800:]) <= 1.2 * max(list(sizes.values())[200:400])
+
+
+def test_a_run_of_1000_hostile_steps_stays_under_64_kb() -> None:
+    session = real(pattern_store=StoreOf()).session()
+    for number in range(1_000):
+        text = f"{number} " + '"数\\' * 700
+        completed = hostile_step(text, number) if number else None
+        session.end_step(session.begin_step(StepInput(key=f"k{number}", completed=completed)), outcome(step(number)))
+    assert code_bytes(session.trace.snapshot()) <= MOST
+
+
+@pytest.mark.parametrize("name", ["text", "action_input", "observation"])
+def test_a_step_record_is_bounded_and_a_hash_stands_for_what_was_cut(name: str) -> None:
+    session = client(store=nothing).session()
+    begin(session, 0)
+    session.begin_step(StepInput(completed=hostile_step("数" * 100_000, 1)))
+    kept: str = getattr(session.trace.state.steps[-1], name)
+    assert (len(kept.encode()) <= (2_000 if name == "text" else 500), " #" in kept) == (True, True)
