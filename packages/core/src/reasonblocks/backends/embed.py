@@ -18,8 +18,9 @@ STOP = frozenset(
 )  # fmt: skip
 """Words that carry no subject."""
 PAIR_WEIGHT = 0.5
-KNEE = (0.35, 0.7)
-"""A cosine of .35 reads as similarity .7: beyond what unrelated steps of recorded runs reach."""
+CURVE = ((0.0, 0.0), (0.35, 0.7), (0.45, 0.8), (1.0, 1.0))
+"""Cosine to similarity. Of 232 queries of recorded runs against 400 thoughts of agents of other kinds, 5 % of those
+over five steps reached a cosine of .35 with any of them (tier e2 asks .7), 1 % of those over three reached .45 (e1, .8)."""
 
 
 class HashEmbedder:
@@ -39,11 +40,11 @@ class HashEmbedder:
         return tuple(value / norm for value in vector) if norm else tuple(vector)
 
     def similarity(self, cosine: float) -> float:
-        """Monotone, through (0, 0), the knee and (1, 1)."""
-        low, at = KNEE
-        if cosine <= low:
-            return max(0.0, cosine) * at / low
-        return min(1.0, at + (cosine - low) * (1 - at) / (1 - low))
+        """Monotone, along `CURVE`."""
+        for (low, below), (high, above) in pairwise(CURVE):
+            if cosine <= high:
+                return below + (max(cosine, low) - low) * (above - below) / (high - low)
+        return 1.0
 
 
 def _add(vector: list[float], term: str, weight: float) -> None:
