@@ -97,11 +97,11 @@ class SwitchedOff(Unavailable):
 
 
 class BadAnswer(ReasonBlocksError):
-    """What a caller's callable or a backend gave back is not what its port promises."""
+    """What a caller, a callable or a backend gave is not what was promised. `source`, `value`, `rule`."""
 
     def __init__(self, source: str, value: object, rule: str) -> None:
         self.source, self.value, self.rule = source, value, rule
-        super().__init__(f"{source} answered {_short(value)}: {rule}")
+        super().__init__(f"{source} is {_short(value)}: {rule}")
 
 
 class ProtocolError(ReasonBlocksError):

@@ -23,7 +23,7 @@ PRIOR_STEPS = 4
 """How many steps of its own the prior weighs as much as."""
 SLOPE = 1.5
 OFFSET = -1.6
-"""At its own level an agent's difficulty is sigmoid(OFFSET) = .17, just under FAST's .2; SLOW's .6 is 1.3 spreads up."""
+"""At its own level an agent's difficulty is sigmoid(OFFSET) = .17, below FAST's .2; SLOW's .6 is 1.3 spreads up."""
 WEIGHTS = DifficultyParts(hedging=0.25, length=0.2, errors=0.4, entities=0.15)
 HEDGES_FULL = 0.08
 """Share of hedging words at which that part is 1; likewise ERRORS_FULL, ENTITIES_FULL."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import gates, render, routing
-from ..exceptions import StaleKey
+from ..exceptions import BadAnswer, StaleKey
 from ..requests import Flow
 from ..text import WIDEST, bounded, digest, size
 from ..types import (
@@ -130,10 +130,20 @@ def _again(state: TraceState, key: str | None) -> StepDecision | None:
 def _completed(state: TraceState, given: Step | None) -> Step:
     """The completed step; what the adapter could not read is what `end_step` kept."""
     step = given or Step()
+    _check(step)
     if state.pending is None or step.thought or step.reasoning or step.tool_calls:
         return step
     said = state.pending
     return evolve(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
+
+
+def _check(step: Step) -> None:
+    """Texts are texts: a None from some model's API is said here, not found deep below."""
+    texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
+    texts += [("tool output", result.output) for result in step.tool_results]
+    for name, text in texts:
+        if not isinstance(text, str):
+            raise BadAnswer(f"the completed step's {name}", text, "must be a string, '' where there was nothing")
 
 
 def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engine import faulted, final_flow, step_flow, with_outcome
 from ..events import Event, RunFinish, RunStart, step_event
-from ..exceptions import ConfigError
+from ..exceptions import ConfigError, ProtocolError
 from ..requests import Flow
 from ..types import (
     AdapterCaps,
@@ -90,16 +90,16 @@ class SteeringSession:
     def begin_step(self, given: StepInput) -> StepDecision:
         """The decision for the next model call. The same key again gives the same decision (`replayed`).
 
-        Raises `StaleKey` for an older key, and nothing else; with `strict`, faults too.
+        Raises `StaleKey` for an older key, `ProtocolError` for what is no `StepInput`; with `strict`, faults too.
         """
-        turn = self._turn(step_flow(self._state, given, self._settings))
+        turn = self._step(given)
         with self._faults.guard(lambda: turn.answers.doing):
             turn.came = drive(turn.flow, turn.answers.answer)
         return self._begun(turn, given)
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
         """`begin_step` for an event loop: a caller's callables never block it."""
-        turn = self._turn(step_flow(self._state, given, self._settings))
+        turn = self._step(given)
         with self._faults.guard(lambda: turn.answers.doing):
             turn.came = await adrive(turn.flow, turn.answers.aanswer)
         return self._begun(turn, given)
@@ -108,9 +108,9 @@ class SteeringSession:
         """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
         started = time.perf_counter()
         with self._faults.guard("ending a step"):
-            if not self._log.has(decision.step):
-                self._log.open(decision, None, time.time(), 0.0)
             if decision.step == self._state.calls - 1:
+                if not self._log.has(decision.step):  # begun in another process
+                    self._log.open(decision, None, time.time(), 0.0)
                 self._state = with_outcome(self._state, outcome)
             self._log.fill(decision.step, outcome, _ms_since(started))
 
@@ -192,6 +192,12 @@ class SteeringSession:
         await self._telemetry.aflush()
 
     # ------------------------------------------------------------ the bodies that sync and async share
+
+    def _step(self, given: StepInput) -> _Turn:
+        entered: object = given
+        if not isinstance(entered, StepInput):
+            raise ProtocolError(f"begin_step takes a StepInput, not {entered!r:.80}")
+        return self._turn(step_flow(self._state, given, self._settings))
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> _Turn:
         ends = time.monotonic() + self._deadline
