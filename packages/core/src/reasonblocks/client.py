@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from .adapters import find_adapter
 from .config import Calibration, Options, Standing, configure
-from .exceptions import AdapterMissing, ConfigError, ForeignDistribution
+from .exceptions import ConfigError
 from .monitors.weights import WEIGHTS, resolve_weights
 from .ports import Embedder, Monitor, PatternStore, TelemetrySink
 from .render import CONTEXT_CHARS
 from .routing import check_routing, model_name
 from .scoring import score_text
-from .session import Backends, Faults, SteeringSession, Telemetry
+from .session import Backends, Faults, OpenRuns, SteeringSession, Telemetry
 from .types import JSON, AdapterCaps, Placement, RunInfo, Settings, Step, Transition
 
-__all__ = ["ADAPTERS", "ReasonBlocks", "refuse_foreign"]
+__all__ = ["ReasonBlocks"]
 
-ADAPTER_GROUP = "reasonblocks.adapters"
-ADAPTERS = {"middleware": "reasonblocks-langchain"}
-"""Which distribution brings which method of `rb`."""
-FOREIGN = "reasonblocks"
 TASK_CHARS = 2_000
-OPEN_RUNS = 1_024
-"""Open runs that a client remembers; beyond, the oldest is finished as abandoned."""
 EXIT_SECONDS = 1.0
 """The most that the sinks may hold up the interpreter's exit."""
 
@@ -84,8 +79,7 @@ class ReasonBlocks:
         self._project_id = project_id
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
-        self._open: dict[int, SteeringSession] = {}
-        self._lock = threading.Lock()
+        self._runs = OpenRuns()
         _CLIENTS.add(self)
         weakref.finalize(self, self._telemetry.stop).atexit = False
 
@@ -140,9 +134,9 @@ class ReasonBlocks:
             snapshot=snapshot,
             deadline_seconds=self._config.deadline_seconds,
             strict=self._config.strict,
-            on_finish=self._forget,
+            on_finish=self._runs.forget,
         )
-        self._remember(session)
+        self._runs.add(session)
         return session
 
     def score_step(self, text: str) -> float:
@@ -165,22 +159,15 @@ class ReasonBlocks:
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish open runs as abandoned, and give the sinks at most `timeout` seconds in all; then they are closed."""
-        for session in self._opened():
-            session.finish("failure: abandoned")
+        for session in self._runs.all():
+            session.close(0.0)
         self._telemetry.close(timeout)
 
     def __getattr__(self, name: str) -> Any:
         """The methods that adapters bring: `rb.middleware(...)` and its like."""
-        if name.startswith("_"):
+        if (method := find_adapter(name)) is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from importlib.metadata import entry_points  # slow to import, and needed by adapters only
-
-        for point in entry_points(group=ADAPTER_GROUP, name=name):
-            target = point.load()
-            return lambda *args, **options: target(self, *args, **options)
-        if name in ADAPTERS:
-            raise AdapterMissing(name, ADAPTERS[name])
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return partial(method, self)
 
     @property
     def _backends(self) -> Backends:
@@ -216,22 +203,6 @@ class ReasonBlocks:
         custom = [monitor.name for monitor in self._backends.monitors]
         return resolve_weights(profile, self._config.weights, custom)
 
-    def _remember(self, session: SteeringSession) -> None:
-        with self._lock:
-            self._open[id(session)] = session
-            oldest = next(iter(self._open.values())) if len(self._open) > OPEN_RUNS else None
-        if oldest is not None:
-            oldest.abandon()
-            self._forget(oldest)
-
-    def _forget(self, session: SteeringSession) -> None:
-        with self._lock:
-            self._open.pop(id(session), None)
-
-    def _opened(self) -> list[SteeringSession]:
-        with self._lock:
-            return list(self._open.values())
-
 
 def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
     """The run's own wish, which the framework has to be able to grant; else the client's, else what it can."""
@@ -242,17 +213,6 @@ def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -
     return default if default in caps.placements else min(caps.placements)
 
 
-def refuse_foreign() -> None:
-    """For adapters: raise `ForeignDistribution` where another product has overwritten our import package."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        distribution(FOREIGN)
-    except PackageNotFoundError:
-        return
-    raise ForeignDistribution(FOREIGN)
-
-
 _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 
 
@@ -260,6 +220,6 @@ _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 def _at_exit() -> None:
     """Open runs end as abandoned, and the sinks get a moment."""
     for client in list(_CLIENTS):
-        for session in client._opened():
+        for session in client._runs.all():
             session.abandon()
         client._telemetry.flush(EXIT_SECONDS)

@@ -16,6 +16,8 @@ WIDEST = 6
 """Bytes that one character takes in compact JSON, at most: a control character's escape."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD_BYTES = bytes(byte if chr(byte).isalnum() or byte == ord("'") else ord(" ") for byte in range(128)).ljust(256)
+"""Every ASCII character that no word holds becomes a blank."""
 
 
 def clip(text: str) -> str:
@@ -23,13 +25,23 @@ def clip(text: str) -> str:
     return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
 
 
-@lru_cache(maxsize=8)
 def words(text: str) -> tuple[str, ...]:
     """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already.
 
     The newest few are kept, as scorer and monitors ask for the same step's.
     """
-    return tuple(_WORD.findall(text.lower()))
+    return _words(text.lower())
+
+
+@lru_cache(maxsize=8)
+def _words(text: str) -> tuple[str, ...]:
+    """Plain ASCII is cut by a table of bytes, in a fifth of the pattern's time."""
+    if not text.isascii():
+        return tuple(_WORD.findall(text))
+    cut_up = text.replace("''", "  ").encode().translate(_WORD_BYTES).decode().split()
+    if "'" not in text:
+        return tuple(cut_up)
+    return tuple([word for quoted in cut_up if (word := quoted.strip("'"))])
 
 
 def collapse(text: str) -> str:

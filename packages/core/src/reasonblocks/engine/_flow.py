@@ -58,6 +58,11 @@ def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[Tr
     return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
 
 
+def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """What a fault leaves of the last step."""
+    return state, evolve(_blank(state, settings, skipped="fault"), gate_decision="final")
+
+
 def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
     """The state after a call: tokens counted, and what it said kept for the next step."""
     tokens = outcome.usage.total

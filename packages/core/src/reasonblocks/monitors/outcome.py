@@ -41,6 +41,11 @@ _PHRASES = (
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _MASKED = re.compile(r"0x[0-9a-f]+|(?:[\w.~-]*/)+[\w.-]*|\d+")
+_WAITING_MARKS = tuple(
+    "running pending queued progress processing waiting not still scheduled starting provisioning building "
+    "deploying".split()
+)
+"""One of these is in every text that the next pattern matches: most results never meet it."""
 _WAITING = re.compile(
     r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
     r"still|scheduled|starting|provisioning|building|deploying)\b",
@@ -77,7 +82,9 @@ def error_digest(text: str) -> int:
 
 def says_waiting(text: str) -> bool:
     """Is a short result a progress report, so that asking again is the right thing to do?"""
-    return len(text) <= SHORT and _WAITING.search(text) is not None
+    if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
+        return False
+    return _WAITING.search(text) is not None
 
 
 def says_nothing(text: str) -> bool:

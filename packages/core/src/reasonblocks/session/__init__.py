@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
-from ._session import ABANDONED, PROTOCOL, RunView, SteeringSession, view
+from ._runs import OpenRuns, RunView, view
+from ._session import ABANDONED, PROTOCOL, SteeringSession
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
 from ._worker import Guest, Workers
@@ -16,6 +17,7 @@ __all__ = [
     "Backends",
     "Faults",
     "Guest",
+    "OpenRuns",
     "RunView",
     "SteeringSession",
     "Telemetry",

@@ -20,7 +20,7 @@ class Closed:
     """An entry that nothing will change any more, with what its event tells besides."""
 
     entry: StepLogEntry
-    step: Step | None
+    step: Step | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from ..engine import faulted, final_flow, step_flow, with_outcome
-from ..events import Event, RunFinish, RunStart, step_event
+from ..engine import faulted, final_fault, final_flow, step_flow, with_outcome
 from ..exceptions import ConfigError, ProtocolError
 from ..requests import Flow
 from ..types import (
@@ -26,28 +24,20 @@ from ..types import (
     StepLogEntry,
     StepOutcome,
     TraceState,
+    evolve,
 )
 from ._answers import Answers, Backends
 from ._drivers import adrive, drive
 from ._guard import Faults
-from ._log import StepLog, entry_of
+from ._log import Closed, StepLog, entry_of
 from ._telemetry import Telemetry
+from ._teller import Teller
 from ._trace import TraceStateManager
+from ._turn import Turn, ms_since
 
 PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
 ABANDONED = "failure: abandoned"
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One flow under way: what it started from, and what it came to (None: a fault)."""
-
-    before: TraceState
-    flow: Flow[tuple[TraceState, StepDecision]]
-    answers: Answers
-    started: float
-    came: tuple[TraceState, StepDecision] | None = None
 
 
 class SteeringSession:
@@ -77,15 +67,14 @@ class SteeringSession:
         self._deadline = deadline_seconds
         self._on_finish = on_finish
         self._faults = Faults(_owner(run.run_id), strict=strict)
+        self._teller = Teller(telemetry, self._faults)
         self._log = StepLog()
         self._failure: str | None = None
-        self._told_start = False
+        self._paused = False
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
         self.trace = TraceStateManager(lambda: self._state, self._restored)
         if snapshot is not None:
             self.trace.restore(snapshot)
-
-    # ------------------------------------------------------------ the lifecycle
 
     def begin_step(self, given: StepInput) -> StepDecision:
         """The decision for the next model call. The same key again gives the same decision (`replayed`).
@@ -112,7 +101,7 @@ class SteeringSession:
                 if not self._log.has(decision.step):  # begun in another process
                     self._log.open(decision, None, time.time(), 0.0)
                 self._state = with_outcome(self._state, outcome)
-            self._log.fill(decision.step, outcome, _ms_since(started))
+            self._log.fill(decision.step, outcome, ms_since(started))
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected.
@@ -135,25 +124,31 @@ class SteeringSession:
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
         """The run failed, whatever it says itself; also after its end, which is then told once more."""
-        if run_id is not None and run_id != self.run.run_id:
+        if run_id not in (None, self.run.run_id):
             raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")
         self._failure = reason
         if self.outcome is not None:
             self._tell_finish(reason)
 
+    def pause(self) -> None:
+        """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
+        self._paused = True
+
     def abandon(self) -> None:
         """End an open run without judging its last step: the process is about to go."""
-        if self.outcome is None and self._told_start:
+        if self._left_open:
             self._close_entry()
             self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish as abandoned what is still open, and give the sinks at most `timeout` seconds to take it all."""
-        if self.outcome is None and (self._told_start or self._state.calls):
+        if self._left_open:
             self.finish(ABANDONED)
         self._telemetry.flush(timeout)
 
-    # ------------------------------------------------------------ what the user and an adapter read
+    @property
+    def _left_open(self) -> bool:
+        return self.outcome is None and not self._paused and self._state.calls > 0
 
     @property
     def step_log(self) -> list[StepLogEntry]:
@@ -173,7 +168,7 @@ class SteeringSession:
         """A mapped model cannot be built: said once; the run goes on with the agent's model and its steering."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
         self._faults.say(f"route {state}", f"the model for {state} cannot be built ({exc}); the agent's is used", exc)
-        self._settings = replace(self._settings, routes=routes)
+        self._settings = evolve(self._settings, routes=routes)
 
     def __enter__(self) -> SteeringSession:
         return self
@@ -191,33 +186,32 @@ class SteeringSession:
         await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
         await self._telemetry.aflush()
 
-    # ------------------------------------------------------------ the bodies that sync and async share
-
-    def _step(self, given: StepInput) -> _Turn:
+    def _step(self, given: StepInput) -> Turn:
         entered: object = given
         if not isinstance(entered, StepInput):
             raise ProtocolError(f"begin_step takes a StepInput, not {entered!r:.80}")
         return self._turn(step_flow(self._state, given, self._settings))
 
-    def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> _Turn:
+    def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
         ends = time.monotonic() + self._deadline
         answers = Answers(self._backends, self.run, self._faults, lambda: ends - time.monotonic())
-        return _Turn(before=self._state, flow=flow, answers=answers, started=time.perf_counter())
+        return Turn(self._state, flow, answers)
 
-    def _begun(self, turn: _Turn, given: StepInput) -> StepDecision:
+    def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
         state, decision = turn.came or faulted(turn.before, given, self._settings)
         if decision.replayed:
             return decision
         self._close_entry()
-        if not self._told_start and turn.before.calls == 0:
-            self._tell_start(given)
-        self._state, self.outcome = state, None
+        if turn.before.calls == 0:
+            self.run = evolve(self.run, model=self.run.model or given.default_model)
+            self._teller.start(self.run)
+        self._state, self.outcome, self._paused = state, None, False
         for note in decision.notes:
             self._faults.say(note, note)
-        self._log.open(decision, given.completed, time.time(), _ms_since(turn.started))
+        self._log.open(decision, given.completed, time.time(), ms_since(turn.started))
         return decision
 
-    def _finishing(self, completed: Step | None) -> _Turn | None:
+    def _finishing(self, completed: Step | None) -> Turn | None:
         """The last step, unless the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
@@ -226,18 +220,10 @@ class SteeringSession:
             return None
         return self._turn(final_flow(self._state, completed, self._settings))
 
-    def _finalised(self, turn: _Turn) -> None:
-        decision = StepDecision(
-            step=turn.before.calls,
-            fsm_state=turn.before.current_state,
-            gate_decision="final",
-            skipped_reason="fault",
-            placement=self._settings.placement,
-        )
-        if turn.came is not None:
-            self._state, decision = turn.came
+    def _finalised(self, turn: Turn) -> None:
+        self._state, decision = turn.came or final_fault(turn.before, self._settings)
         self.final_decision = decision
-        self.final = entry_of(decision, time.time(), _ms_since(turn.started))
+        self.final = entry_of(decision, time.time(), ms_since(turn.started))
 
     def _finished(self, outcome: str) -> None:
         outcome = self._failure or outcome
@@ -246,61 +232,23 @@ class SteeringSession:
                 self._tell_finish(outcome)
             return
         if self.final is not None and self.final_decision is not None:
-            self._emit(step_event(self.run.run_id, self.final, None, self.final_decision.scores))
+            self._teller.step(self.run.run_id, Closed(entry=self.final, scores=self.final_decision.scores))
         self._tell_finish(outcome)
 
     def _close_entry(self) -> None:
-        closed = self._log.close()
-        if closed is not None and self._telemetry.wanted:
-            self._emit(step_event(self.run.run_id, closed.entry, closed.step, closed.scores))
-
-    def _tell_start(self, given: StepInput) -> None:
-        self._told_start = True
-        if not self.run.model and given.default_model:
-            self.run = replace(self.run, model=given.default_model)
-        self._emit(RunStart(run=self.run, timestamp=time.time()))
+        self._teller.step(self.run.run_id, self._log.close())
 
     def _tell_finish(self, outcome: str) -> None:
         self.outcome = outcome
         self._on_finish(self)
-        self._emit(RunFinish(run_id=self.run.run_id, outcome=outcome, timestamp=time.time()))
-
-    def _emit(self, event: Event) -> None:
-        with self._faults.guard("telemetry"):
-            self._telemetry.emit(event)
+        self._teller.finish(self.run.run_id, outcome)
 
     def _restored(self, state: TraceState) -> None:
         self._state = state
         if state.trace_id != self.run.run_id:
-            self.run = replace(self.run, run_id=state.trace_id)
+            self.run = evolve(self.run, run_id=state.trace_id)
             self._faults.owner = _owner(state.trace_id)
 
 
 def _owner(run_id: str) -> str:
     return f"run {run_id!r}"
-
-
-def _ms_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    """One run as a middleware shows it."""
-
-    run_id: str
-    step_log: list[StepLogEntry]
-    trace: TraceStateManager
-    final: StepLogEntry | None
-    outcome: str | None
-
-
-def view(session: SteeringSession) -> RunView:
-    """The session's run, as it stands now."""
-    return RunView(
-        run_id=session.run.run_id,
-        step_log=session.step_log,
-        trace=session.trace,
-        final=session.final,
-        outcome=session.outcome,
-    )

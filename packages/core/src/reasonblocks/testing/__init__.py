@@ -37,9 +37,16 @@ __all__ = [
 ]
 
 
+_SCENARIOS = ("_costs", "_decisions", "_faults", "_routes", "_several", "_turns")
+"""Modules whose assertions tell what they compared."""
+
+
 def __getattr__(name: str) -> object:
     if name != "ConformanceSuite":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import pytest
+
+    pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _SCENARIOS))
     from ._suite import ConformanceSuite
 
     return ConformanceSuite

@@ -1,0 +1,52 @@
+"""Checks of one value each: what it is called, what it was, what holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeGuard, TypeVar
+
+from ..exceptions import ConfigError
+
+T = TypeVar("T")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ConfigError(name, value, "must be a string that is not empty")
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(name, value, "must be True or False")
+    return value
+
+
+def choice(name: str, value: T, valid: tuple[T, ...]) -> T:
+    if value not in valid:
+        raise ConfigError.unknown(name, value, map(str, valid))
+    return value
+
+
+def call_back(name: str, value: T) -> T:
+    if value is not None and not callable(value):
+        raise ConfigError(name, value, "must be callable")
+    return value
+
+
+def mapping(name: str, value: Mapping[str, T] | None) -> Mapping[str, T]:
+    given: object = {} if value is None else value
+    if not isinstance(given, Mapping):
+        raise ConfigError(name, value, "must be a mapping")
+    return given
+
+
+def items(name: str, value: Iterable[T]) -> Iterable[T]:
+    given: object = value
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ConfigError(name, value, "must be a list")
+    return given

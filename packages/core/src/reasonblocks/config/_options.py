@@ -1,0 +1,60 @@
+"""What the user gives, and what it becomes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..session import Backends
+from ..types import Placement, Settings, Step, Transition
+
+Calibration = Mapping[str, float] | str | os.PathLike[str]
+Standing = Literal["first_call", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The arguments of `ReasonBlocks`, as given."""
+
+    api_key: str | None
+    base_url: str | None
+    org_id: str
+    project_id: str
+    fsm_thresholds: Mapping[str, float] | None
+    transition: Transition | None
+    model_routing: Mapping[str, object] | None
+    token_budget: int | None
+    task_profile: str
+    weights: Mapping[str, float] | None
+    monitors: Iterable[Monitor | str]
+    tool_roles: Mapping[str, str] | None
+    scorer: Callable[[Step], float] | None
+    calibration: Calibration | None
+    pattern_store: PatternStore | None
+    embedder: Embedder | None
+    e_traces_enabled: bool
+    e2_requires_signal: bool
+    standing_rules: Standing
+    sinks: Iterable[TelemetrySink]
+    live_streaming_enabled: bool | None
+    redact: Callable[[str], str] | None
+    placement: Placement
+    step_deadline_ms: float
+    strict: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Checked: what every run of a client starts from."""
+
+    settings: Settings
+    backends: Backends
+    sinks: tuple[TelemetrySink, ...]
+    model_routing: Mapping[str, object]
+    weights: Mapping[str, float]
+    api_key: str | None
+    deadline_seconds: float
+    strict: bool

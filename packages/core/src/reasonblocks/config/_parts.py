@@ -1,0 +1,97 @@
+"""The settings that are objects: stores, monitors, sinks, and the backends made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..backends.embed import HashEmbedder
+from ..backends.local import LocalEvaluator
+from ..backends.memory_store import MemoryStore
+from ..backends.starter import STARTER_RULES
+from ..exceptions import ConfigError
+from ..monitors.roles import ROLES
+from ..monitors.suite import MONITORS
+from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..session import Backends, Workers, guests
+from ._checks import items, mapping
+from ._options import Options
+
+MONITOR_GROUP = "reasonblocks.monitors"
+MOST_MONITORS = 4
+"""Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
+
+
+def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
+    store = given.pattern_store
+    if store is None:
+        store = MemoryStore(STARTER_RULES, embedder=_embedder(given.embedder))
+    elif given.embedder is not None:
+        raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
+    elif not isinstance(store, PatternStore):
+        raise ConfigError("pattern_store", store, "must have a method search(request)")
+    return Backends(
+        evaluator=LocalEvaluator(_roles(given.tool_roles), {one.name: one.failure_type for one in own}),
+        store=store,
+        scorer=given.scorer,
+        transition=given.transition,
+        monitors=own,
+        guests=guests([*_guest_names(store, own)], Workers()),
+    )
+
+
+def _guest_names(store: PatternStore, monitors: tuple[Monitor, ...]) -> Iterable[str]:
+    """What runs in a worker: a caller's code, and a store that is, or calls, a caller's code."""
+    yield from ("the scorer", "the transition")
+    yield from (f"monitor {monitor.name}" for monitor in monitors)
+    if not (type(store) is MemoryStore and type(store.embedder) is HashEmbedder):
+        yield "the pattern store"
+
+
+def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
+    seen = {row.name for row in MONITORS}
+    found: list[Any] = [_named(one) if isinstance(one, str) else one for one in items("monitors", given)]
+    if len(found) > MOST_MONITORS:
+        raise ConfigError("monitors", len(found), f"at most {MOST_MONITORS}: each may keep 3 KB of every run")
+    for monitor in found:
+        name: object = getattr(monitor, "name", None)
+        if not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:
+            raise ConfigError("monitors", monitor, "a monitor has name, failure_type and observe(step, memory, run)")
+        if name in seen or name.startswith("_"):
+            raise ConfigError("monitors", name, "a monitor of that name is there already, or the name is reserved")
+        seen.add(name)
+        yield monitor
+
+
+def _named(name: str) -> Monitor:
+    """A monitor that an installed package offers under that name."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    offered = {point.name: point for point in entry_points(group=MONITOR_GROUP)}
+    if name not in offered:
+        raise ConfigError.unknown("monitors", name, offered or ["none is installed"])
+    loaded: Any = offered[name].load()
+    monitor: Monitor = loaded() if isinstance(loaded, type) else loaded
+    return monitor
+
+
+def _roles(given: Mapping[str, str] | None) -> dict[str, str]:
+    roles = dict(mapping("tool_roles", given))
+    for tool, role in roles.items():
+        if role not in ROLES:
+            raise ConfigError.unknown(f"tool_roles[{tool!r}]", role, ROLES)
+    return roles
+
+
+def _embedder(given: Embedder | None) -> Embedder | None:
+    if given is not None and not isinstance(given, Embedder):
+        raise ConfigError("embedder", given, "must have id, dim, embed(text) and similarity(cosine)")
+    return given
+
+
+def sinks(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
+    found = tuple(items("sinks", given))
+    for sink in found:
+        if not isinstance(sink, TelemetrySink):
+            raise ConfigError("sinks", sink, "a sink has emit(event) and close()")
+    return found

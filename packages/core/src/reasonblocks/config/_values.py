@@ -1,0 +1,89 @@
+"""The settings that are plain values: difficulty level, state machine, budget, deadline, switches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._toml import TOMLDecodeError, loads
+from ..exceptions import ConfigError, NotYetAvailable
+from ..fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
+from ..scoring import SHIPPED_LEVEL
+from ..types import Level, Transition
+from ._checks import call_back, is_number, mapping
+from ._options import Calibration, Options
+
+CALIBRATION_KEYS = {"difficulty_mean", "difficulty_spread"}
+
+
+def on(name: str, environ: Mapping[str, str]) -> bool:
+    """Is a variable set to 1? Only "", 0 and 1 are understood."""
+    value = environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise ConfigError(name, value, "must be 1 or 0")
+    return value == "1"
+
+
+def refuse_server(given: Options, environ: Mapping[str, str]) -> None:
+    """This version has no client for a server: say so instead of steering without it."""
+    reason = "this version runs embedded only and cannot talk to a server; leave it out"
+    if given.base_url is not None:
+        raise NotYetAvailable("base_url", given.base_url, reason)
+    if environ.get("REASONBLOCKS_BASE_URL"):
+        raise NotYetAvailable("REASONBLOCKS_BASE_URL", environ["REASONBLOCKS_BASE_URL"], reason)
+    if given.live_streaming_enabled:
+        raise NotYetAvailable("live_streaming_enabled", True, reason)
+
+
+def load_calibration(given: Calibration | None) -> Level:
+    """The prior of the difficulty: shipped, from a mapping, or from a TOML file with the same keys."""
+    if given is None:
+        return SHIPPED_LEVEL
+    values = given if isinstance(given, Mapping) else _read(given)
+    for key in values:
+        if key not in CALIBRATION_KEYS:
+            raise ConfigError.unknown("calibration", key, CALIBRATION_KEYS)
+    mean = values.get("difficulty_mean", SHIPPED_LEVEL.mean)
+    spread = values.get("difficulty_spread", SHIPPED_LEVEL.spread)
+    if not (is_number(mean) and 0 <= mean <= 1):
+        raise ConfigError("calibration['difficulty_mean']", mean, "must be a number in [0, 1]")
+    if not (is_number(spread) and 0 < spread <= 1):
+        raise ConfigError("calibration['difficulty_spread']", spread, "must be a number in (0, 1]")
+    return Level(mean=float(mean), spread=float(spread))
+
+
+def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    try:
+        parsed: dict[str, Any] = loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, TOMLDecodeError) as exc:
+        raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
+    return parsed
+
+
+def machine(given: Options) -> tuple[Transition | None, int]:
+    """The built-in machine, or None and the caller's history limit."""
+    if given.transition is None:
+        machine = DifficultyFSM.of(mapping("fsm_thresholds", given.fsm_thresholds))
+        return machine.transition, machine.history_limit
+    if given.fsm_thresholds is not None:
+        rule = "a transition of your own leaves no use for fsm_thresholds: give one of the two"
+        raise ConfigError("fsm_thresholds", given.fsm_thresholds, rule)
+    call_back("transition", given.transition)
+    limit: object = getattr(given.transition, "history_limit", HISTORY_LIMIT)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HISTORY_LIMIT:
+        raise ConfigError("transition.history_limit", limit, f"must be an int from 1 to {MAX_HISTORY_LIMIT}")
+    return None, limit
+
+
+def budget(value: object) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ConfigError("token_budget", value, "must be an int >= 1 (tokens), or None")
+    return value
+
+
+def deadline(value: object) -> float:
+    if not is_number(value) or not 0 < value <= 60_000:
+        raise ConfigError("step_deadline_ms", value, "must be a number of milliseconds above 0, at most 60,000")
+    return value / 1000

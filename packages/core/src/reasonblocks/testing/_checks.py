@@ -1,0 +1,91 @@
+"""What the scenarios of the conformance suite look at."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..client import ReasonBlocks
+from ..render import FRAME
+from ..types import StepLogEntry
+from . import _world as world
+from ._harness import Harness, Ran
+from ._script import Script
+
+
+def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
+    """What steering decided for each call, without what differs from run to run."""
+    return [
+        (
+            entry.step,
+            entry.fsm_state,
+            entry.difficulty,
+            entry.composite,
+            entry.monitors_fired,
+            entry.failure_type,
+            entry.gate_decision,
+            entry.skipped_reason,
+            entry.injection_sources,
+            entry.intervention_texts,
+        )
+        for entry in log
+    ]
+
+
+def guidance(text: str) -> str:
+    """What stands in a request from our frame to the end of that part."""
+    at = text.find(FRAME)
+    return "" if at < 0 else text[at:].split("\n\n")[0]
+
+
+def judged(client: Any) -> list[Any]:
+    return [request.step for request in client._evaluator.asked]
+
+
+def unharmed(ran: Ran) -> bool:
+    return ran.error is None and ran.outcome == "success" and len(ran.seen) == len(ran.log)
+
+
+def by_attempt(special: dict[int, float], otherwise: float) -> Callable[[Any], float]:
+    def scorer(step: Any) -> float:
+        attempt = step.tool_calls[0].arguments["attempt"] if step.tool_calls else -1
+        return special.get(attempt, otherwise)
+
+    return scorer
+
+
+async def longest_gap(harness: Harness, client: ReasonBlocks, script: Script) -> float:
+    """The longest time that another task of the loop had to wait while a run went on."""
+    await harness.arun(world.client(), script)  # warm: imports and first calls are measured elsewhere
+    task = asyncio.ensure_future(harness.arun(client, script))
+    longest, before = 0.0, time.perf_counter()
+    while not task.done():
+        await asyncio.sleep(0.001)
+        now = time.perf_counter()
+        longest, before = max(longest, now - before), now
+    await task
+    return longest
+
+
+def seconds(step: Callable[[int], None], calls: range) -> float:
+    """The median of a call."""
+    times = []
+    for call in calls:
+        started = time.perf_counter()
+        step(call)
+        times.append(time.perf_counter() - started)
+    return sorted(times)[len(times) // 2]
+
+
+def kept(step: Callable[[int], None], calls: range) -> int:
+    """Bytes that are still held after these calls."""
+    tracemalloc.start()
+    try:
+        for call in calls:
+            step(call)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,75 @@
+"""What goes wrong, in the model, in a backend, or by a cancellation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from . import _world as world
+from ._checks import guidance, unharmed
+from ._harness import Harness
+from ._script import Script, Turn
+
+
+class FaultScenarios:
+    """Part of `ConformanceSuite`."""
+
+    harness: ClassVar[Harness]
+
+    def test_a_model_error_passes_through_after_one_call(self, mode: str) -> None:
+        failing = Turn(error=ConnectionError("the model is gone"))
+        script = Script(turns=(world.busy_turn(0), failing))
+        (ran,) = self.harness.run(world.client(), script, mode)
+        assert isinstance(ran.error, ConnectionError)
+        assert len(ran.seen) == 2
+        assert "ConnectionError" in (ran.log[1].error or "")
+        assert ran.outcome == "failure: ConnectionError"
+
+    def test_a_retried_call_keeps_its_decision(self, mode: str) -> None:
+        script = world.looping(4)
+        turns = (script.turns[0], replace(script.turns[1], failures=1), *script.turns[2:])
+        (ran,) = self.harness.run(world.client(), replace(script, turns=turns), mode)
+        assert [entry.step for entry in ran.log] == [0, 1, 2, 3]
+        assert ran.log[1].attempts == 2
+        assert guidance(ran.seen[1].everything) == guidance(ran.seen[2].everything) != ""
+
+    def test_backends_that_are_down_leave_the_agent_alone(self, mode: str) -> None:
+        (ran,) = self.harness.run(
+            world.client(evaluator=world.Down(), pattern_store=world.Down()), world.looping(), mode
+        )
+        assert unharmed(ran)
+        assert {entry.skipped_reason for entry in ran.log} == {"unavailable"}
+
+    def test_a_slow_store_costs_its_deadline_at_most(self, mode: str) -> None:
+        client = world.client(pattern_store=world.Slow(0.2), step_deadline_ms=20)
+        (ran,) = self.harness.run(client, world.looping(2), mode)
+        assert unharmed(ran)
+        assert ran.log[0].overhead_ms < 150
+
+    def test_a_hanging_store_is_switched_off(self, mode: str) -> None:
+        store = world.Hanging()
+        try:
+            (ran,) = self.harness.run(world.client(pattern_store=store, step_deadline_ms=20), world.looping(9), mode)
+        finally:
+            store.let_go.set()
+        assert unharmed(ran)
+        assert store.asked == 3
+
+    def test_backends_that_lie_are_not_believed(self, mode: str) -> None:
+        lying: dict[str, Any] = {"evaluator": world.LyingEvaluator(), "pattern_store": world.Lying()}
+        (ran,) = self.harness.run(world.client(**lying, strict=False), world.looping(), mode)
+        assert unharmed(ran)
+        assert all(entry.intervention_texts == () for entry in ran.log)
+
+    def test_a_raising_scorer_leaves_the_agent_alone(self, mode: str) -> None:
+        def scorer(step: object) -> float:
+            raise ValueError("no")
+
+        (ran,) = self.harness.run(world.client(scorer=scorer, strict=False), world.looping(), mode)
+        assert unharmed(ran)
+        assert [entry.skipped_reason for entry in ran.log] == [None, *["fault"] * 4]
+
+    def test_a_cancelled_run_tells_what_it_did(self) -> None:
+        ran = self.harness.run_cancelled(world.client(), world.looping(5), at=2)
+        assert [entry.step for entry in ran.log] == [0, 1, 2]
+        assert ran.final is None
