@@ -156,9 +156,7 @@ class Simulator:
 
     # ------------------------------------------------------------ section 4
 
-    def _speak(
-        self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]
-    ) -> None:
+    def _speak(self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]) -> None:
         call.gate = self._gate_before_text(call.state, number, evaluation)
         if call.gate is not None or evaluation is None or evaluation.intervention_text is None:
             return
@@ -199,9 +197,7 @@ class Simulator:
 
     # ------------------------------------------------------------ section 5
 
-    def _learn(
-        self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]
-    ) -> None:
+    def _learn(self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]) -> None:
         signal = evaluation is not None and evaluation.composite > 0.15
         kind = evaluation.failure_type if evaluation else None
         never = evaluation is None and not self.ever_evaluated

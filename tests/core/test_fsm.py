@@ -88,7 +88,11 @@ def parameters(draw: st.DrawFn) -> dict[str, float]:
 
 def near(given: dict[str, float]) -> st.SearchStrategy[float]:
     """Difficulties that lie on the bounds, next to them, or anywhere."""
-    fast, slow, margin = exact(given["fast_threshold"]), exact(given["slow_threshold"]), exact(given["hysteresis_margin"])
+    fast, slow, margin = (
+        exact(given["fast_threshold"]),
+        exact(given["slow_threshold"]),
+        exact(given["hysteresis_margin"]),
+    )
     bounds = [fast, slow, exact(given["skip_threshold"]), fast + margin, slow - margin]
     least = Decimal("0.0001")
     around = [float(bound + shift) for bound in bounds for shift in (-least, Decimal(0), least)]
@@ -129,7 +133,9 @@ def test_a_whole_run_goes_through_the_states_of_the_table(stretches: list[tuple[
 
 @quick
 @given(parameters(), st.lists(hundredths, max_size=10), st.sampled_from([s for s in FSMState if s is not FSMState.END]))
-def test_the_built_in_machine_never_returns_end(given_: dict[str, float], history: list[float], state: FSMState) -> None:
+def test_the_built_in_machine_never_returns_end(
+    given_: dict[str, float], history: list[float], state: FSMState
+) -> None:
     assert DifficultyFSM.of(given_).transition(state, history) is not FSMState.END
 
 
@@ -197,8 +203,10 @@ def test_the_callers_decimal_context_changes_no_bound() -> None:
 
 @pytest.mark.parametrize("window", ["fast_window", "slow_window", "skip_window"])
 def test_a_window_counts_only_when_that_many_scores_exist(window: str) -> None:
-    start, low = (FSMState.SLOW, 1.0) if window == "skip_window" else (FSMState.NORMAL, 0.0 if window[0] == "f" else 1.0)
-    fsm = DifficultyFSM(**{window: 4})  # type: ignore[arg-type]  # a window
+    start, low = (
+        (FSMState.SLOW, 1.0) if window == "skip_window" else (FSMState.NORMAL, 0.0 if window[0] == "f" else 1.0)
+    )
+    fsm = DifficultyFSM(**{window: 4})
     assert [fsm.transition(start, (low,) * count) is start for count in (3, 4)] == [True, False]
 
 
@@ -209,7 +217,11 @@ def test_the_history_holds_at_least_the_largest_window() -> None:
 # ------------------------------------------------------------ validation
 
 WRONG: list[tuple[str, Any, str]] = [
-    *[(name, value, "number") for name in list(DEFAULTS)[:4] for value in (True, "0.2", None, float("nan"), float("inf"))],
+    *[
+        (name, value, "number")
+        for name in list(DEFAULTS)[:4]
+        for value in (True, "0.2", None, float("nan"), float("inf"))
+    ],
     *[(name, value, r"\[0, 1\]") for name in list(DEFAULTS)[:3] for value in (-0.01, 1.01)],
     ("hysteresis_margin", -0.01, r"0"),
     ("fast_threshold", 0.6, "slow_threshold"),
@@ -243,7 +255,7 @@ def test_the_margin_may_be_zero() -> None:
 
 
 @quick
-@given(st.fixed_dictionaries({name: hundredths for name in list(DEFAULTS)[:4]}))
+@given(st.fixed_dictionaries(dict.fromkeys(list(DEFAULTS)[:4], hundredths)))
 def test_exactly_the_settings_of_the_page_are_accepted(values: dict[str, float]) -> None:
     fast, slow, skip, margin = (exact(values[name]) for name in list(DEFAULTS)[:4])
     try:

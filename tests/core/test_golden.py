@@ -79,7 +79,13 @@ def test_a_hand_written_async_loop_decides_as_the_file_says(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "wrong"),
-    [("fsm_state", "SKIP"), ("gate_decision", "quiet"), ("injection_sources", ["E9"]), ("asked", ["e9"]), ("tokens", 1)],
+    [
+        ("fsm_state", "SKIP"),
+        ("gate_decision", "quiet"),
+        ("injection_sources", ["E9"]),
+        ("asked", ["e9"]),
+        ("tokens", 1),
+    ],
 )
 def test_an_expectation_that_was_changed_is_noticed(key: str, wrong: object) -> None:
     golden = load_golden(next(path for path in FILES if path.stem == "order"))

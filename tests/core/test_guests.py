@@ -94,7 +94,15 @@ def session_with(place: str, answer: Callable[..., Any], **options: Any) -> Stee
 
 FAULTING = ("scorer", "transition", "monitors")
 """What ends the step as a fault. A store that fails is an unavailable backend instead."""
-ERRORS = [Boom("no"), SystemExit(3), StopIteration(), TimeoutError("own"), KeyError("k"), GeneratorExit(), RecursionError()]
+ERRORS = [
+    Boom("no"),
+    SystemExit(3),
+    StopIteration(),
+    TimeoutError("own"),
+    KeyError("k"),
+    GeneratorExit(),
+    RecursionError(),
+]
 NONSENSE: dict[str, list[object]] = {
     "scorer": [math.nan, math.inf, -0.01, 1.01, "0.5", None, True, [0.5], 1j],
     "transition": ["NORMAL", None, 0.5, FSMState],
@@ -171,9 +179,17 @@ def test_with_strict_a_raised_fault_has_moved_nothing(place: str) -> None:
 @places
 @errors
 def test_on_the_async_path_a_callable_that_raises_leaves_the_step_unsteered(place: str, error: BaseException) -> None:
-    session = session_with(place, raiser(error), strict=False)
+    session = session_with(place, raiser(error), strict=False, step_deadline_ms=300)
     asyncio.run(two_calls(session))
     assert_unsteered(session)
+
+
+@errors
+def test_on_the_async_path_a_callable_that_raises_is_not_taken_for_one_that_hangs(error: BaseException) -> None:
+    session = session_with("scorer", raiser(error), strict=False, step_deadline_ms=1_000)
+    started = time.perf_counter()
+    asyncio.run(two_calls(session))
+    assert time.perf_counter() - started < 0.9
 
 
 async def two_calls(session: SteeringSession) -> None:
@@ -232,13 +248,12 @@ def test_a_result_that_comes_after_the_deadline_moves_nothing() -> None:
 
 
 def test_the_step_after_a_fault_is_judged_as_usual() -> None:
-    answers = iter([Boom("once"), 0.4])
+    errors = iter([Boom("once")])
 
     def scorer(completed: Step) -> float:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        for error in errors:
+            raise error
+        return 0.4
 
     session = session_with("scorer", scorer, strict=False)
     run(session, 3)

@@ -33,6 +33,8 @@ MOST = 64 * KB
 TYPICAL = 12 * KB
 WORDS = "read the file and run pytest again maybe the error in forms.py line 42 fails because value is None".split()
 
+FLAGS = (None, True, False)
+
 
 def real(**options: Any) -> ReasonBlocks:
     """The built-in scorer and monitors, without files or network."""
@@ -41,11 +43,11 @@ def real(**options: Any) -> ReasonBlocks:
 
 def random_step(dice: Random, number: int) -> Step:
     calls = tuple(
-        ToolCall(id=f"c{number}.{at}", name=dice.choice(["read_file", "run_tests", "edit"]), arguments={"n": dice.random()})
+        ToolCall(id=f"c{number}.{at}", name=dice.choice(["read_file", "run_tests"]), arguments={"n": dice.random()})
         for at in range(dice.randint(0, 3))
     )
     results = tuple(
-        ToolResult(call_id=call.id, output=" ".join(dice.choices(WORDS, k=20)), is_error=dice.choice([None, True, False]))
+        ToolResult(call_id=call.id, output=" ".join(dice.choices(WORDS, k=20)), is_error=dice.choice(FLAGS))
         for call in calls
     )
     thought = " ".join(dice.choices(WORDS, k=dice.randint(0, 60)))
@@ -118,7 +120,7 @@ def test_a_snapshot_shares_nothing_with_the_state() -> None:
     session = real().session()
     run(session, 4)
     before = json.dumps(session.trace.snapshot())
-    snapshot: dict[str, Any] = session.trace.snapshot()  # type: ignore[assignment]  # looked into
+    snapshot: dict[str, Any] = session.trace.snapshot()
     snapshot["memories"].clear()
     snapshot["steps"].clear()
     assert json.dumps(session.trace.snapshot()) == before
@@ -156,12 +158,13 @@ def snapshot() -> dict[str, Any]:
 
 
 def test_an_unknown_key_is_ignored(snapshot: dict[str, Any]) -> None:
-    with_more = {**snapshot, "from_tomorrow": 1, "e1": {**snapshot["e1"], "new": 2}, "last": {**snapshot["last"], "x": 3}}
+    inner = {name: {**snapshot[name], "from_tomorrow": 2} for name in ("e1", "last", "pending")}
+    with_more = {**snapshot, **inner, "from_tomorrow": 1}
     assert client().session(snapshot=with_more).trace.state == client().session(snapshot=snapshot).trace.state
 
 
 def test_a_newer_version_is_refused(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match="'version'.*newer"):
+    with pytest.raises(SnapshotError, match=r"'version'.*newer"):
         client().session(snapshot={**snapshot, "version": snapshot["version"] + 1})
 
 
@@ -310,7 +313,7 @@ class Greedy:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_snapshot_stays_under_64_kb_whatever_the_steps_hold(text: str) -> None:
-    long = pattern("e2-a", fields={"diagnosis": text[:9_000], "intervention": text[:9_000], "anti_pattern": text[:9_000]})
+    long = pattern("e2-a", fields=dict.fromkeys(("diagnosis", "intervention", "anti_pattern"), text[:9_000]))
     rules = pattern("e3-a", fields={"instruction": text[:9_000]})
     store = StoreOf(ETrace(pattern=long), ETrace(pattern=rules))
     rb = real(monitors=[Greedy(f"greedy-{at}") for at in range(4)], pattern_store=store, standing_rules="run")

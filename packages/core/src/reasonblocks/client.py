@@ -7,20 +7,16 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adapters import find_adapter
-from .config import Calibration, Options, Standing, configure
-from .exceptions import ConfigError
-from .monitors.weights import WEIGHTS, resolve_weights
-from .ports import Embedder, Monitor, PatternStore, TelemetrySink
-from .render import CONTEXT_CHARS
-from .routing import check_routing, model_name
-from .scoring import score_text
-from .session import Backends, Faults, OpenRuns, SteeringSession, Telemetry
-from .types import JSON, AdapterCaps, Placement, RunInfo, Settings, Step, Transition
+
+if TYPE_CHECKING:
+    from .config import Calibration, Standing
+    from .ports import Embedder, Monitor, PatternStore, TelemetrySink
+    from .session import Backends, SteeringSession
+    from .types import JSON, AdapterCaps, Placement, Step, Transition
 
 __all__ = ["ReasonBlocks"]
 
@@ -75,6 +71,10 @@ class ReasonBlocks:
         strict: bool | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
+        # The rooms behind this door are loaded here: not by the import of a name, and never inside a step.
+        from .config import Options, configure
+        from .session import Faults, OpenRuns, Telemetry
+
         self._config = configure(Options(**given), os.environ)
         self._project_id = project_id
         self._telemetry = Telemetry(self._config.sinks, redact)
@@ -109,6 +109,10 @@ class ReasonBlocks:
         `snapshot` goes on where another session stopped. `route_names` are the names by which an adapter knows the
         mapped models. Raises `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
         """
+        from .config import settings_of
+        from .session import SteeringSession
+        from .types import AdapterCaps, RunInfo
+
         run = RunInfo(
             run_id=run_id or os.urandom(16).hex(),
             framework=framework,
@@ -127,7 +131,7 @@ class ReasonBlocks:
         caps = caps or AdapterCaps()
         session = SteeringSession(
             run=run,
-            settings=self._settings_of(run, caps, placement, route_names),
+            settings=settings_of(self._config, run, caps, placement, route_names),
             backends=self._backends,
             telemetry=self._telemetry,
             caps=caps,
@@ -139,8 +143,18 @@ class ReasonBlocks:
         self._runs.add(session)
         return session
 
+    def check_run(self, *, task_profile: str | None = None, placement: Placement | None = None) -> None:
+        """For adapters: refuse a wrong run option where it is given. Raises `ConfigError`."""
+        from .config import settings_of
+        from .types import AdapterCaps, RunInfo
+
+        run = RunInfo(run_id="", task_profile=task_profile or self._config.settings.task_profile)
+        settings_of(self._config, run, AdapterCaps(), placement, None)
+
     def score_step(self, text: str) -> float:
         """The built-in difficulty of a text in [0, 1], by the prior alone."""
+        from .scoring import score_text
+
         return score_text(text, self._config.settings.level)
 
     @property
@@ -172,45 +186,6 @@ class ReasonBlocks:
     @property
     def _backends(self) -> Backends:
         return self._config.backends
-
-    def _settings_of(
-        self, run: RunInfo, caps: AdapterCaps, placement: Placement | None, route_names: Mapping[str, str] | None
-    ) -> Settings:
-        """The client's settings, for this run and what its framework can do."""
-        base = self._config.settings
-        where = _placement(placement, base.placement, caps)
-        names = {state: model_name(model) for state, model in self._config.model_routing.items()}
-        if route_names is not None:
-            check_routing(route_names)
-            names.update(route_names)
-        return replace(
-            base,
-            task=run.task,
-            task_profile=run.task_profile,
-            weights=self._weights(run.task_profile),
-            org_id=run.org_id,
-            routes={} if caps.routing == "none" else names,
-            placement=where,
-            standing_rules="first_call" if where == "context" else base.standing_rules,
-            max_guidance_chars=min(caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else 12_000),
-        )
-
-    def _weights(self, profile: str) -> Mapping[str, float]:
-        if profile == self._config.settings.task_profile:
-            return self._config.settings.weights
-        if profile not in WEIGHTS:
-            raise ConfigError.unknown("task_profile", profile, WEIGHTS)
-        custom = [monitor.name for monitor in self._backends.monitors]
-        return resolve_weights(profile, self._config.weights, custom)
-
-
-def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
-    """The run's own wish, which the framework has to be able to grant; else the client's, else what it can."""
-    if asked is not None:
-        if asked not in caps.placements:
-            raise ConfigError("placement", asked, f"this framework has {', '.join(sorted(caps.placements))}")
-        return asked
-    return default if default in caps.placements else min(caps.placements)
 
 
 _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()

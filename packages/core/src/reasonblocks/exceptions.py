@@ -5,7 +5,6 @@ Each carries the data of its message as fields, so that callers never parse text
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 __all__ = [
@@ -39,8 +38,10 @@ class ConfigError(ReasonBlocksError, ValueError):
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
         """An unknown key, with the nearest valid name where one is near."""
+        from difflib import get_close_matches  # for whoever made a mistake
+
         names = sorted(valid)
-        near = difflib.get_close_matches(str(name), names, n=1)
+        near = get_close_matches(str(name), names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         return cls(what, name, f"unknown; {hint}valid: {', '.join(names)}")
 

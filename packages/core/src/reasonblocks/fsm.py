@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Literal, TypeAlias
 
 from .exceptions import ConfigError
@@ -17,6 +17,8 @@ HISTORY_LIMIT = 64
 """Difficulties kept where nobody asks for more."""
 MAX_HISTORY_LIMIT = 1_000
 """The most that a window or a caller's `history_limit` may ask for: the trace state stays small."""
+_EXACT = Context(prec=60, traps=[])
+"""Ours, so that the caller's decimal context moves no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,12 @@ class Thresholds:
     @property
     def leave_fast(self) -> float:
         """A difficulty above this ends FAST."""
-        return float(_decimal(self.fast_threshold) + _decimal(self.hysteresis_margin))
+        return float(_EXACT.add(_decimal(self.fast_threshold), _decimal(self.hysteresis_margin)))
 
     @property
     def leave_slow(self) -> float:
         """A difficulty below this ends SLOW and SKIP."""
-        return float(_decimal(self.slow_threshold) - _decimal(self.hysteresis_margin))
+        return float(_EXACT.subtract(_decimal(self.slow_threshold), _decimal(self.hysteresis_margin)))
 
     @property
     def largest_window(self) -> int:

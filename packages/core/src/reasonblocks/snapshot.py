@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from . import render
 from .exceptions import SnapshotError
@@ -43,9 +46,13 @@ def decode(data: Mapping[str, Any]) -> TraceState:
     version = _version(data)
     if version > VERSION:
         raise SnapshotError("version", version, f"is newer than this library's {VERSION}: upgrade reasonblocks-core")
-    if not isinstance(data.get("trace_id"), str):
-        raise SnapshotError("trace_id", data.get("trace_id"), "must be a string")
-    return _built(TraceState, data)
+    state = _built(TraceState, data)
+    if not all(0 <= difficulty <= 1 for difficulty in state.difficulty_history):
+        raise SnapshotError("difficulty_history", state.difficulty_history, "must be numbers in [0, 1]")
+    for name in ("calls", "faults", "total_tokens"):
+        if getattr(state, name) < 0:
+            raise SnapshotError(name, getattr(state, name), "must be at least 0")
+    return state
 
 
 def _version(data: object) -> int:
@@ -78,95 +85,46 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 }
 
 
-def _built(cls: type[T], data: Mapping[str, Any]) -> T:
-    """A value from the keys that it knows; what is missing has its default."""
-    readers = _READERS.get(cls, {})
-    given = {}
-    for name in _NAMES[cls]:
-        if name in data:
-            given[name] = _read(name, data[name], readers.get(name))
+def _built(cls: type[T], data: Any, name: str = "") -> T:
+    """A value from the keys that it knows, each read as its type says; what is missing has its default."""
+    if not isinstance(data, Mapping):
+        raise SnapshotError(name, data, "must be an object")
+    given = {key: _read(key, data[key], hint) for key, hint in _hints(cls.__name__).items() if key in data}
+    if cls is StepDecision and "injections" in given:
+        given["guidance"] = render.guidance(given["injections"])
     try:
         return cls(**given)
     except TypeError as exc:
-        raise SnapshotError(cls.__name__, dict(data), f"lacks a field ({exc})") from exc
+        raise SnapshotError(name, dict(data), f"lacks a field ({exc})") from exc
 
 
-def _read(name: str, value: Any, reader: Callable[[Any], Any] | None) -> Any:
-    if reader is None:
+@lru_cache(maxsize=32)
+def _hints(name: str) -> Mapping[str, Any]:
+    """Field names and type hints of one of our values."""
+    cls = next(cls for cls in _VALUES if cls.__name__ == name)
+    hints = get_type_hints(cls, localns={"JSON": Any})
+    return {name: hints[name] for name in _NAMES[cls]}
+
+
+def _read(name: str, value: Any, hint: Any) -> Any:
+    """The value as its type hint wants it: the hints of the values are the whole schema."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):  # all of ours are "or None"
+        return None if value is None else _read(name, value, next(part for part in parts if part is not NoneType))
+    if kind is tuple and isinstance(value, list):
+        return tuple(_read(name, item, parts[0]) for item in value)
+    if kind is Literal and value in parts:
         return value
-    try:
-        return reader(value)
-    except SnapshotError:
-        raise
-    except (TypeError, ValueError, KeyError, AttributeError) as exc:
-        raise SnapshotError(name, value, f"cannot be read ({exc})") from exc
-
-
-def _one(cls: type[T]) -> Callable[[Any], T | None]:
-    return lambda value: None if value is None else _built(cls, value)
-
-
-def _many(cls: type[T]) -> Callable[[Any], tuple[T, ...]]:
-    return lambda value: tuple(_built(cls, item) for item in value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("must be a string")
-    return value
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("must be an int >= 0")
-    return value
-
-
-def _difficulties(value: Any) -> tuple[float, ...]:
-    if not all(isinstance(item, (int, float)) and 0 <= item <= 1 for item in value):
-        raise ValueError("must be numbers in [0, 1]")
-    return tuple(value)
-
-
-def _decision(value: Any) -> StepDecision | None:
-    if value is None:
-        return None
-    bare = _built(StepDecision, value)
-    return StepDecision(
-        **{name: getattr(bare, name) for name in _NAMES[StepDecision]}, guidance=render.guidance(bare.injections)
-    )
-
-
-_READERS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
-    TraceState: {
-        "trace_id": _text,
-        "current_state": FSMState,
-        "difficulty_history": _difficulties,
-        "steps": _many(StepRecord),
-        "total_tokens": _count,
-        "calls": _count,
-        "faults": _count,
-        "score_memory": _one(ScoreMemory),
-        "memories": dict,
-        "fired_before": tuple,
-        "injected": _many(Injected),
-        "injected_types": tuple,
-        "patterns_shown": tuple,
-        "e1": _one(TierUse),
-        "e2": _one(TierUse),
-        "e3": _one(TierUse),
-        "pending": _one(Pending),
-        "keys": tuple,
-        "last": _decision,
-    },
-    StepDecision: {
-        "fsm_state": FSMState,
-        "difficulty_parts": _one(DifficultyParts),
-        "monitors_fired": tuple,
-        "injections": _many(Injection),
-        "dropped": tuple,
-    },
-    StepRecord: {"fired": tuple},
-    Injection: {"pattern_ids": tuple},
-    Pending: {"tool_calls": _many(ToolCall)},
-}
+    if hint in _NAMES:
+        return _built(hint, value, name)
+    if hint is FSMState and value in FSMState.__members__:
+        return FSMState(value)
+    if hint is float and type(value) in (int, float) and math.isfinite(value):
+        return value
+    if hint in (str, int, bool) and type(value) is hint:
+        return value
+    if kind is Mapping and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _read(name, item, parts[1]) for key, item in value.items()}
+    if hint is Any:
+        return value
+    raise SnapshotError(name, value, f"must be {getattr(hint, '__name__', hint)}")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring
 
-__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "preview", "size", "words"]
+__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "preview", "size", "whole", "words"]
 
 EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
@@ -67,8 +67,14 @@ def cut(text: str, limit: int) -> str:
     return text
 
 
+def whole(text: str) -> str:
+    """The text without halves of surrogate pairs, which no file and no wire takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def bounded(text: str, limit: int) -> str:
     """At most `limit` bytes in compact JSON; what was cut is stood for by "#" and the hash of the whole."""
+    text = whole(text)
     if len(text) * WIDEST <= limit or (len(text) <= limit and size(text) <= limit):
         return text
     mark = f" #{digest(text)}"
@@ -77,5 +83,5 @@ def bounded(text: str, limit: int) -> str:
 
 def preview(text: str, limit: int) -> str:
     """One line of at most `limit` characters."""
-    line = collapse(text[: 2 * limit])
+    line = collapse(whole(text[: 2 * limit]))
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -6,6 +6,7 @@ import os
 import sqlite3
 
 from ..events import Event, RunFinish, RunStart, StepEvent
+from ..text import whole
 from ..types import compact
 
 __all__ = ["SQLiteMonitorSink"]
@@ -55,12 +56,12 @@ class SQLiteMonitorSink:
         db = self._opened()
         with db:  # a transaction: an event is there whole or not at all
             if isinstance(event, RunStart):
-                db.execute(_RUN, _run_row(event))
+                db.execute(_RUN, _clean(_run_row(event)))
             elif isinstance(event, StepEvent):
-                db.execute(_STEP, _step_row(event))
+                db.execute(_STEP, _clean(_step_row(event)))
                 db.executemany(_SCORE, _score_rows(event))
             else:
-                db.execute(_FINISH, _finish_row(event))
+                db.execute(_FINISH, _clean(_finish_row(event)))
 
     def close(self) -> None:
         if self._db is not None:
@@ -81,6 +82,10 @@ class SQLiteMonitorSink:
             db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             self._db = db
         return self._db
+
+
+def _clean(row: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(whole(value) if isinstance(value, str) else value for value in row)
 
 
 def _run_row(event: RunStart) -> tuple[object, ...]:

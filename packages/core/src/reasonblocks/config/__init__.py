@@ -11,15 +11,18 @@ from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks
+from ._run import settings_of
 from ._values import budget, deadline, load_calibration, machine, on, refuse_server
 
-__all__ = ["Calibration", "Config", "Options", "Standing", "configure", "load_calibration", "on"]
+__all__ = ["Calibration", "Config", "Options", "Standing", "configure", "load_calibration", "on", "settings_of"]
 
 
 def configure(given: Options, environ: Mapping[str, str]) -> Config:
     """Check everything. Raises `ConfigError` with the argument's name, its value and the rule."""
     refuse_server(given, environ)
     own = tuple(monitors(given.monitors))
+    if given.api_key is not None:
+        text("api_key", given.api_key)
     for name in ("org_id", "project_id"):
         text(name, getattr(given, name))
     for name in ("e_traces_enabled", "e2_requires_signal"):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from .._toml import TOMLDecodeError, loads
 from ..exceptions import ConfigError, NotYetAvailable
 from ..fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
 from ..scoring import SHIPPED_LEVEL
@@ -41,6 +39,8 @@ def load_calibration(given: Calibration | None) -> Level:
     """The prior of the difficulty: shipped, from a mapping, or from a TOML file with the same keys."""
     if given is None:
         return SHIPPED_LEVEL
+    if not isinstance(given, (Mapping, str, os.PathLike)):
+        raise ConfigError("calibration", given, "must be a mapping or the path of a TOML file")
     values = given if isinstance(given, Mapping) else _read(given)
     for key in values:
         if key not in CALIBRATION_KEYS:
@@ -55,8 +55,11 @@ def load_calibration(given: Calibration | None) -> Level:
 
 
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    from .._toml import TOMLDecodeError, loads  # a file is rarely given
+
     try:
-        parsed: dict[str, Any] = loads(Path(path).read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            parsed: dict[str, Any] = loads(file.read())
     except (OSError, UnicodeDecodeError, TOMLDecodeError) as exc:
         raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
     return parsed

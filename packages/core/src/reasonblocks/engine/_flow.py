@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import gates, render, routing
 from ..exceptions import BadAnswer, StaleKey
 from ..requests import Flow
-from ..text import WIDEST, bounded, digest, size
+from ..text import bounded, digest
 from ..types import (
     FSMState,
     Injection,
@@ -28,7 +28,8 @@ from ._speak import speak, spoken
 KEYS_KEPT = 64
 """Newest keys by which an older one is known."""
 KEY_BYTES = 200
-PENDING_CALLS = 8
+PENDING_CALLS = 4
+CALL_BYTES = 300
 PENDING_BYTES = 1_200
 """Per text of what `end_step` keeps for adapters that cannot read the history."""
 
@@ -47,14 +48,18 @@ def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
 
 def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
-    judged = yield from judge(state, _completed(state, completed), settings)
+    judged = yield from judge(state, _checked(completed_step(state, completed)), settings)
     skipped = _skipped(judged, settings, failed=False)
     return after(state, judged), judgement(state, judged, settings, gate="final", skipped=skipped)
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
-    moved = evolve(state, faults=state.faults + 1, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    moved = evolve(
+        state,
+        faults=state.faults + 1,
+        fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :],
+    )
     return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
 
 
@@ -82,9 +87,12 @@ def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
 def _bounded_call(call: ToolCall) -> ToolCall:
     """The call, its arguments as bounded text where they are too long to be kept as they are."""
     arguments = canonical(call.arguments)
-    if len(arguments) * WIDEST <= PENDING_BYTES // 2 or size(arguments) <= PENDING_BYTES // 2:
-        return call
-    return evolve(call, arguments=bounded(arguments, PENDING_BYTES // 2))
+    text = bounded(arguments, CALL_BYTES)
+    return ToolCall(
+        id=bounded(call.id, KEY_BYTES),
+        name=bounded(call.name, KEY_BYTES),
+        arguments=call.arguments if text == arguments else text,
+    )
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -101,7 +109,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
-    judged = yield from judge(state, _completed(state, given.completed), settings)
+    judged = yield from judge(state, _checked(completed_step(state, given.completed)), settings)
     state_after = after(state, judged)
     if judged.now is FSMState.END:
         decision = judgement(state, judged, settings, gate=None, skipped="end")
@@ -117,7 +125,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     skipped = _skipped(judged, settings, failed=speech.failed or lessons.failed)
     decision = judgement(state, judged, settings, gate=speech.gate, skipped=skipped, route=route)
     state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
-    return _decided(state_spoken, given, decision, settings, injections, lessons.notes)
+    return _decided(state_spoken, given, decision, settings, injections, speech.notes + lessons.notes)
 
 
 def _again(state: TraceState, key: str | None) -> StepDecision | None:
@@ -132,23 +140,23 @@ def _again(state: TraceState, key: str | None) -> StepDecision | None:
     return None
 
 
-def _completed(state: TraceState, given: Step | None) -> Step:
+def completed_step(state: TraceState, given: Step | None) -> Step:
     """The completed step; what the adapter could not read is what `end_step` kept."""
     step = given or Step()
-    _check(step)
     if state.pending is None or step.thought or step.reasoning or step.tool_calls:
         return step
     said = state.pending
     return evolve(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
 
 
-def _check(step: Step) -> None:
+def _checked(step: Step) -> Step:
     """Texts are texts: a None from some model's API is said here, not found deep below."""
     texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
     texts += [("tool output", result.output) for result in step.tool_results]
     for name, text in texts:
         if not isinstance(text, str):
             raise BadAnswer(f"the completed step's {name}", text, "must be a string, '' where there was nothing")
+    return step
 
 
 def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:

@@ -29,7 +29,7 @@ RECORDS_KEPT = 8
 """Completed steps in the trace state; the longest query needs 5."""
 PREVIEW = 120
 """Characters of `thought_preview`."""
-TEXT_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 500, 500
+TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 500, 500
 """Of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 
 
@@ -135,16 +135,7 @@ def judgement(
 def after(state: TraceState, judged: Judged) -> TraceState:
     """The state after judging: everything but what was said and what was retrieved."""
     evaluation, step = judged.evaluation, judged.step
-    record = StepRecord(
-        step=state.calls - 1,
-        text=bounded(step.scored_text, TEXT_BYTES),
-        action=bounded(step.action, INPUT_BYTES),
-        action_input=bounded(step.action_input, INPUT_BYTES),
-        observation=bounded(step.observation, OBSERVATION_BYTES),
-        is_error=step.is_error,
-        difficulty=judged.difficulty,
-        fired=evaluation.fired if evaluation else (),
-    )
+    record = _record(state, step, judged.difficulty, evaluation.fired if evaluation else ())
     return evolve(
         state,
         current_state=judged.now,
@@ -154,4 +145,17 @@ def after(state: TraceState, judged: Judged) -> TraceState:
         memories=judged.memories,
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(evaluation and evaluation.fired))[-gates.LOOK_BACK :],
+    )
+
+
+def _record(state: TraceState, step: Step, difficulty: float | None, fired: tuple[str, ...]) -> StepRecord:
+    return StepRecord(
+        step=state.calls - 1,
+        text=bounded(step.scored_text, TEXT_BYTES),
+        action=bounded(step.action, ACTION_BYTES),
+        action_input=bounded(step.action_input, INPUT_BYTES),
+        observation=bounded(step.observation, OBSERVATION_BYTES),
+        is_error=step.is_error,
+        difficulty=difficulty,
+        fired=fired,
     )

@@ -10,7 +10,7 @@ from ..exceptions import Unavailable
 from ..requests import Flow
 from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState, evolve
 from ._judge import Judged
-from ._retrieve import retrieve
+from ._retrieve import lacking, retrieve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ def _similar(
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.calls, got_any=bool(found))
-    injections, lacking = render.tier_injections(tier, found, model)
+    injections, without = render.tier_injections(tier, found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e1=use if tier == "e1" else lessons.e1,
         e2=use if tier == "e2" else lessons.e2,
-        notes=lessons.notes + _lacking(lacking),
+        notes=lessons.notes + lacking(without),
         failed=lessons.failed or failed,
     )
 
@@ -71,17 +71,13 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
         return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True)
-    injections, lacking = render.tier_injections("e3", found, model)
+    injections, without = render.tier_injections("e3", found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
-        notes=lessons.notes + _lacking(lacking),
+        notes=lessons.notes + lacking(without),
     )
-
-
-def _lacking(ids: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)
 
 
 def learned(state: TraceState, lessons: Lessons) -> TraceState:

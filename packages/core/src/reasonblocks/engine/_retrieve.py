@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import gates
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, Settings, Tier, TraceState
@@ -18,7 +20,7 @@ def retrieve(
     """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first."""
     rule = gates.TIERS[tier]
     most = top_k or rule.top_k
-    query = "\n".join(record.text for record in state.steps[len(state.steps) - rule.steps :]) if rule.steps else ""
+    query = "\n".join(record.text for record in state.steps[-rule.steps :]) if rule.steps else ""
     request = Retrieve(
         tier=tier,
         query=query,
@@ -45,3 +47,8 @@ def retrieve(
 def _gate(trace: ETrace, similarity: float) -> float:
     own = trace.pattern.gate_threshold
     return similarity if own is None else own
+
+
+def lacking(ids: Sequence[str]) -> tuple[str, ...]:
+    """What the user hears, once a run, of patterns that cannot be rendered."""
+    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)

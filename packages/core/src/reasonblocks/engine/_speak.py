@@ -10,16 +10,30 @@ from ..exceptions import Unavailable
 from ..requests import Flow
 from ..types import Evaluation, FSMState, GateDecision, Injected, Injection, Settings, StepInput, TraceState, evolve
 from ._judge import Judged
-from ._retrieve import retrieve
+from ._retrieve import lacking, retrieve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer."""
+    """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.
+
+    `notes`: the E2 that it found lacks what would have been said.
+    """
 
     gate: GateDecision
     injection: Injection | None = None
     failed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """What would be said: the monitor's own text, or its evidence with an E2's intervention."""
+
+    text: str
+    pattern_ids: tuple[str, ...] = ()
+    failed: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def speak(state: TraceState, judged: Judged, given: StepInput, settings: Settings) -> Flow[Speech]:
@@ -28,22 +42,21 @@ def speak(state: TraceState, judged: Judged, given: StepInput, settings: Setting
     closed = gates.may_inject(state, judged.now, evaluation)
     if closed is not None or evaluation is None:
         return Speech(gate=closed or "unavailable")
-    text = evaluation.intervention_text or ""
-    pattern_ids: tuple[str, ...] = (evaluation.pattern_id,) if evaluation.pattern_id else ()
-    failed = False
+    said = _own(evaluation)
     if _wants_lesson(state, judged, evaluation, settings):
-        try:
-            lesson = yield from _lesson_for(state, judged, evaluation, given.default_model, settings)
-        except Unavailable:
-            lesson, failed = None, True
-        if lesson is not None:
-            text, pattern_ids = lesson
-    injection = render.monitor_injection(text, pattern_ids)
+        said = yield from _with_lesson(state, evaluation, said, given.default_model, settings)
+    injection = render.monitor_injection(said.text, said.pattern_ids)
+    gate: GateDecision = "inject"
     if injection is None:
-        return Speech(gate="quiet", failed=failed)
-    if gates.is_duplicate(state, injection.text):
-        return Speech(gate="duplicate", failed=failed)
-    return Speech(gate="inject", injection=injection, failed=failed)
+        gate = "quiet"
+    elif gates.is_duplicate(state, injection.text):
+        gate, injection = "duplicate", None
+    return Speech(gate=gate, injection=injection, failed=said.failed, notes=said.notes)
+
+
+def _own(evaluation: Evaluation) -> _Text:
+    ids = (evaluation.pattern_id,) if evaluation.pattern_id else ()
+    return _Text(text=evaluation.intervention_text or "", pattern_ids=ids)
 
 
 def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, settings: Settings) -> bool:
@@ -55,15 +68,19 @@ def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, set
     )
 
 
-def _lesson_for(
-    state: TraceState, judged: Judged, evaluation: Evaluation, model: str, settings: Settings
-) -> Flow[tuple[str, tuple[str, ...]] | None]:
+def _with_lesson(state: TraceState, evaluation: Evaluation, own: _Text, model: str, settings: Settings) -> Flow[_Text]:
     """The evidence sentence with an E2's intervention, for the first injection of a failure type."""
-    found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, top_k=1)
+    try:
+        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, top_k=1)
+    except Unavailable:
+        return evolve(own, failed=True)
     if not found:
-        return None
-    text = render.steered_text(gates.first_sentence(evaluation.intervention_text or ""), found[0])
-    return (text, (found[0].pattern.id,)) if text else None
+        return own
+    pattern = found[0].pattern
+    text = render.steered_text(gates.first_sentence(own.text), found[0])
+    if text is None:
+        return evolve(own, notes=lacking([pattern.id]))
+    return _Text(text=text, pattern_ids=(pattern.id,))
 
 
 def spoken(state: TraceState, judged: Judged, speech: Speech, settings: Settings) -> TraceState:

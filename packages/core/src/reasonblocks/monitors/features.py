@@ -26,6 +26,8 @@ DEEPEST = 20
 """Levels of arguments that are looked at."""
 
 _TARGET = re.compile(r"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}")
+_TARGET_MARK = re.compile(r"[/.\d]")
+"""Every target has one of these: most words of an argument never meet the long pattern."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
@@ -156,5 +158,11 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
-    found = dict.fromkeys(name for flat in arguments for name in _TARGET.findall(flat[:TARGET_HEAD]))
-    return tuple(hash_of(name) for name in list(found)[:MOST_TARGETS])
+    """The first few, looked for in one blank-separated part after the other: no target has a blank in it."""
+    parts = (part for flat in arguments for part in flat[:TARGET_HEAD].split() if _TARGET_MARK.search(part))
+    found: dict[str, None] = {}
+    for name in (name for part in parts for name in _TARGET.findall(part)):
+        found[name] = None
+        if len(found) == MOST_TARGETS:
+            break
+    return tuple(map(hash_of, found))

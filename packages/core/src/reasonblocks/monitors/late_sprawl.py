@@ -25,12 +25,13 @@ def observe(features: Features, memory: JSON) -> Finding:
     kept = table(memory)
     kinds, targets = numbers(kept, "kinds"), numbers(kept, "targets")
     actions = int(str(kept.get("actions", 0)))
-    fresh = actions >= DEEP and _new(features.kinds, kinds) and _new(features.targets, targets)
+    new_kinds, new_targets = _new(features.kinds, kinds), _new(features.targets, targets)
+    fresh = actions >= DEEP and bool(new_kinds) and bool(new_targets)
     opened = [step for step in numbers(kept, "opened") if step > features.index - WINDOW]
     opened = [*opened, features.index] if fresh else opened
     left: dict[str, JSON] = {
-        "kinds": _newest(kinds, features.kinds, MOST_KINDS),
-        "targets": _newest(targets, features.targets, MOST_TARGETS),
+        "kinds": [*kinds, *new_kinds][-MOST_KINDS:],
+        "targets": [*targets, *new_targets][-MOST_TARGETS:],
         "actions": actions + (features.call is not None),
         "opened": opened,
     }
@@ -38,13 +39,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     return settle(left, memory, score, opened, {"tool": features.tool, "count": len(opened)})
 
 
-def _new(found: tuple[int, ...], known: list[int]) -> bool:
-    return any(item not in known for item in found)
-
-
-def _newest(known: list[int], found: tuple[int, ...], most: int) -> list[int]:
-    added = [item for item in dict.fromkeys(found) if item not in known]
-    return [*known, *added][-most:] if added else known
+def _new(found: tuple[int, ...], known: list[int]) -> list[int]:
+    return [item for item in dict.fromkeys(found) if item not in known]
 
 
 def say(finding: Finding, rung: int) -> str:

@@ -41,9 +41,14 @@ _PHRASES = (
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _MASKED = re.compile(r"0x[0-9a-f]+|(?:[\w.~-]*/)+[\w.-]*|\d+")
+_VOLATILE = re.compile(
+    r"\b\d+(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
+    r"|\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|\b0x[0-9a-f]{6,}\b"
+)
+"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff"."""
 _WAITING_MARKS = tuple(
-    "running pending queued progress processing waiting not still scheduled starting provisioning building "
-    "deploying".split()
+    "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
+    "building deploying".split()
 )
 """One of these is in every text that the next pattern matches: most results never meet it."""
 _WAITING = re.compile(
@@ -60,8 +65,8 @@ def hash_of(text: str) -> int:
 
 
 def result_digest(text: str) -> int:
-    """A short hash of the first and last 8,000 characters of a result and of its length."""
-    return crc32(clip(text).strip().encode("utf-8", "replace"), len(text) if len(text) > SHORT else 0)
+    """A short hash of the first and last 8,000 characters of a result, durations, clocks and addresses masked."""
+    return crc32(_VOLATILE.sub("#", clip(text).strip()).encode("utf-8", "replace"))
 
 
 def says_error(text: str) -> bool:

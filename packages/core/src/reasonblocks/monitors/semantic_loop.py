@@ -32,7 +32,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     if features.call is None:
         return settle({"rows": before}, memory)
     done = [*before, _row(features)][-WINDOW:]
-    score, kind, steps = max(_repeat(done), _again(done), _cycle(done), _error(done))
+    came_before = done[-1][1:3] in [row[1:3] for row in done[:-1]]
+    score, kind, steps = max(look(done) for look in (_LOOKS if came_before else _LOOKS[-1:]))
     facts: dict[str, JSON] = {"kind": kind, "tool": features.tool, "count": len(steps)}
     return settle({"rows": done}, memory, score, steps, facts)
 
@@ -80,6 +81,10 @@ def _error(done: list[Row]) -> Seen:
     if not done[-1][3] or len(steps) < SAME_ERROR:
         return _UNSEEN
     return min(1.0, 0.35 + 0.1 * len(steps)), "error", steps
+
+
+_LOOKS = (_repeat, _again, _cycle, _error)
+"""All but the last find nothing in a call whose outcome is new: most steps never meet them."""
 
 
 def say(finding: Finding, rung: int) -> str:

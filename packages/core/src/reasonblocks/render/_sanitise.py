@@ -7,29 +7,35 @@ import unicodedata
 
 LONGEST = 16_384
 """Characters of a text that are looked at: the rest could not be shown anyway."""
-_GAP = r"[^\S\n]{0,3}"
+_GAP = r"[^\S\n]*"
+_SLASH = r"\s*(?:/\s*)?"
+"""Gaps are never beside each other in one pattern: matching takes a time that grows with the text, not its square."""
 _KEPT = frozenset("\n\t")
-_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f" + "".join(map(chr, range(0xFE00, 0xFE10))))
+_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
 """Separators, fillers and variation selectors: no category tells them from letters and marks."""
 
 
-def _spaced(word: str) -> str:
-    return _GAP.join(map(re.escape, word))
+def _spaced(word: str, gap: str = _GAP) -> str:
+    return gap.join(map(re.escape, word))
 
 
 _ROLE_NAMES = ("system", "assistant", "developer", "user", "human", "tool", "function", "model", "ai")
 _ROLES = "|".join(map(_spaced, _ROLE_NAMES))
-_FRAME = rf"[\[［【(<{{]{_GAP}/?{_GAP}{_spaced('reason')}[\s_-]{{0,3}}{_spaced('blocks')}{_GAP}[\]］】)>}}]"
+_ANY = r"\s*"
+_FRAME = rf"[\[［【(<{{]{_SLASH}{_spaced('reason', _ANY)}[\s_-]*{_spaced('blocks', _ANY)}\s*[\]］】)>}}]"
 _TEMPLATE = (
-    r"<\s{0,3}\|[^|<>\n]{0,60}\|\s{0,3}>"  # <|im_start|>, <|eot_id|>, < |x| >
-    r"|<\s{0,3}｜[^｜<>\n]{0,60}｜\s{0,3}>"
-    rf"|\[{_GAP}/?{_GAP}(?:{_spaced('inst')}|{_spaced('sys')}|{_spaced('system')}){_GAP}\]"
-    rf"|<<{_GAP}/?{_GAP}{_spaced('sys')}{_GAP}>>"
-    r"|<\s{0,3}/?\s{0,3}(?:s|bos|eos|start_of_turn|end_of_turn|system-reminder|instructions|tool_result|tool_use)"
-    r"\s{0,3}>"
-    rf"|<\s{{0,3}}/?\s{{0,3}}(?:{_ROLES})(?:_prompt|_message)?\s{{0,3}}>"
+    r"<\s*\|[^|<>\n]{0,60}\|\s*>"  # <|im_start|>, <|eot_id|>, < | x | >
+    r"|<\s*｜[^｜<>\n]{0,60}｜\s*>"
+    rf"|\[{_SLASH}(?:{_spaced('inst')}|{_spaced('sys')}|{_spaced('system')})\s*\]"
+    rf"|<\s*<{_SLASH}{_spaced('sys')}\s*>\s*>"
+    rf"|<{_SLASH}(?:s|bos|eos|start_of_turn|end_of_turn|system-reminder|instructions|tool_result|tool_use)\s*>"
+    rf"|<{_SLASH}(?:{_ROLES})(?:_prompt|_message)?\s*>"
 )
-_ROLE_LINE = rf"^[^\S\n]*[#*_>\-]{{0,6}}{_GAP}\[?(?:{_ROLES})\]?{_GAP}[*_]{{0,2}}{_GAP}[:：][*_]{{0,2}}"
+_ROLE_LINE = (
+    rf"^{_GAP}(?:[#*_>\-]{{1,6}}{_GAP})?\[?(?:{_ROLES})\]?{_GAP}(?:[*_]{{1,2}}{_GAP})?[:：](?:[*_]{{1,2}})?{_GAP}"
+)
 _HOSTILE = re.compile(f"(?i)(?:{_FRAME})|(?:{_TEMPLATE})")
 _ROLE = re.compile(_ROLE_LINE, re.IGNORECASE | re.MULTILINE)
 

@@ -18,7 +18,7 @@ from typing import Any
 from ..exceptions import BadAnswer, Unavailable
 from ..ports import Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, RunInfo, Step, Transition, compact
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, RunInfo, Step, Transition
 from ._guard import Faults
 from ._worker import Guest, Workers
 
@@ -142,12 +142,12 @@ def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float,
 
 def _memory(name: str, memory: JSON) -> JSON:
     try:
-        size = len(compact(memory).encode())
+        plain: JSON = json.loads(text := json.dumps(memory, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+        size = len(text.encode())
     except (TypeError, ValueError) as exc:
         raise BadAnswer(name, memory, f"its memory must be JSON ({exc})") from exc
     if size > MEMORY_BYTES:
         raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
-    plain: JSON = json.loads(compact(memory))
     return plain
 
 

@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..exceptions import ProtocolError, Unavailable
+from ..exceptions import BadAnswer, ProtocolError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
+
+
+@contextmanager
+def tamed(source: str) -> Iterator[None]:
+    """What would end a thread, or pass for the end of a generator, becomes an error like any other."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration, StopAsyncIteration) as exc:
+        raise BadAnswer(source, exc, "it may not ask its thread to end") from exc
 
 
 class Faults:
@@ -32,6 +41,14 @@ class Faults:
             raise  # the adapter's own mistake: it asked for what cannot be
         except Exception as exc:  # noqa: BLE001 - the one place
             self.report(kind if isinstance(kind, str) else kind(), exc)
+
+    @contextmanager
+    def diverted(self, handle: Callable[[Exception], None]) -> Iterator[None]:
+        """Run code whose failure is foreseen: it is handled, and goes no further."""
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - what a provider's package raises can be anything
+            handle(exc)
 
     def report(self, kind: str, exc: Exception) -> None:
         """Count a fault and say it, the first time."""

@@ -53,6 +53,16 @@ class StepLog:
             entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
         return Closed(entry=entry, step=step, scores=decision.scores)
 
+    def rewind(self, calls: int) -> None:
+        """Forget the entries of calls that a restored state has not made."""
+        while self._entries and self._entries[-1].step >= calls:
+            self._entries.pop()
+            self._open_decision = self._open_step = None
+
+    def settle(self) -> Closed | None:
+        """Close the open entry if its call has come."""
+        return self.close() if self._entries and self._entries[-1].attempts else None
+
     def has(self, step: int) -> bool:
         return self._at(step) is not None
 
@@ -67,7 +77,7 @@ class StepLog:
         if not self._entries:
             return None
         at = step - self._entries[0].step
-        return at if 0 <= at < len(self._entries) else None
+        return at if 0 <= at < len(self._entries) and self._entries[at].step == step else None
 
 
 def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> StepLogEntry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from ..types import StepLogEntry
+from ..types import RunInfo, StepLogEntry
 from ._session import SteeringSession
 from ._trace import TraceStateManager
 
@@ -17,17 +17,21 @@ OPEN_RUNS = 1_024
 class RunView:
     """One run as a middleware shows it."""
 
-    run_id: str
+    run: RunInfo
     step_log: list[StepLogEntry]
     trace: TraceStateManager
     final: StepLogEntry | None
     outcome: str | None
 
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
 
 def view(session: SteeringSession) -> RunView:
     """The session's run, as it stands now."""
     return RunView(
-        run_id=session.run.run_id,
+        run=session.run,
         step_log=session.step_log,
         trace=session.trace,
         final=session.final,

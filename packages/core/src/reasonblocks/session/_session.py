@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any
 
-from ..engine import faulted, final_fault, final_flow, step_flow, with_outcome
+from ..engine import completed_step, faulted, final_fault, final_flow, step_flow, with_outcome
 from ..exceptions import ConfigError, ProtocolError
 from ..requests import Flow
 from ..types import (
@@ -109,17 +108,17 @@ class SteeringSession:
         `outcome` is "success" or the failure. A failure after success replaces it; anything else comes too late.
         """
         if (turn := self._finishing(completed)) is not None:
-            with self._faults.guard("the final step"):
+            with self._faults.guard(lambda: turn.answers.doing):
                 turn.came = drive(turn.flow, turn.answers.answer)
-            self._finalised(turn)
+            self._finalised(turn, completed)
         self._finished(outcome)
 
     async def afinish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """`finish` for an event loop."""
         if (turn := self._finishing(completed)) is not None:
-            with self._faults.guard("the final step"):
+            with self._faults.guard(lambda: turn.answers.doing):
                 turn.came = await adrive(turn.flow, turn.answers.aanswer)
-            self._finalised(turn)
+            self._finalised(turn, completed)
         self._finished(outcome)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
@@ -132,6 +131,7 @@ class SteeringSession:
 
     def pause(self) -> None:
         """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
+        self._teller.step(self.run.run_id, self._log.settle())
         self._paused = True
 
     def abandon(self) -> None:
@@ -164,8 +164,12 @@ class SteeringSession:
         """For an adapter's own code: what it raises is said once per kind and run, and goes no further."""
         return self._faults.guard(kind)
 
+    def routing(self, state: str) -> AbstractContextManager[None]:
+        """Around the building of a mapped model: one that cannot be built is said once, and its route is closed."""
+        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
+
     def route_failed(self, state: str, exc: Exception) -> None:
-        """A mapped model cannot be built: said once; the run goes on with the agent's model and its steering."""
+        """A mapped model cannot be built: the run goes on with the agent's model, and with its steering."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
         self._faults.say(f"route {state}", f"the model for {state} cannot be built ({exc}); the agent's is used", exc)
         self._settings = evolve(self._settings, routes=routes)
@@ -173,16 +177,14 @@ class SteeringSession:
     def __enter__(self) -> SteeringSession:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.finish("success" if kind is None else f"failure: {kind.__name__}")
         self.close()
 
     async def __aenter__(self) -> SteeringSession:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
         await self._telemetry.aflush()
 
@@ -198,17 +200,25 @@ class SteeringSession:
         return Turn(self._state, flow, answers)
 
     def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
-        state, decision = turn.came or faulted(turn.before, given, self._settings)
+        if self._state is not turn.before:
+            turn.came = None
+            self._faults.report(
+                "two steps at once", ProtocolError("a run takes one step at a time: end it, then begin")
+            )
+        before = self._state
+        state, decision = turn.came or faulted(before, given, self._settings)
         if decision.replayed:
             return decision
         self._close_entry()
-        if turn.before.calls == 0:
+        if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._teller.start(self.run)
-        self._state, self.outcome, self._paused = state, None, False
+        self._state, self._paused = state, False
+        self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
             self._faults.say(note, note)
-        self._log.open(decision, given.completed, time.time(), ms_since(turn.started))
+        step = completed_step(before, given.completed) if before.calls else None
+        self._log.open(decision, step, time.time(), ms_since(turn.started))
         return decision
 
     def _finishing(self, completed: Step | None) -> Turn | None:
@@ -220,10 +230,12 @@ class SteeringSession:
             return None
         return self._turn(final_flow(self._state, completed, self._settings))
 
-    def _finalised(self, turn: Turn) -> None:
+    def _finalised(self, turn: Turn, completed: Step | None) -> None:
         self._state, decision = turn.came or final_fault(turn.before, self._settings)
         self.final_decision = decision
         self.final = entry_of(decision, time.time(), ms_since(turn.started))
+        step = completed_step(turn.before, completed)
+        self._teller.step(self.run.run_id, Closed(entry=self.final, step=step, scores=decision.scores))
 
     def _finished(self, outcome: str) -> None:
         outcome = self._failure or outcome
@@ -231,8 +243,6 @@ class SteeringSession:
             if self.outcome == "success" and outcome != "success":
                 self._tell_finish(outcome)
             return
-        if self.final is not None and self.final_decision is not None:
-            self._teller.step(self.run.run_id, Closed(entry=self.final, scores=self.final_decision.scores))
         self._tell_finish(outcome)
 
     def _close_entry(self) -> None:
@@ -241,10 +251,12 @@ class SteeringSession:
     def _tell_finish(self, outcome: str) -> None:
         self.outcome = outcome
         self._on_finish(self)
-        self._teller.finish(self.run.run_id, outcome)
+        if self._state.calls:  # a run that never began was never told of
+            self._teller.finish(self.run.run_id, outcome)
 
     def _restored(self, state: TraceState) -> None:
         self._state = state
+        self._log.rewind(state.calls)
         if state.trace_id != self.run.run_id:
             self.run = evolve(self.run, run_id=state.trace_id)
             self._faults.owner = _owner(state.trace_id)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from ..events import Event, RunStart, StepEvent
-from ..exceptions import BadAnswer
+from ..events import Event, StepEvent
 from ..ports import TelemetrySink
-from ._guard import Faults, logger
+from ._guard import Faults, logger, tamed
+from ._redact import Redact, Redactor
 
 QUEUE_EVENTS = 1_000
 """Most events waiting; when full the oldest step goes, never a start or a finish."""
-UNREDACTED = "[redaction failed]"
-
-Redact = Callable[[str], str]
 
 
 class Telemetry:
@@ -24,14 +21,22 @@ class Telemetry:
 
     def __init__(self, sinks: Sequence[TelemetrySink] = (), redact: Redact | None = None) -> None:
         self._sinks = tuple(sinks)
-        self._redact = redact
+        self._faults = Faults("telemetry", strict=False)
+        self._redactor = Redactor(redact, self._faults)
+        self.dropped = 0
+        self._forget_thread()
+
+    def _here(self) -> None:
+        if self._pid != os.getpid():
+            self._forget_thread()
+
+    def _forget_thread(self) -> None:
+        """It is not there yet, or did not come along into a forked process, whose parent keeps the events."""
+        self._pid = os.getpid()
         self._queue: deque[Event] = deque()
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._busy = False
-        self._stopped = False
-        self._faults = Faults("telemetry", strict=False)
-        self.dropped = 0
+        self._busy = self._stopped = False
 
     @property
     def wanted(self) -> bool:
@@ -41,6 +46,7 @@ class Telemetry:
     def emit(self, event: Event) -> None:
         if not self._sinks:
             return
+        self._here()
         with self._wake:
             if len(self._queue) >= QUEUE_EVENTS:
                 self._drop_oldest_step()
@@ -52,6 +58,7 @@ class Telemetry:
 
     def flush(self, timeout: float) -> bool:
         """Wait until every event was taken, at most `timeout` seconds. False: some were not."""
+        self._here()
         with self._wake:
             return self._wake.wait_for(lambda: not self._queue and not self._busy, timeout)
 
@@ -70,7 +77,7 @@ class Telemetry:
             return
         self.stop()
         for sink in self._sinks:
-            with self._faults.guard(f"closing sink {type(sink).__name__}"):
+            with self._faults.guard(f"closing sink {type(sink).__name__}"), tamed("a sink"):
                 sink.close()
 
     def stop(self) -> None:
@@ -81,13 +88,18 @@ class Telemetry:
 
     def _serve(self) -> None:
         while (event := self._next()) is not None:
-            shown = self._redacted(event)
-            for sink in self._sinks:
-                with self._faults.guard(f"sink {type(sink).__name__}"):
-                    sink.emit(shown)
-            with self._wake:
-                self._busy = False
-                self._wake.notify_all()
+            try:
+                self._deliver(event)
+            finally:
+                with self._wake:
+                    self._busy = False
+                    self._wake.notify_all()
+
+    def _deliver(self, event: Event) -> None:
+        shown = self._redactor.redacted(event)
+        for sink in self._sinks:
+            with self._faults.guard(f"sink {type(sink).__name__}"), tamed("a sink"):
+                sink.emit(shown)
 
     def _next(self) -> Event | None:
         with self._wake:
@@ -105,28 +117,3 @@ class Telemetry:
                 self.dropped += 1
                 self._faults.say("dropped", "the sinks are too slow: the oldest step events are dropped")
                 return
-
-    def _redacted(self, event: Event) -> Event:
-        if self._redact is None:
-            return event
-        if isinstance(event, RunStart):
-            return replace(event, run=replace(event.run, task=self._hidden(event.run.task)))
-        if isinstance(event, StepEvent):
-            return replace(
-                event,
-                thought=self._hidden(event.thought),
-                action_input=self._hidden(event.action_input),
-                observation=self._hidden(event.observation),
-                injections=tuple(map(self._hidden, event.injections)),
-                intervention_texts=tuple(map(self._hidden, event.intervention_texts)),
-            )
-        return event
-
-    def _hidden(self, text: str) -> str:
-        """The text as the caller's `redact` gives it; where that fails, nothing of it."""
-        with self._faults.guard("redact"):
-            shown: object = self._redact(text) if self._redact is not None else text
-            if isinstance(shown, str):
-                return shown
-            raise BadAnswer("redact", shown, "must be text")
-        return UNREDACTED

@@ -6,6 +6,7 @@ some idle seconds, ends. One that hangs is left behind, and the breaker sees to 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from ..exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
-from ._guard import logger
+from ..exceptions import DeadlineExceeded, SwitchedOff
+from ._guard import logger, tamed
 
 T = TypeVar("T")
 
@@ -31,10 +32,17 @@ class Workers:
     """Idle daemon threads of this process, as many as there are calls at once."""
 
     def __init__(self) -> None:
+        self._forget_threads()
+
+    def _forget_threads(self) -> None:
+        """None is there yet, or none came along into a forked process."""
+        self._pid = os.getpid()
         self._idle: list[SimpleQueue[_Job | None]] = []
         self._lock = threading.Lock()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
+        if self._pid != os.getpid():
+            self._forget_threads()
         future: Future[T] = Future()
         context = copy_context()
         job: _Job = (future, lambda: context.run(call))
@@ -68,13 +76,12 @@ def _run(future: Future[Any], call: Callable[[], Any]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:
-        future.set_result(call())
+        with tamed("a callable"):
+            result = call()
     except BaseException as exc:  # noqa: BLE001 - the thread's edge: the guard on the other side decides
-        future.set_exception(exc if isinstance(exc, Exception) else _tamed(exc))
-
-
-def _tamed(exc: BaseException) -> Exception:
-    return BadAnswer("a callable", exc, "SystemExit and its like stay inside")
+        future.set_exception(exc)
+    else:
+        future.set_result(result)
 
 
 class Breaker:

@@ -1,0 +1,184 @@
+"""Plays the demo's language model: a script that clings to a wrong idea until it reads what a monitor found.
+
+What it answers depends on nothing but the messages of the request, so it heeds guidance only if that really arrives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broken_repo import passing
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from pydantic import PrivateAttr
+
+FRAME = "[REASONBLOCKS]"
+FINDING = re.compile(r"^Steps? (?P<steps>\d[\d, and]*) ", re.MULTILINE)
+"""How a monitor's text begins. Standing rules do not, and this model does not heed them."""
+CHARS_PER_TOKEN = 4
+"""The script counts its tokens by this rule of thumb."""
+
+Call = tuple[str, dict[str, str]]
+"""A tool and its arguments."""
+
+
+def read(path: str) -> Call:
+    return "read_file", {"path": path}
+
+
+def edit(path: str, old: str, new: str) -> Call:
+    return "edit_file", {"path": path, "old": old, "new": new}
+
+
+TEST: Call = ("run_tests", {})
+
+SUSPECT = "shop/orders.py"
+OPENING = (
+    ("I read README.md to see what shop/ and tests/ hold, and how the two belong together.", read("README.md")),
+    ("A small shop with its tests. I run all of them to see which ones do not pass.", TEST),
+    (f"Three tests fail, and each traceback ends in {SUSPECT}. It seems that settle is wrong.", read(SUSPECT)),
+)
+GUESSES = (
+    "due = subtotal - subtotal * discount // 100",
+    "due = round(subtotal * (100 - discount) / 100)",
+    "due = subtotal - round(subtotal * discount / 100)",
+)
+"""The line as it was, and two that come to the same."""
+DOUBTS = (
+    "The error is raised in settle. The discount might be rounded the wrong way, so maybe I should round the sum.",
+    "Still failing with the same numbers. Perhaps only the discount is to be rounded, and the subtotal might stay.",
+    "Strange, they fail with the same numbers again. I suspect that the line was right at first, so I put it back.",
+)
+CHECKS = (
+    "That is probably the fix. I run the tests.",
+    "I run the tests again. This could be it.",
+    "Back at the start. Maybe the tests pass when they run once more.",
+)
+FIX = ("int(rest or 0)", 'int(rest.ljust(2, "0"))')
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One finished tool call of this run."""
+
+    tool: str
+    path: str
+    result: str
+
+
+class ScriptedModel(BaseChatModel):
+    """A chat model as LangChain knows it; `requests` are what it was given, call by call."""
+
+    _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        return self._requests
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(**kwargs)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self._requests.append(list(messages))
+        answer = next_turn(messages)
+        read, written = tokens(messages), tokens([answer])
+        answer.usage_metadata = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def tokens(messages: Sequence[BaseMessage]) -> int:
+    said = [message.text for message in messages]
+    called = [str(call["args"]) for call in calls_of(messages)]
+    return sum(map(len, [*said, *called])) // CHARS_PER_TOKEN
+
+
+def calls_of(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    return [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+
+
+def guidance(messages: Sequence[BaseMessage]) -> str:
+    """Everything from the frame on, as it stands in the request; "" without one."""
+    system = "\n".join(message.text for message in messages if isinstance(message, SystemMessage))
+    _, frame, text = system.partition(FRAME)
+    return frame + text
+
+
+# --- the script
+
+
+def next_turn(messages: Sequence[BaseMessage]) -> AIMessage:
+    done = history(messages)
+    if done and done[-1].tool == "run_tests" and passing(done[-1].result):
+        return AIMessage("All tests pass: a price with one decimal was read as cents, 12.5 as 1205.")
+    finding = FINDING.search(guidance(messages))
+    return next_on_course(done) or (heed(finding, done) if finding else cling(done))
+
+
+def history(messages: Sequence[BaseMessage]) -> list[Action]:
+    results = {message.tool_call_id: message.text for message in messages if isinstance(message, ToolMessage)}
+    return [
+        Action(call["name"], call["args"].get("path", ""), results[call["id"] or ""]) for call in calls_of(messages)
+    ]
+
+
+def cling(done: Sequence[Action]) -> AIMessage:
+    """The wrong idea: what the tracebacks end in must be wrong."""
+    if len(done) < len(OPENING):
+        thought, call = OPENING[len(done)]
+        return turn(done, thought, call)
+    guess = edits(done) % len(GUESSES)
+    if done[-1].tool == "edit_file":
+        return turn(done, CHECKS[guess - 1], TEST)
+    return turn(done, DOUBTS[guess], edit(SUSPECT, GUESSES[guess], GUESSES[(guess + 1) % len(GUESSES)]))
+
+
+def heed(finding: re.Match[str], done: Sequence[Action]) -> AIMessage:
+    """Go back to the result that is there already: which test module does it name?"""
+    reports = "\n".join(action.result for action in done if action.tool == "run_tests")
+    path = re.findall(r'"(tests/\w+\.py)"', reports)[-1]
+    thought = f"Steps {finding['steps']}: so my edits of {SUSPECT} change nothing. That result names {path}; I read it."
+    return turn(done, thought, read(path))
+
+
+def next_on_course(done: Sequence[Action]) -> AIMessage | None:
+    """What follows once the tests have been read; None before."""
+    last = done[-1] if done else Action("", "", "")
+    if last.path.startswith("tests/"):
+        path = unread_module(last.result, done)
+        thought = f"Every failing test has a price with one decimal, the others have two. {path} reads prices."
+        return turn(done, thought, read(path))
+    if last.tool == "read_file" and FIX[0] in last.result:
+        thought = "The decimals of 12.5 are read as 5 cents. I fill them up to two, and put my guess back."
+        return turn(
+            done, thought, edit(last.path, *FIX), edit(SUSPECT, GUESSES[edits(done) % len(GUESSES)], GUESSES[0])
+        )
+    if any(action.tool == "edit_file" and action.path != SUSPECT for action in done):
+        return turn(done, "Both files are changed: the tests show whether that was it.", TEST)
+    return None
+
+
+def unread_module(test: str, done: Sequence[Action]) -> str:
+    """What a test module imports from the shop and the run has not looked at yet."""
+    known = {action.path for action in done}
+    used = [f"shop/{name}.py" for name in re.findall(r"from shop\.(\w+) import", test)]
+    return next(path for path in used if path not in known)
+
+
+def edits(done: Sequence[Action]) -> int:
+    return sum(action.tool == "edit_file" for action in done)
+
+
+def turn(done: Sequence[Action], thought: str, *calls: Call) -> AIMessage:
+    made = [{"name": name, "args": args, "id": f"call-{len(done) + at}"} for at, (name, args) in enumerate(calls)]
+    return AIMessage(thought, tool_calls=made)

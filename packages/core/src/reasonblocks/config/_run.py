@@ -1,0 +1,58 @@
+"""What decides in one run: the client's settings, what the run asks for itself, what its framework can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..exceptions import ConfigError
+from ..monitors.weights import WEIGHTS, resolve_weights
+from ..render import CONTEXT_CHARS
+from ..routing import check_routing, model_name
+from ..types import AdapterCaps, Placement, RunInfo, Settings
+from ._options import Config
+
+
+def settings_of(
+    config: Config,
+    run: RunInfo,
+    caps: AdapterCaps,
+    placement: Placement | None = None,
+    route_names: Mapping[str, str] | None = None,
+) -> Settings:
+    """The client's settings, for this run and what its framework can do. Raises `ConfigError`."""
+    base = config.settings
+    where = _placement(placement, base.placement, caps)
+    names = {state: model_name(model) for state, model in config.model_routing.items()}
+    if route_names is not None:
+        check_routing(route_names)
+        names.update(route_names)
+    return replace(
+        base,
+        task=run.task,
+        task_profile=run.task_profile,
+        weights=_weights(config, run.task_profile),
+        org_id=run.org_id,
+        routes={} if caps.routing == "none" else names,
+        placement=where,
+        standing_rules="first_call" if where == "context" else base.standing_rules,
+        max_guidance_chars=min(caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else 12_000),
+    )
+
+
+def _weights(config: Config, profile: str) -> Mapping[str, float]:
+    if profile == config.settings.task_profile:
+        return config.settings.weights
+    if profile not in WEIGHTS:
+        raise ConfigError.unknown("task_profile", profile, WEIGHTS)
+    custom = [monitor.name for monitor in config.backends.monitors]
+    return resolve_weights(profile, config.weights, custom)
+
+
+def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
+    """The run's own wish, which the framework has to be able to grant; else the client's, else what it can."""
+    if asked is not None:
+        if asked not in caps.placements:
+            raise ConfigError("placement", asked, f"this framework has {', '.join(sorted(caps.placements))}")
+        return asked
+    return default if default in caps.placements else min(caps.placements)

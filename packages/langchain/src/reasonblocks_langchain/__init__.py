@@ -1,0 +1,65 @@
+"""Steers agents made by LangChain's `create_agent`: `rb.middleware(...)`, or `middleware(rb, ...)` with its types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reasonblocks.adapters import refuse_foreign
+from reasonblocks.client import ReasonBlocks
+from reasonblocks.types import JSON, Placement
+
+if TYPE_CHECKING:
+    from ._middleware import SteeringMiddleware
+
+__all__ = ["SteeringMiddleware", "middleware"]
+
+
+def middleware(
+    rb: ReasonBlocks,
+    *,
+    run_id: str | None = None,
+    agent_name: str | None = None,
+    task: str | None = None,
+    model: str | None = None,
+    codebase_id: str | None = None,
+    org_id: str | None = None,
+    project_id: str | None = None,
+    task_profile: str | None = None,
+    metadata: Mapping[str, JSON] | None = None,
+    placement: Placement | None = None,
+) -> SteeringMiddleware:
+    """A middleware for `create_agent(..., middleware=[mw])`, which may serve several agents and many runs at once.
+
+    `run_id` names the first run, later ones "run_id.2", "run_id.3"; `config={"metadata": {"reasonblocks_run_id": ...}}`
+    names one. `agent_name` also tells two middlewares of one agent apart. `task` defaults to the first user message of
+    each run, `model` to the agent's own. Raises `ConfigError` for a wrong value.
+    """
+    refuse_foreign()
+    rb.check_run(task_profile=task_profile, placement=placement)
+    from ._lifecycle import Lifecycle
+    from ._middleware import SteeringMiddleware
+    from ._sessions import Options
+
+    options = Options(
+        run_id=run_id,
+        agent_name=agent_name,
+        task=task,
+        model=model,
+        codebase_id=codebase_id,
+        org_id=org_id,
+        project_id=project_id,
+        task_profile=task_profile,
+        metadata=metadata,
+        placement=placement,
+    )
+    return SteeringMiddleware(Lifecycle(rb, options))
+
+
+def __getattr__(name: str) -> object:
+    """`SteeringMiddleware` brings LangChain with it: it is loaded when it is first used."""
+    if name != "SteeringMiddleware":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._middleware import SteeringMiddleware
+
+    return SteeringMiddleware

@@ -1,0 +1,341 @@
+"""Every setting is checked once, when the client is made, with its name in the message."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasonblocks
+from reasonblocks import HashEmbedder, MemoryStore, ReasonBlocks
+from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
+from reasonblocks.fsm import DifficultyFSM
+from reasonblocks.types import JSON, FSMState, RunInfo, Step
+from tests.core.world import RecordingSink, client, pattern, run
+
+VARIABLES = ("API_KEY", "BASE_URL", "HOME", "STRICT", "DISABLED")
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(f"REASONBLOCKS_{name}", raising=False)
+
+
+class Mine:
+    """A monitor of the caller's."""
+
+    failure_type = "mine"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def observe(self, step: Step, memory: JSON, run: RunInfo) -> tuple[float, JSON, tuple[int, ...]]:
+        return 0.9, memory, ()
+
+
+def to_normal(state: FSMState, history: tuple[float, ...]) -> FSMState:
+    return FSMState.NORMAL
+
+
+class Greedy:
+    """A transition with a history limit of its own."""
+
+    def __init__(self, history_limit: Any) -> None:
+        self.history_limit = history_limit
+        self.longest = 0
+
+    def __call__(self, state: FSMState, history: tuple[float, ...]) -> FSMState:
+        self.longest = max(self.longest, len(history))
+        return FSMState.NORMAL
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("api_key", 5),
+    *[("org_id", value) for value in (None, "", 5)],
+    *[("project_id", value) for value in (None, "", 5)],
+    *[("fsm_thresholds", value) for value in ("fast", 5, [("fast_threshold", 0.1)])],
+    *[("transition", value) for value in ("NORMAL", 5)],
+    *[
+        ("model_routing", value)
+        for value in ("small", 5, {"INIT": "m"}, {"END": "m"}, {"fast": "m"}, {"SLOW": ""}, {"SLOW": None})
+    ],
+    *[("token_budget", value) for value in (0, -1, 1.5, "1000", True)],
+    *[("task_profile", value) for value in (None, "", "codng", 5, ["coding"])],
+    *[("weights", value) for value in (5, "x", {"semantic_lop": 0.1}, {"semantic_loop": "1"}, {"semantic_loop": True})],
+    ("weights", {"semantic_loop": math.nan}),
+    *[("monitors", value) for value in (5, "semantic_loop", None, [5], [object()], ["no_such_monitor"], [Mine("")])],
+    *[("monitors", [Mine(name)]) for name in ("semantic_loop", "_suite")],
+    ("monitors", [Mine("twice"), Mine("twice")]),
+    ("monitors", [Mine(f"m{at}") for at in range(5)]),
+    *[("tool_roles", value) for value in (5, "edit", {"run": "tset"}, {"run": None}, {"run": ["test"]})],
+    *[("scorer", value) for value in (0.5, "scorer")],
+    *[
+        ("calibration", value)
+        for value in (5, {"difficulty_men": 0.1}, {"difficulty_mean": 2}, {"difficulty_spread": 0})
+    ],
+    ("calibration", {"difficulty_mean": math.nan}),
+    ("calibration", "/missing/agent.toml"),
+    *[("pattern_store", value) for value in (5, object(), [pattern("e3-a")])],
+    *[("embedder", value) for value in (5, object())],
+    *[("e_traces_enabled", value) for value in (None, 1, "yes")],
+    *[("e2_requires_signal", value) for value in (None, 0, "no")],
+    *[("standing_rules", value) for value in (None, "always", True, ["run"])],
+    *[("sinks", value) for value in (5, None, "runs.jsonl", RecordingSink(), [5], [object()])],
+    *[("live_streaming_enabled", value) for value in ("no", 1)],
+    *[("redact", value) for value in (5, "x")],
+    *[("placement", value) for value in (None, "user", 5, ["system"])],
+    *[("step_deadline_ms", value) for value in (0, -1, None, "800", True, math.inf, math.nan, 60_001)],
+    *[("strict", value) for value in (1, "yes", 0)],
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG, ids=lambda value: repr(value)[:50])
+def test_a_wrong_argument_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises((ConfigError, NotYetAvailable)) as caught:
+        ReasonBlocks(**{name: value})
+    assert re.match(rf"(transition\.|tool_roles|calibration|weights|model_routing|fsm_)?{name}", str(caught.value))
+
+
+def test_every_argument_has_a_wrong_value_above() -> None:
+    import inspect
+
+    arguments = set(inspect.signature(ReasonBlocks).parameters) - {"base_url"}
+    assert arguments == {name for name, _ in WRONG}
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    with pytest.raises(TypeError, match="fsm_treshold"):
+        ReasonBlocks(fsm_treshold=0.1)  # type: ignore[call-arg]  # the point
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ({"fsm_thresholds": {"fast_treshold": 0.1}}, "fast_threshold"),
+        ({"model_routing": {"NORMALE": "m"}}, "NORMAL"),
+        ({"task_profile": "codng"}, "coding"),
+        ({"weights": {"semantic_lop": 0.1}}, "semantic_loop"),
+        ({"tool_roles": {"run": "tset"}}, "test"),
+        ({"calibration": {"difficulty_men": 0.1}}, "difficulty_mean"),
+        ({"standing_rules": "first_cal"}, "first_call"),
+        ({"placement": "systm"}, "system"),
+    ],
+)
+def test_an_unknown_name_comes_with_the_nearest_valid_one(given: dict[str, Any], nearest: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean '{nearest}'"):
+        ReasonBlocks(**given)
+
+
+def test_an_unknown_state_in_the_routing_comes_with_the_valid_ones() -> None:
+    with pytest.raises(ConfigError, match="FAST, NORMAL, SKIP, SLOW"):
+        ReasonBlocks(model_routing={"XYZ": "m"})
+
+
+def test_a_transition_excludes_thresholds() -> None:
+    with pytest.raises(ConfigError, match="transition"):
+        ReasonBlocks(transition=to_normal, fsm_thresholds={"fast_threshold": 0.1})
+
+
+def test_a_store_excludes_an_embedder() -> None:
+    with pytest.raises(ConfigError, match="embedder"):
+        ReasonBlocks(pattern_store=MemoryStore(), embedder=HashEmbedder())
+
+
+@pytest.mark.parametrize("limit", [0, 1_001, 6.0, True, "64", None])
+def test_a_transition_with_a_wrong_history_limit_is_refused(limit: Any) -> None:
+    with pytest.raises(ConfigError, match=r"transition\.history_limit"):
+        ReasonBlocks(transition=Greedy(limit))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_a_transition_sees_as_much_history_as_it_asks_for(limit: int) -> None:
+    transition = Greedy(limit)
+    run(client(transition=transition, scorer=lambda step: 0.4).session(), 110)
+    assert transition.longest == limit
+
+
+def test_a_transition_sees_64_difficulties_where_it_does_not_ask() -> None:
+    seen: list[int] = []
+
+    def transition(state: FSMState, history: tuple[float, ...]) -> FSMState:
+        seen.append(len(history))
+        return FSMState.NORMAL
+
+    run(client(transition=transition, scorer=lambda step: 0.4).session(), 80)
+    assert max(seen) == 64
+
+
+def test_a_machine_of_our_own_can_be_given_as_a_transition() -> None:
+    rb = client(transition=DifficultyFSM(fast_window=2).transition, scorer=lambda step: 0.1)
+    assert run(rb.session(), 5)[-1].fsm_state is FSMState.FAST
+
+
+# ------------------------------------------------------------ what this version does not have
+
+
+@pytest.mark.parametrize("url", ["https://api.example.com", "http://localhost:8000", ""])
+def test_a_base_url_is_refused_in_this_version(url: str) -> None:
+    with pytest.raises(NotYetAvailable, match="base_url"):
+        ReasonBlocks(base_url=url)
+
+
+def test_a_base_url_from_the_environment_is_refused_in_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "https://api.example.com")
+    with pytest.raises(NotYetAvailable, match="REASONBLOCKS_BASE_URL"):
+        ReasonBlocks()
+
+
+def test_live_streaming_is_refused_in_this_version() -> None:
+    with pytest.raises(NotYetAvailable, match="live_streaming_enabled"):
+        ReasonBlocks(live_streaming_enabled=True)
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_live_streaming_may_be_left_off(value: bool | None) -> None:
+    ReasonBlocks(live_streaming_enabled=value)
+
+
+# ------------------------------------------------------------ environment
+
+
+@pytest.mark.parametrize(("variable", "disabled"), [("1", True), ("0", False), ("", False)])
+def test_disabled_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, disabled: bool) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", variable)
+    assert ReasonBlocks().disabled is disabled
+
+
+@pytest.mark.parametrize("name", ["REASONBLOCKS_DISABLED", "REASONBLOCKS_STRICT"])
+def test_a_switch_that_is_neither_1_nor_0_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "maybe")
+    with pytest.raises(ConfigError, match=f"{name}='maybe'"):
+        ReasonBlocks()
+
+
+@pytest.mark.parametrize(
+    ("variable", "argument", "raises"), [("1", None, True), ("0", None, False), ("1", False, False)]
+)
+def test_strict_is_read_from_the_environment_when_the_argument_is_absent(
+    monkeypatch: pytest.MonkeyPatch, variable: str, argument: bool | None, raises: bool
+) -> None:
+    monkeypatch.setenv("REASONBLOCKS_STRICT", variable)
+    session = client(scorer=lambda step: 7.0, strict=argument).session()
+    try:
+        run(session, 2)
+    except BadAnswer:
+        raised = True
+    else:
+        raised = False
+    assert raised is raises
+
+
+# ------------------------------------------------------------ adapters
+
+
+@pytest.mark.parametrize("name", ["nothing_like_it", "sesion"])
+def test_an_unknown_method_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+        getattr(ReasonBlocks(), name)
+
+
+BARE = """
+from reasonblocks import ReasonBlocks
+from reasonblocks.exceptions import AdapterMissing
+try:
+    ReasonBlocks().middleware()
+except AdapterMissing as missing:
+    print(missing)
+"""
+
+
+def test_an_adapter_that_is_not_installed_says_what_to_install() -> None:
+    environ = {"PYTHONPATH": str(Path(reasonblocks.__file__).parents[1])}
+    code = [sys.executable, "-S", "-c", BARE]  # without site-packages no adapter is installed
+    done = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60, env=environ)
+    assert done.stdout == "rb.middleware() needs its adapter: pip install reasonblocks-langchain\n"
+
+
+def test_an_adapter_that_is_not_installed_is_no_attribute() -> None:
+    assert not hasattr(ReasonBlocks(), "not_an_adapter")
+
+
+# ------------------------------------------------------------ weights, calibration, monitors
+
+
+def weights_asked(**options: Any) -> dict[str, float]:
+    rb = client(**options)
+    session = rb.session()
+    run(session, 2)
+    weights: dict[str, float] = rb._evaluator.asked[-1].weights  # type: ignore[attr-defined]  # the scripted one
+    return weights
+
+
+def test_weights_are_those_of_the_profile() -> None:
+    assert weights_asked(task_profile="qa")["claim_contradiction"] == 0.40
+
+
+def test_given_weights_go_over_those_of_the_profile() -> None:
+    given = weights_asked(weights={"semantic_loop": 0.5})
+    assert (given["semantic_loop"], given["claim_contradiction"]) == (0.5, 0.30)
+
+
+@pytest.mark.parametrize(("weight", "used"), [(-1.0, 0.0), (7, 1.0)])
+def test_a_weight_is_capped(weight: float, used: float) -> None:
+    assert weights_asked(weights={"semantic_loop": weight})["semantic_loop"] == used
+
+
+def test_a_monitor_of_the_callers_can_have_a_weight() -> None:
+    assert weights_asked(monitors=[Mine("mine")], weights={"mine": 0.4})["mine"] == 0.4
+
+
+@pytest.mark.parametrize("profile", ["coding", "pr_review", "qa"])
+def test_a_run_may_have_a_profile_of_its_own(profile: str) -> None:
+    rb = client()
+    session = rb.session(task_profile=profile)
+    run(session, 2)
+    assert rb._evaluator.asked[-1].profile == profile  # type: ignore[attr-defined]  # the scripted one
+
+
+def test_an_unknown_profile_of_a_run_is_refused() -> None:
+    with pytest.raises(ConfigError, match="task_profile='codng'"):
+        client().session(task_profile="codng")
+
+
+def test_four_monitors_are_allowed() -> None:
+    ReasonBlocks(monitors=[Mine(f"m{at}") for at in range(4)])
+
+
+def test_monitors_may_come_from_a_generator() -> None:
+    rb = client(monitors=(Mine(f"m{at}") for at in range(2)))
+    session = rb.session()
+    run(session, 2)
+    assert [one[0] for one in rb._evaluator.asked[-1].observed] == ["m0", "m1"]  # type: ignore[attr-defined]  # scripted
+
+
+def test_a_calibration_may_be_a_toml_file(tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text("difficulty_mean = 0.5\ndifficulty_spread = 0.2\n")
+    rb, same = (
+        ReasonBlocks(calibration=path),
+        ReasonBlocks(calibration={"difficulty_mean": 0.5, "difficulty_spread": 0.2}),
+    )
+    assert rb.score_step("maybe an error") == same.score_step("maybe an error")
+
+
+def test_a_calibration_that_is_no_toml_is_refused_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text("difficulty_mean = = 0.5")
+    with pytest.raises(ConfigError, match=r"calibration=.*agent\.toml.*TOML"):
+        ReasonBlocks(calibration=path)
+
+
+def test_what_the_caller_changes_afterwards_changes_nothing() -> None:
+    routing: dict[str, object] = {"SLOW": "small"}
+    rb = ReasonBlocks(model_routing=routing)
+    routing["FAST"] = "tiny"
+    assert dict(rb.model_routing) == {"SLOW": "small"}

@@ -1,0 +1,524 @@
+"""What sinks are told, and that none of them ever delays or breaks a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonblocks import JsonlSink, SQLiteMonitorSink
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.session import SteeringSession, Telemetry
+from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome
+from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run, speaks, step
+
+START = RunStart(run=RunInfo(run_id="run", task="a task"), timestamp=1.0)
+FINISH = RunFinish(run_id="run", outcome="success", timestamp=9.0)
+SCORES = {"semantic_loop": 0.9, "late_sprawl": 0.1}
+
+
+def told(number: int, **more: Any) -> StepEvent:
+    return StepEvent(run_id="run", step_index=number, timestamp=float(number), **more)
+
+
+def whole_run(calls: int = 3, *, store_text: str = "Text one. Look.", **options: Any) -> list[Event]:
+    sink = RecordingSink()
+    rb = client(speaks(store_text, failure_type="loop", scores=SCORES), sinks=[sink], **options)
+    session = rb.session(run_id="run", task="a task", agent_name="coder", metadata={"ticket": 7})
+    run(session, calls)
+    session.finish(completed=step(calls - 1))
+    session.close()
+    return sink.events
+
+
+# ------------------------------------------------------------ order and content
+
+
+def test_a_run_is_told_as_start_steps_final_finish() -> None:
+    kinds = [(type(event).__name__, getattr(event, "step_index", None)) for event in whole_run(3)]
+    steps = [("StepEvent", number) for number in range(4)]
+    assert kinds == [("RunStart", None), *steps, ("RunFinish", None)]
+
+
+def test_run_start_says_what_the_run_is() -> None:
+    start = whole_run(1)[0]
+    assert isinstance(start, RunStart)
+    run = start.run
+    assert (run.run_id, run.task, run.agent_name, run.framework, run.model, run.metadata) == (
+        "run", "a task", "coder", "custom", "agent-model", {"ticket": 7},
+    )  # fmt: skip
+
+
+def step_events(**options: Any) -> list[StepEvent]:
+    return [event for event in whole_run(3, **options) if isinstance(event, StepEvent)]
+
+
+def test_step_event_n_carries_the_completed_step_before_it() -> None:
+    assert [(event.thought, event.action, event.action_input, event.observation) for event in step_events()[:3]] == [
+        ("", "", "", ""),
+        ("thought-0-", "read_file", '{"path":"f0"}', "fine"),
+        ("thought-1-", "read_file", '{"path":"f1"}', "fine"),
+    ]
+
+
+def test_step_event_n_carries_model_and_tokens_of_call_n() -> None:
+    assert [(one.step_model, one.tokens, one.input_tokens, one.output_tokens) for one in step_events()[:3]] == [
+        ("agent-model", 12, 10, 2)
+    ] * 3
+
+
+def test_a_step_event_carries_every_monitors_score() -> None:
+    assert step_events()[1].scores == SCORES
+
+
+def test_a_step_event_carries_what_was_injected() -> None:
+    event = step_events()[1]
+    assert (event.injection_sources, event.intervention_texts, event.monitors_fired, event.failure_type) == (
+        ("MonitorSteeringInjection",), ("Text one. Look.",), ("semantic_loop",), "loop",
+    )  # fmt: skip
+
+
+def test_the_final_step_is_one_last_event_that_says_so() -> None:
+    final = step_events()[-1]
+    assert (final.step_index, final.metadata["final"], final.step_model, final.tokens) == (3, True, None, None)
+
+
+def test_the_final_event_carries_the_last_completed_step() -> None:
+    final = step_events()[-1]
+    assert (final.thought, final.action, final.observation) == ("thought-2-", "read_file", "fine")
+
+
+def test_only_the_final_event_is_marked_as_final() -> None:
+    assert ["final" in event.metadata for event in step_events()] == [False, False, False, True]
+
+
+def test_a_step_event_carries_what_end_step_kept_where_the_history_cannot_be_read() -> None:
+    sink = RecordingSink()
+    session = client(sinks=[sink]).session()
+    session.end_step(begin(session, 0), StepOutcome(text="said by the model"))
+    session.end_step(session.begin_step(StepInput()), called(1))
+    session.close()
+    assert [event.thought for event in sink.events if isinstance(event, StepEvent)][1] == "said by the model"
+
+
+def test_an_event_is_json() -> None:
+    for event in whole_run(3):
+        json.dumps(event.as_dict(), allow_nan=False)
+
+
+def test_the_events_of_the_built_in_monitors_are_json() -> None:
+    from reasonblocks import ReasonBlocks
+
+    sink = RecordingSink()
+    session = ReasonBlocks(sinks=[sink], strict=True).session()
+    run(session, 3)
+    session.close()
+    kinds = [json.loads(json.dumps(event.as_dict()))["event"] for event in sink.events]
+    assert kinds[:3] == ["run_start", "step", "step"]
+
+
+def test_a_step_event_is_told_when_nothing_can_change_it_any_more() -> None:
+    sink = RecordingSink()
+    session = client(sinks=[sink]).session()
+    decision = begin(session, 0)
+    session.end_step(decision, StepOutcome(model="first"))
+    session.end_step(decision, StepOutcome(model="second"))
+    begin(session, 1)
+    session.close()
+    steps = [event for event in sink.events if isinstance(event, StepEvent)]
+    assert [event.step_model for event in steps][:1] == ["second"]
+
+
+def test_every_sink_gets_every_event() -> None:
+    one, other = RecordingSink(), RecordingSink()
+    session = client(sinks=[one, other]).session()
+    run(session, 2)
+    session.close()
+    assert (len(one.events) > 0, one.events) == (True, other.events)
+
+
+def test_the_client_closes_its_sinks() -> None:
+    sink = RecordingSink()
+    client(sinks=[sink]).close()
+    assert sink.closed
+
+
+# ------------------------------------------------------------ redact
+
+SECRET = "hunter2"
+
+
+def hidden(text: str) -> str:
+    return text.replace(SECRET, "***")
+
+
+def secret_run(redact: Any) -> list[Event]:
+    """The secret is in every text that a run has."""
+    sink = RecordingSink()
+    rb = client(speaks(f"Step 0 said {SECRET}. Look."), sinks=[sink], redact=redact, strict=False)
+    session = rb.session(run_id="run", task=f"use {SECRET}", metadata={"note": SECRET})
+    session.end_step(begin(session, 0), called(0))
+    completed = step(0, thought=f"it is {SECRET}", output=f"{SECRET} works")
+    session.end_step(session.begin_step(StepInput(completed=completed)), StepOutcome(error=f"Boom: {SECRET} is wrong"))
+    session.finish(f"failure: {SECRET}", completed=completed)
+    session.close()
+    return sink.events
+
+
+def test_redact_sees_every_text_of_a_step_before_a_sink_does() -> None:
+    shown = [json.dumps(event.as_dict()) for event in secret_run(hidden) if isinstance(event, StepEvent)]
+    assert [text for text in shown if SECRET in text] == []
+
+
+def test_redact_sees_the_task() -> None:
+    start = next(event for event in secret_run(hidden) if isinstance(event, RunStart))
+    assert start.run.task == "use ***"
+
+
+def test_redact_sees_the_metadata_of_the_run() -> None:
+    start = next(event for event in secret_run(hidden) if isinstance(event, RunStart))
+    assert SECRET not in json.dumps(start.as_dict())
+
+
+def test_redact_sees_the_outcome() -> None:
+    assert SECRET not in json.dumps(secret_run(hidden)[-1].as_dict())
+
+
+@pytest.mark.parametrize("answer", [None, 5, b"bytes"])
+def test_where_redact_answers_nonsense_nothing_of_the_text_is_told(answer: object) -> None:
+    events = secret_run(lambda text: answer)
+    thoughts = [event.thought for event in events if isinstance(event, StepEvent)]
+    assert set(thoughts) == {"[redaction failed]"}
+
+
+def test_where_redact_raises_nothing_of_the_text_is_told() -> None:
+    def raises(text: str) -> str:
+        raise RuntimeError("no")
+
+    events = secret_run(raises)
+    assert {event.thought for event in events if isinstance(event, StepEvent)} == {"[redaction failed]"}
+
+
+def test_redact_changes_nothing_in_the_step_log() -> None:
+    rb = client(redact=lambda text: "***", sinks=[RecordingSink()])
+    session = rb.session()
+    run(session, 2)
+    assert session.step_log[1].thought_preview == "thought-0-"
+
+
+# ------------------------------------------------------------ queue
+
+
+class Gate:
+    """A sink that takes nothing until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.entered = threading.Event()
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.entered.set()
+        self.opened.wait(10)
+        self.events.append(event)
+
+    def close(self) -> None: ...
+
+
+def overfilled(*events: Event, more: int = 1_500) -> tuple[Gate, Telemetry]:
+    """The first event is with the sink; the rest waits, then as many steps as `more`."""
+    gate = Gate()
+    telemetry = Telemetry([gate])
+    telemetry.emit(told(-1))
+    assert gate.entered.wait(5)
+    for event in events:
+        telemetry.emit(event)
+    for number in range(more):
+        telemetry.emit(told(number))
+    gate.opened.set()
+    assert telemetry.flush(5)
+    telemetry.stop()
+    return gate, telemetry
+
+
+def test_a_full_queue_drops_the_oldest_steps() -> None:
+    gate, _ = overfilled()
+    kept = [event.step_index for event in gate.events[1:] if isinstance(event, StepEvent)]
+    assert kept == list(range(500, 1_500))
+
+
+def test_a_full_queue_never_drops_a_start_or_a_finish() -> None:
+    gate, _ = overfilled(START, FINISH)
+    assert [event for event in gate.events if not isinstance(event, StepEvent)] == [START, FINISH]
+
+
+def test_the_number_of_dropped_events_is_known() -> None:
+    _, telemetry = overfilled()
+    assert telemetry.dropped == 500
+
+
+def test_that_events_are_dropped_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    overfilled()
+    assert [("dropped" in record.getMessage()) for record in caplog.records] == [True]
+
+
+# ------------------------------------------------------------ sinks that fail
+
+
+class Broken:
+    """A sink that raises at every event."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def emit(self, event: Event) -> None:
+        raise self.error
+
+    def close(self) -> None:
+        raise self.error
+
+
+def test_a_sink_that_raises_costs_the_others_nothing() -> None:
+    good = RecordingSink()
+    session = client(sinks=[Broken(RuntimeError("no")), good]).session()
+    run(session, 2)
+    session.close()
+    assert [type(event).__name__ for event in good.events][:2] == ["RunStart", "StepEvent"]
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()], ids=["exit", "ctrl-c", "close"]
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_sink_that_wants_to_exit_costs_the_others_nothing(error: BaseException) -> None:
+    good = RecordingSink()
+    telemetry = Telemetry([Broken(error), good])
+    for event in (START, told(0), FINISH):
+        telemetry.emit(event)
+    telemetry.flush(0.5)
+    assert good.events == [START, told(0), FINISH]
+
+
+def test_a_sink_that_raises_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        session = client(sinks=[Broken(RuntimeError("no"))]).session()
+        run(session, 5)
+        session.close()
+    assert [record.getMessage().startswith("telemetry: sink Broken failed") for record in caplog.records] == [True]
+
+
+def test_a_sink_that_raises_at_close_never_reaches_the_caller() -> None:
+    client(sinks=[Broken(RuntimeError("no"))]).close()
+
+
+class Hung:
+    """A sink that hangs at every event."""
+
+    def __init__(self, hang: Hang) -> None:
+        self._hang = hang
+
+    def emit(self, event: Event) -> None:
+        self._hang(event)
+
+    def close(self) -> None: ...
+
+
+def hung_session(hang: Hang) -> SteeringSession:
+    return client(sinks=[Hung(hang)]).session()
+
+
+def test_a_sink_that_hangs_delays_no_step() -> None:
+    with hanging() as hang:
+        started = time.perf_counter()
+        run(hung_session(hang), 5)
+        assert time.perf_counter() - started < 1.0
+
+
+def test_a_sink_that_hangs_holds_up_close_no_longer_than_its_timeout() -> None:
+    with hanging() as hang:
+        session = hung_session(hang)
+        run(session, 2)
+        started = time.perf_counter()
+        session.close(timeout=0.05)
+        assert time.perf_counter() - started < 1.0
+
+
+def test_what_a_hanging_sink_did_not_take_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with hanging() as hang:
+        rb = client(sinks=[Hung(hang)])
+        run(rb.session(), 2)
+        rb.close(timeout=0.05)
+    assert [record.getMessage() for record in caplog.records] == ["sinks did not take 5 events within 0.1 s"]
+
+
+def test_without_sinks_no_thread_is_started() -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    telemetry = Telemetry()
+    telemetry.emit(START)
+    assert {thread.name for thread in threading.enumerate()} <= before
+
+
+# ------------------------------------------------------------ JSON lines
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_jsonl_has_one_event_a_line_in_order(tmp_path: Path) -> None:
+    sink = JsonlSink(tmp_path / "run.jsonl")
+    for event in (START, told(0, thought="数 \n"), FINISH):
+        sink.emit(event)
+    sink.close()
+    assert [(one["event"], one.get("thought")) for one in lines(tmp_path / "run.jsonl")] == [
+        ("run_start", None), ("step", "数 \n"), ("run_finish", None),
+    ]  # fmt: skip
+
+
+def test_jsonl_appends_to_what_is_there(tmp_path: Path) -> None:
+    for _ in range(2):
+        sink = JsonlSink(tmp_path / "run.jsonl")
+        sink.emit(START)
+        sink.close()
+    assert len(lines(tmp_path / "run.jsonl")) == 2
+
+
+def test_jsonl_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
+    sink = JsonlSink(tmp_path / "run.jsonl")
+    sink.emit(START)
+    assert len(lines(tmp_path / "run.jsonl")) == 1
+    sink.close()
+
+
+def test_jsonl_writes_lone_surrogates(tmp_path: Path) -> None:
+    sink = JsonlSink(tmp_path / "run.jsonl")
+    sink.emit(told(0, thought="a \ud800 b"))
+    sink.close()
+    assert len(lines(tmp_path / "run.jsonl")) == 1
+
+
+def test_jsonl_goes_on_after_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
+    session = client(sinks=[JsonlSink("/dev/full")]).session()
+    run(session, 3)
+    session.close()
+    assert ([entry.step for entry in session.step_log], len(caplog.records)) == ([0, 1, 2], 1)
+
+
+def test_jsonl_starts_a_new_line_after_a_torn_one(tmp_path: Path) -> None:
+    full, path = Path("/dev/full"), tmp_path / "run.jsonl"
+    sink = JsonlSink(full)
+    with pytest.raises(OSError, match="No space"):
+        sink.emit(told(0))
+    sink.path = str(path)
+    path.write_text('{"event": "st')
+    sink.emit(told(1))
+    sink.close()
+    assert json.loads(path.read_text().splitlines()[-1])["step_index"] == 1
+
+
+def test_jsonl_into_a_folder_that_is_not_there_costs_the_run_nothing(tmp_path: Path) -> None:
+    session = client(sinks=[JsonlSink(tmp_path / "missing" / "run.jsonl")]).session()
+    run(session, 3)
+    session.close()
+    assert len(session.step_log) == 3
+
+
+# ------------------------------------------------------------ SQLite
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    db = sqlite3.connect(path)
+    try:
+        return db.execute(query).fetchall()
+    finally:
+        db.close()
+
+
+def written(path: Path, *events: Event) -> None:
+    sink = SQLiteMonitorSink(path)
+    for event in events:
+        sink.emit(event)
+    sink.close()
+
+
+def test_sqlite_has_the_run_its_steps_and_every_score(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    scored = told(1, scores=SCORES, monitors_fired=("semantic_loop",), tokens=12, metadata={"fsm_state": "NORMAL"})
+    written(path, START, told(0), scored, FINISH)
+    assert rows(path, "SELECT run_id, outcome, task FROM runs") == [("run", "success", "a task")]
+    assert rows(path, "SELECT step_index, fsm_state, tokens FROM steps") == [(0, None, None), (1, "NORMAL", 12)]
+    assert rows(path, "SELECT monitor, score, fired FROM scores ORDER BY monitor") == [
+        ("late_sprawl", 0.1, 0), ("semantic_loop", 0.9, 1),
+    ]  # fmt: skip
+
+
+def test_sqlite_a_repeated_step_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    written(path, told(0, tokens=12), told(0, tokens=99))
+    assert rows(path, "SELECT tokens FROM steps") == [(12,)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kept"),
+    [(["success", "failure: X"], "failure: X"), (["failure: X", "success"], "failure: X"), (["success"], "success")],
+)
+def test_sqlite_a_failure_replaces_success_only(tmp_path: Path, outcomes: list[str], kept: str) -> None:
+    path = tmp_path / "runs.db"
+    written(path, START, *(RunFinish(run_id="run", outcome=one, timestamp=9.0) for one in outcomes))
+    assert rows(path, "SELECT outcome FROM runs") == [(kept,)]
+
+
+def test_sqlite_a_start_may_come_after_its_steps_and_its_finish(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    written(path, told(0), FINISH, START)
+    assert rows(path, "SELECT task, outcome FROM runs") == [("a task", "success")]
+
+
+def test_sqlite_refuses_a_newer_schema(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(sqlite3.DatabaseError, match="schema 99 is newer"):
+        written(path, START)
+
+
+def test_sqlite_leaves_a_newer_schema_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(sqlite3.DatabaseError):
+        written(path, START)
+    assert rows(path, "SELECT name FROM sqlite_master") == []
+
+
+def test_sqlite_writes_lone_surrogates(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    written(path, told(0, thought="a \ud800 b"))
+    assert len(rows(path, "SELECT body FROM steps")) == 1
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/proc/runs.db", "/missing/runs.db"])
+def test_sqlite_that_cannot_be_opened_costs_the_run_nothing(path: str) -> None:
+    session = client(sinks=[SQLiteMonitorSink(path)]).session()
+    run(session, 3)
+    session.close()
+    assert ([entry.step for entry in session.step_log], session.outcome) == ([0, 1, 2], "failure: abandoned")
+
+
+def test_sqlite_takes_the_runs_of_a_whole_client(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    rb = client(sinks=[SQLiteMonitorSink(path)])
+    for _ in range(3):
+        with rb.session() as session:
+            run(session, 2)
+            session.finish(completed=Step(thought="done"))
+    rb.close()
+    assert rows(path, "SELECT count(*) FROM steps") == [(9,)]

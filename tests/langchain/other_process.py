@@ -1,0 +1,35 @@
+"""Runs one part of an agent's run as a process of its own: `python -m tests.langchain.other_process DB PART`.
+
+Part 0 asks; later parts approve what a human was asked. Prints the step log of this part and the run's outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from reasonblocks_langchain import middleware
+from tests.langchain.scripted import ScriptedModel, by_position
+from tests.langchain.world import QUESTION, agent, client, looks, thread
+
+CALLS = 4
+
+
+def main(database: str, part: int) -> None:
+    mw = middleware(client(), run_id="run")
+    human = HumanInTheLoopMiddleware(interrupt_on={"look": True})
+    with SqliteSaver.from_conn_string(database) as saver:
+        steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), human, mw, checkpointer=saver)
+        given: Any = QUESTION if part == 0 else Command(resume={"decisions": [{"type": "approve"}]})
+        steered.invoke(given, thread())
+    run = next(iter(mw.runs.values()))
+    print(json.dumps({"log": [entry.as_dict() for entry in run.step_log], "run": run.run_id, "outcome": run.outcome}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,194 @@
+"""What one request carries of a decision, and which model it may go to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from reasonblocks.types import FSMState, StepDecision
+from reasonblocks_langchain._models import Routes, model_name, same_model, takes_cache_control
+from reasonblocks_langchain._request import steer, with_tail, without_foreign_thinking
+from tests.langchain.scripted import ScriptedModel
+
+SAID = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.")
+QUIET = StepDecision(step=1, fsm_state=FSMState.NORMAL)
+TAIL = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.", placement="tail")
+CACHED = {"type": "ephemeral"}
+MESSAGES: list[AnyMessage] = [HumanMessage("Fix it.")]
+
+
+def system_of(base: Any, decision: StepDecision, *, cache_control: bool) -> Any:
+    system = None if base is None else SystemMessage(base)
+    changed = steer(system, MESSAGES, decision, cache_control=cache_control).get("system_message")
+    return changed.content if changed else None
+
+
+def test_without_guidance_a_request_is_left_alone() -> None:
+    assert steer(SystemMessage("Base."), MESSAGES, QUIET, cache_control=False) == {}
+
+
+def test_guidance_follows_the_base_prompt_as_one_text() -> None:
+    assert system_of("Base.", SAID, cache_control=False) == "Base.\n\n[REASONBLOCKS]\nLook up."
+
+
+def test_an_agent_without_a_prompt_gets_the_guidance_alone() -> None:
+    assert system_of(None, SAID, cache_control=False) == "[REASONBLOCKS]\nLook up."
+
+
+def test_for_anthropic_the_base_is_a_cached_block_on_every_call() -> None:
+    base = {"type": "text", "text": "Base.", "cache_control": CACHED}
+    assert system_of("Base.", QUIET, cache_control=True) == [base]
+    assert system_of("Base.", SAID, cache_control=True) == [base, {"type": "text", "text": SAID.guidance}]
+
+
+def test_the_agents_own_breakpoints_stay_the_only_ones() -> None:
+    own = [{"type": "text", "text": "Base.", "cache_control": CACHED}, {"type": "text", "text": "Today."}]
+    assert system_of(own, SAID, cache_control=True) == [*own, {"type": "text", "text": SAID.guidance}]
+
+
+def test_the_system_message_keeps_what_else_it_had() -> None:
+    system = SystemMessage("Base.", id="s1", name="boss")
+    changed = steer(system, MESSAGES, SAID, cache_control=False)["system_message"]
+    assert (changed.id, changed.name, system.content) == ("s1", "boss", "Base.")
+
+
+def test_the_tail_joins_a_copy_of_the_last_human_message() -> None:
+    asked = HumanMessage("Fix it.", id="h1")
+    (last,) = with_tail([asked], "Look up.")
+    assert (last.content, last.id, asked.content) == ("Fix it.\n\nLook up.", "h1", "Fix it.")
+
+
+def test_the_tail_joins_content_blocks_as_a_block() -> None:
+    (last,) = with_tail([HumanMessage([{"type": "text", "text": "Fix it."}])], "Look up.")
+    assert last.content == [{"type": "text", "text": "Fix it."}, {"type": "text", "text": "Look up."}]
+
+
+def test_after_a_tool_result_the_tail_is_a_message_of_its_own() -> None:
+    result = ToolMessage("ok", tool_call_id="c")
+    messages = with_tail([*MESSAGES, result], "Look up.")
+    assert messages[-2] is result
+    assert (type(messages[-1]), messages[-1].content) == (HumanMessage, "Look up.")
+
+
+def test_at_the_tail_the_system_message_is_left_alone() -> None:
+    assert set(steer(SystemMessage("Base."), MESSAGES, TAIL, cache_control=True)) == {"messages"}
+
+
+# --- thinking that another model signed
+
+
+def thinking(model: str | None, *rest: Any, **fields: Any) -> AIMessage:
+    signed = {"type": "thinking", "thinking": "hm", "signature": "abc"}
+    return AIMessage([signed, *rest], response_metadata={"model_name": model} if model else {}, **fields)
+
+
+def test_thinking_of_another_model_is_left_out_and_kept_in_the_history() -> None:
+    foreign = thinking("claude-a", {"type": "text", "text": "yes"})
+    sent = without_foreign_thinking([foreign], "claude-b", "claude-a")
+    assert sent[0].content == [{"type": "text", "text": "yes"}]
+    assert len(foreign.content) == 2
+
+
+def test_thinking_of_the_called_model_is_sent() -> None:
+    messages: list[AnyMessage] = [thinking("claude-a-20250101", "yes")]
+    assert without_foreign_thinking(messages, "anthropic:claude-a", "claude-b") is messages
+
+
+def test_an_answer_that_does_not_say_its_model_is_the_agents() -> None:
+    messages: list[AnyMessage] = [thinking(None, "yes")]
+    assert without_foreign_thinking(messages, "claude-a", "claude-a") is messages
+    assert without_foreign_thinking(messages, "claude-b", "claude-a")[0].content == ["yes"]
+
+
+def test_reasoning_that_nobody_signed_is_sent_to_anyone() -> None:
+    plain = AIMessage([{"type": "reasoning", "reasoning": "hm"}], response_metadata={"model_name": "a"})
+    messages: list[AnyMessage] = [plain]
+    assert without_foreign_thinking(messages, "b", "a") is messages
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "redacted_thinking", "data": "xyz"},
+        {"type": "reasoning", "encrypted_content": "xyz", "summary": []},
+        {"type": "reasoning", "reasoning": "hm", "extras": {"signature": "xyz"}},
+    ],
+)
+def test_every_form_of_sealed_thinking_is_left_out(block: dict[str, Any]) -> None:
+    foreign = AIMessage([block, "yes"], response_metadata={"model_name": "a"})
+    assert without_foreign_thinking([foreign], "b", "a")[0].content == ["yes"]
+
+
+def test_an_answer_of_nothing_but_foreign_thinking_is_left_out_whole() -> None:
+    call: Any = {"id": "c", "name": "look", "args": {}}
+    assert without_foreign_thinking([thinking("a")], "b", "a") == []
+    assert len(without_foreign_thinking([thinking("a", tool_calls=[call])], "b", "a")) == 1
+
+
+# --- models
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "takes"),
+    [
+        ("anthropic", "whatever", True),
+        ("someone", "claude-sonnet-4-5", True),
+        ("someone", "gpt-5", False),
+        ("openai", "claude-sonnet-4-5", False),
+        ("azure", "claude-sonnet-4-5", False),
+        ("amazon_bedrock", "anthropic.claude-sonnet-4-5-v1:0", False),
+        ("google_vertexai", "claude-sonnet-4-5", False),
+    ],
+)
+def test_cache_control_goes_to_anthropic_only(provider: str, name: str, takes: bool) -> None:
+    model = ScriptedModel(script=lambda messages: "", provider=provider, model_name=name)
+    assert takes_cache_control(model) is takes
+
+
+def test_a_real_anthropic_and_a_real_openai_model_are_told_apart() -> None:
+    anthropic = pytest.importorskip("langchain_anthropic").ChatAnthropic(model="claude-sonnet-4-5", api_key="none")
+    openai = pytest.importorskip("langchain_openai").ChatOpenAI(model="claude-like", api_key="none")
+    assert (takes_cache_control(anthropic), takes_cache_control(openai)) == (True, False)
+    assert (model_name(anthropic), model_name(openai)) == ("claude-sonnet-4-5", "claude-like")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("claude-x", "claude-x-20250101", True),
+        ("anthropic:claude-x", "claude-x-latest", True),
+        ("gpt-5-2025-08-07", "openai/gpt-5", True),
+        ("claude-x", "claude-y", False),
+        ("anthropic.claude-x-v1:0", "anthropic.claude-y-v1:0", False),
+    ],
+)
+def test_two_names_of_one_model_are_the_same(one: str, other: str, same: bool) -> None:
+    assert same_model(one, other) is same
+
+
+def test_a_model_object_is_used_as_it_is() -> None:
+    model = ScriptedModel(script=lambda messages: "")
+    assert Routes({"SLOW": model}).model("SLOW") is model
+
+
+def test_what_is_no_model_is_said_so() -> None:
+    with pytest.raises(TypeError, match="no chat model"):
+        Routes({"SLOW": 3}).model("SLOW")
+
+
+def test_an_identifier_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+
+    def build(name: str) -> ScriptedModel:
+        built.append(name)
+        return ScriptedModel(script=lambda messages: "", model_name=name)
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
+    routes = Routes({"SLOW": "strong", "SKIP": "strong", "FAST": "small"})
+    assert not routes.ready("SLOW")
+    assert routes.model("SLOW") is routes.model("SKIP")
+    assert routes.ready("SKIP")
+    routes.model("FAST")
+    assert built == ["strong", "small"]

@@ -1,0 +1,99 @@
+"""Hard runs go to the mapped model and come back, in the request alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from reasonblocks_langchain import middleware
+from tests.langchain.scripted import ScriptedModel, by_position, calls
+from tests.langchain.world import QUESTION, agent, client, looks
+
+SLOW: dict[str, Any] = {"fsm_thresholds": {"slow_window": 2, "fast_window": 2}, "scorer": lambda step: 0.7}
+
+
+def thoughtful(count: int) -> list[Any]:
+    """Turns whose thinking is signed."""
+    turns = [calls("look", id=f"c{at}", path=f"f{at}") for at in range(count)]
+    for at, turn in enumerate(turns):
+        turn.content = [
+            {"type": "thinking", "thinking": f"Hm {at}.", "signature": "sig"},
+            {"type": "text", "text": f"Look {at}."},
+        ]
+    return [*turns, "Seen."]
+
+
+def block_types(message: AIMessage) -> list[str]:
+    return [block["type"] for block in message.content if isinstance(block, dict)]
+
+
+def test_a_mapped_model_object_gets_the_tools_and_the_guidance() -> None:
+    own = ScriptedModel(script=by_position(*looks(4)), model_name="own")
+    strong = ScriptedModel(script=by_position(*looks(4)), model_name="strong")
+    mw = middleware(client(model_routing={"SLOW": strong}, **SLOW))
+    agent(own, mw).invoke(QUESTION)
+    assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "strong", "strong"]
+    assert {seen.tools for seen in strong.seen} == {("look",)}
+    assert any("[REASONBLOCKS]" in seen.system for seen in strong.seen)
+
+
+def test_foreign_thinking_stays_out_of_the_request_and_in_the_history() -> None:
+    hard = {"scorer": lambda step: 0.1 if "Look 2" in step.thought else 0.7}
+    own = ScriptedModel(script=by_position(*thoughtful(4)), model_name="own")
+    strong = ScriptedModel(script=by_position(*thoughtful(4)), model_name="strong")
+    mw = middleware(client(model_routing={"SLOW": strong}, **{**SLOW, **hard}))
+    result = agent(own, mw).invoke(QUESTION)
+    assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "own", "own"]
+
+    def thoughts(messages: Any) -> list[bool]:
+        said = [message for message in messages if isinstance(message, AIMessage) and message.tool_calls]
+        return [block_types(message)[0] == "thinking" for message in said]
+
+    assert thoughts(strong.seen[0].messages) == [False, False]
+    assert thoughts(own.seen[-1].messages) == [True, True, False, True]
+    assert thoughts(result["messages"]) == [True] * 4
+
+
+def test_without_routing_requests_keep_all_thinking() -> None:
+    model = ScriptedModel(script=by_position(*thoughtful(2)), model_name="own")
+    agent(model, middleware(client())).invoke(QUESTION)
+    said = [message for message in model.seen[-1].messages if isinstance(message, AIMessage)]
+    assert [block_types(message)[0] for message in said] == ["thinking", "thinking"]
+
+
+def test_an_identifier_is_built_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[tuple[str, str]] = []
+
+    def build(name: str) -> ScriptedModel:
+        built.append((name, threading.current_thread().name))
+        return ScriptedModel(script=by_position(*looks(4)), model_name=name)
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
+    mw = middleware(client(model_routing={"SLOW": "strong"}, **SLOW))
+    steered = agent(ScriptedModel(script=by_position(*looks(4))), mw)
+    asyncio.run(steered.ainvoke(QUESTION))
+    asyncio.run(steered.ainvoke(QUESTION))
+    assert [name for name, _ in built] == ["strong"]
+    assert built[0][1] != threading.main_thread().name
+
+
+def test_a_model_that_cannot_be_built_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    mw = middleware(client(model_routing={"SLOW": "nobody:has-this"}, **SLOW))
+    with caplog.at_level(logging.WARNING, logger="reasonblocks"):
+        agent(ScriptedModel(script=by_position(*looks(5)), model_name="own"), mw).invoke(QUESTION)
+    assert {entry.model_id for entry in mw.step_log} == {"own"}
+    assert any(entry.fsm_state == "SLOW" and entry.intervention_texts for entry in mw.step_log)
+    assert [record.message for record in caplog.records if "SLOW" in record.message] == [caplog.records[0].message]
+
+
+def test_a_routed_call_is_written_for_the_model_that_gets_it() -> None:
+    own = ScriptedModel(script=by_position(*looks(3)), model_name="gpt-x", provider="openai")
+    strong = ScriptedModel(script=by_position(*looks(3)), model_name="claude-x", provider="anthropic")
+    agent(own, middleware(client(model_routing={"SLOW": strong}, **SLOW))).invoke(QUESTION)
+    assert all(isinstance(seen.system, str) for seen in own.seen)
+    assert all(seen.system[0]["cache_control"] == {"type": "ephemeral"} for seen in strong.seen)
