@@ -42,10 +42,11 @@ _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _MASKED = re.compile(r"0x[0-9a-f]+|(?:[\w.~-]*/)+[\w.-]*|\d+")
 _VOLATILE = re.compile(
-    r"\b\d+(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
-    r"|\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|\b0x[0-9a-f]{6,}\b"
+    r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
+    r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
 )
-"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff"."""
+"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff". The first digit of a word goes first:
+so the pattern is tried at digits only."""
 _WAITING_MARKS = tuple(
     "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
     "building deploying".split()

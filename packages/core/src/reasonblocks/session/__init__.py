@@ -5,9 +5,10 @@ from __future__ import annotations
 from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
 from ._runs import OpenRuns, RunView, view
-from ._session import ABANDONED, PROTOCOL, SteeringSession
+from ._session import ABANDONED, SteeringSession
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
+from ._turn import PROTOCOL
 from ._worker import Guest, Workers
 
 __all__ = [

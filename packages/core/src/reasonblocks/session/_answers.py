@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,12 +56,12 @@ class Job:
 
 
 class Answers:
-    """Answers the requests of one step of one run, within what is left of its deadline."""
+    """Answers the requests of one step of one run until `ends`, its deadline on the monotonic clock."""
 
-    __slots__ = ("_backends", "_faults", "_left", "_run", "doing")
+    __slots__ = ("_backends", "_ends", "_faults", "_run", "doing")
 
-    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, left: Callable[[], float]) -> None:
-        self._backends, self._run, self._faults, self._left = backends, run, faults, left
+    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float) -> None:
+        self._backends, self._run, self._faults, self._ends = backends, run, faults, ends
         self.doing = "the step"
         """What to blame when a step fails."""
 
@@ -74,11 +75,11 @@ class Answers:
 
     def _do(self, job: Job) -> Any:
         self.doing = job.name
-        return job.work() if job.guest is None else job.guest.call(job.work, self._left())
+        return job.work() if job.guest is None else job.guest.call(job.work, self._ends - time.monotonic())
 
     async def _ado(self, job: Job) -> Any:
         self.doing = job.name
-        return job.work() if job.guest is None else await job.guest.acall(job.work, self._left())
+        return job.work() if job.guest is None else await job.guest.acall(job.work, self._ends - time.monotonic())
 
     @contextmanager
     def _border(self, request: Request[Any]) -> Iterator[None]:

@@ -34,8 +34,6 @@ from ._teller import Teller
 from ._trace import TraceStateManager
 from ._turn import Turn, ms_since
 
-PROTOCOL = 1
-"""Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
 ABANDONED = "failure: abandoned"
 
 
@@ -65,7 +63,7 @@ class SteeringSession:
         self._telemetry = telemetry
         self._deadline = deadline_seconds
         self._on_finish = on_finish
-        self._faults = Faults(_owner(run.run_id), strict=strict)
+        self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._teller = Teller(telemetry, self._faults)
         self._log = StepLog()
         self._failure: str | None = None
@@ -103,10 +101,7 @@ class SteeringSession:
             self._log.fill(decision.step, outcome, ms_since(started))
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
-        """End the run once: the last completed step is judged (`final`), never injected.
-
-        `outcome` is "success" or the failure. A failure after success replaces it; anything else comes too late.
-        """
+        """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
         if (turn := self._finishing(completed)) is not None:
             with self._faults.guard(lambda: turn.answers.doing):
                 turn.came = drive(turn.flow, turn.answers.answer)
@@ -137,7 +132,7 @@ class SteeringSession:
     def abandon(self) -> None:
         """End an open run without judging its last step: the process is about to go."""
         if self._left_open:
-            self._close_entry()
+            self._teller.step(self.run.run_id, self._log.close())
             self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
@@ -196,8 +191,7 @@ class SteeringSession:
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
         ends = time.monotonic() + self._deadline
-        answers = Answers(self._backends, self.run, self._faults, lambda: ends - time.monotonic())
-        return Turn(self._state, flow, answers)
+        return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends))
 
     def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
         if self._state is not turn.before:
@@ -209,7 +203,7 @@ class SteeringSession:
         state, decision = turn.came or faulted(before, given, self._settings)
         if decision.replayed:
             return decision
-        self._close_entry()
+        self._teller.step(self.run.run_id, self._log.close())
         if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._teller.start(self.run)
@@ -217,36 +211,29 @@ class SteeringSession:
         self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
             self._faults.say(note, note)
-        step = completed_step(before, given.completed) if before.calls else None
-        self._log.open(decision, step, time.time(), ms_since(turn.started))
+        done = completed_step(before, given.completed) if before.calls else None
+        self._log.open(decision, done, time.time(), ms_since(turn.started))
         return decision
 
     def _finishing(self, completed: Step | None) -> Turn | None:
         """The last step, unless the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
-        self._close_entry()
+        self._teller.step(self.run.run_id, self._log.close())
         if self._state.calls == 0 or self._settings.disabled or (completed is None and self._state.pending is None):
             return None
         return self._turn(final_flow(self._state, completed, self._settings))
 
     def _finalised(self, turn: Turn, completed: Step | None) -> None:
         self._state, decision = turn.came or final_fault(turn.before, self._settings)
-        self.final_decision = decision
-        self.final = entry_of(decision, time.time(), ms_since(turn.started))
-        step = completed_step(turn.before, completed)
-        self._teller.step(self.run.run_id, Closed(entry=self.final, step=step, scores=decision.scores))
+        self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(turn.started))
+        closed = Closed(entry=self.final, step=completed_step(turn.before, completed), scores=decision.scores)
+        self._teller.step(self.run.run_id, closed)
 
     def _finished(self, outcome: str) -> None:
         outcome = self._failure or outcome
-        if self.outcome is not None:
-            if self.outcome == "success" and outcome != "success":
-                self._tell_finish(outcome)
-            return
-        self._tell_finish(outcome)
-
-    def _close_entry(self) -> None:
-        self._teller.step(self.run.run_id, self._log.close())
+        if self.outcome is None or (self.outcome == "success" and outcome != "success"):
+            self._tell_finish(outcome)
 
     def _tell_finish(self, outcome: str) -> None:
         self.outcome = outcome
@@ -257,10 +244,5 @@ class SteeringSession:
     def _restored(self, state: TraceState) -> None:
         self._state = state
         self._log.rewind(state.calls)
-        if state.trace_id != self.run.run_id:
-            self.run = evolve(self.run, run_id=state.trace_id)
-            self._faults.owner = _owner(state.trace_id)
-
-
-def _owner(run_id: str) -> str:
-    return f"run {run_id!r}"
+        self.run = evolve(self.run, run_id=state.trace_id)
+        self._faults.owner = f"run {state.trace_id!r}"

@@ -9,6 +9,9 @@ from ..requests import Flow
 from ..types import StepDecision, TraceState
 from ._answers import Answers
 
+PROTOCOL = 1
+"""Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
+
 
 @dataclass(slots=True)
 class Turn:
