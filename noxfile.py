@@ -48,6 +48,10 @@ def adapter_package(name: str) -> tuple[str, str]:
     return ("-e", f"packages/{name}")
 
 
+def adapter_group(name: str) -> tuple[str, ...]:
+    return group(f"test-{name}")
+
+
 def adapter_tests(name: str) -> str:
     return f"tests/{name.replace('-', '_')}"
 
@@ -68,6 +72,10 @@ def install_pinned(session: nox.Session, *wanted: str) -> None:
     """Installs the versions of constraints.txt."""
     session.env.update(PINNED_BUILD)
     install(session, "--constraint", str(CONSTRAINTS), *wanted)
+
+
+def all_adapter_groups() -> list[str]:
+    return [requirement for name in ADAPTERS for requirement in adapter_group(name)]
 
 
 def everything() -> list[str]:
@@ -135,7 +143,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def types(session: nox.Session) -> None:
     """mypy, strict, on packages and tests."""
-    install_pinned(session, *everything(), *group("types"))
+    install_pinned(session, *everything(), *group("types"), *all_adapter_groups())
     session.run("mypy", *(session.posargs or [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]))
 
 
@@ -157,7 +165,7 @@ def core(session: nox.Session) -> None:
 @nox.parametrize("adapter", list(ADAPTERS), ids=list(ADAPTERS))
 def adapters(session: nox.Session, adapter: str) -> None:
     """An adapter, on a real agent of its framework."""
-    install_pinned(session, *CORE, *adapter_package(adapter), *group("test"))
+    install_pinned(session, *CORE, *adapter_package(adapter), *adapter_group(adapter))
     run_pytest(session, adapter_tests(adapter), report=f"adapters({adapter})")
 
 
@@ -218,7 +226,7 @@ def wheel(session: nox.Session) -> None:
         with session.chdir(there):
             imports = ["reasonblocks", *(f"reasonblocks_{adapter.replace('-', '_')}" for adapter in ADAPTERS)]
             session.run(*python, "-W", "error", "-c", WHERE_INSTALLED, *imports, external=True, log=False)
-            session.run(*pip, *group("test"), external=True)
+            session.run(*pip, *group("test"), *all_adapter_groups(), external=True)
             run_pytest(session, *smoke_tests(there), report="wheel", python=python)
 
 
@@ -263,7 +271,7 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     """An adapter on one Python with one version of its framework."""
     supported = ADAPTERS[adapter]
     wanted = f"=={supported['oldest']}" if framework == "oldest" else f"<{supported['below']}"
-    install(session, *CORE, *adapter_package(adapter), *group("test"), supported["distribution"] + wanted)
+    install(session, *CORE, *adapter_package(adapter), *adapter_group(adapter), supported["distribution"] + wanted)
     check_python(session)
     check_framework(session, supported, framework)
     run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{session.python}({adapter}-{framework})")
@@ -310,7 +318,7 @@ def lock(session: nox.Session) -> None:
 def outside_requirements() -> list[str]:
     """Everything that is installed in any session, without our own packages."""
     projects = [nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES]
-    wanted = set(group("dev", "build", "repo", "lint", "types", "layers"))
+    wanted = set(group("dev", "build", "repo", "lint", "types", "layers")).union(all_adapter_groups())
     for project in projects:
         wanted.update(project["dependencies"])
         for extra in project.get("optional-dependencies", {}).values():

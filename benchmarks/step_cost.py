@@ -11,8 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
-from reasonblocks import MemoryStore, Pattern, ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome
-from reasonblocks import ToolCall, ToolResult, Usage
+from reasonblocks import (
+    MemoryStore,
+    Pattern,
+    ReasonBlocks,
+    SteeringSession,
+    Step,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from reasonblocks.types import compact
 
 SEED = 20

@@ -36,9 +36,10 @@ def test_the_import_brings_no_framework_and_no_network() -> None:
 
 
 def test_a_client_brings_no_framework_and_no_network() -> None:
-    assert printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)") & (
-        FOREIGN
-    ) == set()
+    assert (
+        printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)") & (FOREIGN)
+        == set()
+    )
 
 
 def test_no_step_loads_a_module() -> None:

@@ -126,8 +126,8 @@ NEGATIONS = frozenset(
         "resolved",
     }
 )
-_ENTITY = re.compile(r"\d|\w[/\\_.:]\w|[a-z][A-Z]")
-"""What makes a word a name of something (a digit, an inner separator, an inner capital)."""
+_ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
+"""What makes a word a name of something (a digit, an inner separator, an inner capital), and the rest of the word."""
 
 
 def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
@@ -179,8 +179,8 @@ def _negated(tokens: Sequence[str], at: int) -> bool:
 
 
 def _entities(text: str) -> int:
-    odd = [token for token in text.split() if not (token.isalpha() and token.islower())]
-    return sum(1 for token in odd if _ENTITY.search(token))
+    """How many blank-separated words have such a mark: each is found once, as the rest of it is taken along."""
+    return len(_ENTITY.findall(text))
 
 
 def _raw(parts: DifficultyParts) -> float:

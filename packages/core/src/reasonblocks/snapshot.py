@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -65,17 +65,21 @@ def _version(data: object) -> int:
 
 
 def _plain(value: Any) -> JSON:
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
+    kind = type(value)
+    if kind in _SCALARS:
+        return value  # type: ignore[no-any-return]  # one of the five
+    if kind in _NAMES:
+        return {name: _plain(getattr(value, name)) for name in _NAMES[kind]}
+    if kind in (tuple, list):  # of numbers, more often than not
+        return [item if type(item) in _SCALARS else _plain(item) for item in value]
     if isinstance(value, FSMState):
         return value.value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if is_dataclass(value):
-        return {name: _plain(getattr(value, name)) for name in _NAMES[type(value)]}
-    return [_plain(item) for item in value]
+    return value if isinstance(value, (str, int, float)) else [_plain(item) for item in value]
 
 
+_SCALARS = frozenset({NoneType, str, bool, int, float})
 _VALUES = (
     TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, ToolCall
 )  # fmt: skip

@@ -121,7 +121,8 @@ def text_of(content: Content) -> str:
 
 def reasoning_of(message: BaseMessage) -> str:
     """The reasoning text, from content blocks or from beside the content, where some providers put it."""
-    blocks = [block for block in message.content if isinstance(block, Mapping)]
+    content = [] if isinstance(message.content, str) else message.content
+    blocks = [block for block in content if isinstance(block, Mapping)]
     texts = [text for text in map(_block_reasoning, blocks) if text]
     return "\n".join(texts) or _reasoning_beside(message.additional_kwargs)
 
