@@ -155,7 +155,8 @@ def main() -> None:
     given = parser.parse_args()
     if not given.json:
         print("microseconds a model call, the agent and its tools included; the model answers at once\n")
-        print(f"{'way':10}{'calls':>7}{'plain':>9}{'steered':>9}{'added p50':>11}{'p95':>9}{'idle hooks':>12}{'supersteps':>14}")
+        heads = f"{'plain':>9}{'steered':>9}{'added p50':>11}{'p95':>9}{'idle hooks':>12}{'supersteps':>14}"
+        print(f"{'way':10}{'calls':>7}{heads}")
     for row in measure(given.calls, given.runs):
         print(json.dumps(row) if given.json else table_row(row), flush=True)
 

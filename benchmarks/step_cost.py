@@ -42,8 +42,8 @@ WORDS = (
     "where which but and or not so if with without from into over under about maybe probably seems error fails"
 ).split()
 LESSON_WORDS = (
-    "invoice shipment warehouse customer refund ticket passenger booking seat fare airline hotel currency ledger account "
-    "payment tax discount coupon basket order stock supplier carton pallet truck route driver customs harbour freight"
+    "invoice shipment warehouse customer refund ticket passenger booking seat fare airline hotel currency ledger "
+    "account payment tax discount coupon basket order stock supplier carton pallet truck route driver customs freight"
 ).split()
 TOOLS = ("bash", "read_file", "edit_file", "search")
 
@@ -115,7 +115,7 @@ class Samples:
 
 
 def patterns() -> Iterator[Pattern]:
-    """Lessons that share words with the steps: each is measured against the query, none is similar enough to be said."""
+    """Lessons that share words with the steps: each is compared with the query, none is near enough to be said."""
     for number in range(PATTERNS):
         text = Script(number).text(THOUGHT_WORDS, "lesson", [*WORDS[:20], *LESSON_WORDS, *LESSON_WORDS])
         yield Pattern(
@@ -196,7 +196,7 @@ def main() -> None:
 
 
 def table_row(row: dict[str, object]) -> str:
-    asking = f"{row['retrieving_p50_us']} ({row['retrieving_steps']})" if row["retrieving_steps"] else "-"
+    asking = f"{row['retrieving_p50_us']} ({row['retrieving_steps']})"
     return f"{row['mode']:10}{row['at']:>9}{row['p50_us']:>9}{row['p95_us']:>9}{row['snapshot_bytes']:>10}{asking:>28}"
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from reasonblocks.testing import ConformanceSuite, LoopHarness
 
+SCENARIO = "test_history_stays_clean"
+
 
 class TestLoop(ConformanceSuite):
     harness = LoopHarness()
@@ -16,14 +18,22 @@ class TestLoop(ConformanceSuite):
 
 def test_an_overridden_scenario_is_refused() -> None:
     with pytest.raises(TypeError, match="overridden"):
-        type("Sneaky", (ConformanceSuite,), {"test_history_stays_clean": lambda self: None})
+        type("Sneaky", (ConformanceSuite,), {"harness": LoopHarness(), SCENARIO: lambda self: None})
 
 
 def test_a_deleted_scenario_is_refused() -> None:
     with pytest.raises(TypeError, match="overridden"):
-        type("Sneaky", (ConformanceSuite,), {"test_history_stays_clean": None})
+        type("Sneaky", (ConformanceSuite,), {"harness": LoopHarness(), SCENARIO: None})
 
 
 def test_an_expected_failure_needs_a_reason() -> None:
     with pytest.raises(TypeError, match="reason"):
-        type("Lazy", (ConformanceSuite,), {"expected_failures": {"test_history_stays_clean": ""}})
+        type("Lazy", (ConformanceSuite,), {"harness": LoopHarness(), "expected_failures": {SCENARIO: ""}})
+
+
+def test_a_suite_without_modes_is_refused() -> None:
+    class Idle(LoopHarness):
+        modes = ()
+
+    with pytest.raises(TypeError, match="modes"):
+        type("Idling", (ConformanceSuite,), {"harness": Idle()})

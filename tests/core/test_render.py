@@ -177,8 +177,18 @@ def test_a_pattern_that_lacks_a_field_has_no_text(tier: Tier, field: str, value:
 def test_a_pattern_that_lacks_a_field_is_skipped_and_the_others_stay() -> None:
     traces = [found("e2-a")[0], *found("e2-b")]
     broken = type(traces[0])(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
-    injections, lacking = tier_injections("e2", [traces[0], broken, traces[1]], "gpt-5")
-    assert ([one.pattern_ids for one in injections], lacking) == ([("e2-a",), ("e2-b",)], ["e2-broken"])
+    injections, notes = tier_injections("e2", [traces[0], broken, traces[1]], "gpt-5")
+    assert [one.pattern_ids for one in injections] == [("e2-a",), ("e2-b",)]
+    assert ["'e2-broken' lacks a field" in note for note in notes] == [True]
+
+
+def test_standing_rules_that_do_not_fit_are_named() -> None:
+    rules = [
+        type(found("e3-a")[0])(pattern=pattern(f"e3-{at}", fields={"instruction": "x" * 1_500})) for at in range(4)
+    ]
+    (injection,), notes = tier_injections("e3", rules, "gpt-5")
+    assert injection.pattern_ids == ("e3-0", "e3-1")
+    assert ["e3-2, e3-3" in note for note in notes] == [True]
 
 
 def test_a_pattern_that_lacks_a_field_is_said_once_a_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from reasonblocks.events import RunFinish, RunStart
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.session import SteeringSession, view
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import AdapterCaps, Step, StepInput, StepLogEntry, StepOutcome, ToolCall, Usage
 from tests.core.world import MODEL, RecordingSink, begin, called, client, found, run, speaks, step
 
@@ -449,14 +449,6 @@ def test_disabled_every_entry_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     session = client().session()
     run(session, 3)
     assert [entry.skipped_reason for entry in session.step_log] == ["disabled"] * 3
-
-
-def test_a_view_shows_the_run_as_it_stands() -> None:
-    session = client().session(run_id="run")
-    run(session, 2)
-    session.finish()
-    shown = view(session)
-    assert (shown.run_id, len(shown.step_log), shown.final, shown.outcome) == ("run", 2, session.final, "success")
 
 
 def test_the_trace_state_carries_the_runs_id() -> None:

@@ -81,6 +81,17 @@ def test_a_url_is_shown_without_what_is_secret_in_it() -> None:
     assert shown == "https://host:6333/x (the rest is hidden)"
 
 
+@pytest.mark.parametrize("name", ["REASONBLOCKS_BASE_URL", "QDRANT_URL"])
+def test_a_url_that_is_none_is_not_shown(name: str) -> None:
+    assert examine({name: "http://[bad"}).environment[name] == "set, 11 characters that are no URL"
+
+
+def test_a_base_url_that_is_no_url_is_said_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "http://[bad")
+    done = command("doctor")
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+
+
 def test_variables_that_are_not_set_are_not_shown() -> None:
     assert examine({"REASONBLOCKS_HOME": ""}).environment == {}
 

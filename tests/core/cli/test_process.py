@@ -54,7 +54,8 @@ def test_a_reader_that_leaves_early_is_no_error(write: Write) -> None:
 def test_ctrl_c_ends_it_quietly(write: Write, tmp_path: object) -> None:
     fifo = f"{tmp_path}/fifo"
     os.mkfifo(fifo)
-    child = subprocess.Popen([*COMMAND, "replay", fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    env = {**os.environ, "PYTHONWARNINGS": ""}  # Python warns of a file that the signal left half opened
+    child = subprocess.Popen([*COMMAND, "replay", fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     with child, open(fifo, "wb"):  # once it is open at both ends the child waits for us
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=30)

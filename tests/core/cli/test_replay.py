@@ -285,6 +285,15 @@ def test_strict_raises_what_a_scorer_raised(
         command("replay", write("a.jsonl", RUN), "--strict", "--scorer", "my_raising_scorer:broken")
 
 
+def test_too_little_memory_is_said_in_one_line(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greedy_part.py").write_text("class Greedy:\n    def __init__(self):\n        raise MemoryError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    done = command("replay", "--scorer", "greedy_part:Greedy", write("a.jsonl", RUN))
+    assert (done.code, done.out, done.err) == (1, "", "reasonblocks: out of memory\n")
+
+
 def test_nothing_is_written(command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write("a.jsonl", looping())
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.traces._files import Record, read_records
 
 RUN = {"run_id": "a", "steps": [{"thought": "look", "action": "ls", "action_input": ".", "observation": "x"}]}
 Write = Callable[..., str]
@@ -82,6 +83,14 @@ def test_a_line_that_is_no_utf8_is_one_malformed_record(write: Write) -> None:
 def test_half_an_emoji_becomes_the_replacement_character(write: Write) -> None:
     (run,) = runs(write("a.jsonl", r'{"steps": [{"thought": "cut \ud83d"}]}'))
     assert run.steps[0].thought == "cut \ufffd"
+
+
+@pytest.mark.parametrize("depth", [900, 1_200])  # deep enough for Python 3.10, and for the later ones
+def test_half_an_emoji_too_deep_to_mend_is_one_malformed_record(write: Write, depth: int) -> None:
+    deep = '{"steps": ' + '{"a":' * depth + r'"\ud83d"' + "}" * (depth + 1)
+    path = write("a.jsonl", RUN, deep, RUN)
+    assert [error.line for error in errors(path)] == [2]
+    assert len(runs(path)) == 2
 
 
 def test_a_whole_emoji_stays(write: Write) -> None:
@@ -155,6 +164,55 @@ def test_memory_holds_a_run_not_the_file(write: Write) -> None:
     try:
         assert sum(1 for _ in read_runs(path)) == 100
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def bounded(path: str) -> list[int | str]:
+    """Lines of at most 20 bytes: the number of each record, the text of each error."""
+    found = read_records(path, longest=20)
+    return [item.line if isinstance(item, Record) else str(item).removeprefix(path) for item in found]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_is_too_long_is_one_malformed_record(write: Write, packed: bool) -> None:
+    path = write("a.jsonl", "{}", {"task": "x" * 99}, "{}", packed=packed)
+    assert bounded(path) == [1, ":2: line longer than 20 bytes", 3]
+
+
+def test_a_first_line_that_is_too_long_does_not_hide_the_runs_after_it(write: Write) -> None:
+    assert bounded(write("a.jsonl", {"task": "x" * 99}, "{}")) == [":1: line longer than 20 bytes", 2]
+
+
+def test_a_torn_first_line_and_one_that_is_too_long_do_not_hide_the_runs(write: Write) -> None:
+    path = write("a.jsonl", '{"run_id":', {"task": "x" * 99}, "{}")
+    assert [item for item in bounded(path) if isinstance(item, int)] == [3]
+
+
+def test_a_line_of_just_the_longest_length_is_read(write: Write) -> None:
+    assert bounded(write("a.jsonl", '{"task":   "' + "x" * 5 + '"}', "{}")) == [1, 2]
+
+
+def test_a_last_line_that_is_too_long_needs_no_end(write: Write) -> None:
+    assert bounded(write("a.jsonl", "{}", b"[" * 21)) == [1, ":2: line longer than 20 bytes"]
+
+
+def test_binary_data_without_a_line_is_not_read_to_its_end(write: Write) -> None:
+    seen: list[int] = []
+    (item,) = read_records(write("a.bin", b"\0" * 1_000_000), seen.append, longest=20)
+    assert "binary" in str(item)
+    assert len(seen) == 1
+
+
+def test_memory_holds_no_more_of_a_line_than_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b'"' + b"a" * 50_000_000))
+    tracemalloc.start()
+    try:
+        assert [str(item) for item in read_records(str(path), longest=1_000)] == [
+            f"{path}:1: line longer than 1,000 bytes"
+        ]
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
 

@@ -47,6 +47,12 @@ def test_input_that_is_no_object_goes_under_one_key(write: Write, given: object)
     assert step(write, action="bash", action_input=given).tool_calls[0].arguments == {"input": given}
 
 
+@pytest.mark.parametrize("depth", [900, 1_200])  # deep enough for Python 3.10, and for the later ones
+def test_input_too_deep_to_mend_loses_no_step(write: Write, depth: int) -> None:
+    given = '{"a":' * depth + r'"\ud800"' + "}" * depth
+    assert step(write, action="bash", action_input=given).action == "bash"
+
+
 @pytest.mark.parametrize("given", ["", None])
 def test_a_call_without_input_has_no_arguments(write: Write, given: object) -> None:
     assert step(write, action="ls", action_input=given).tool_calls[0].arguments == {}

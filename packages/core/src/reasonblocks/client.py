@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["ReasonBlocks"]
 
 TASK_CHARS = 2_000
+RUN_ID_BYTES = 200
 EXIT_SECONDS = 1.0
-"""The most that the sinks may hold up the interpreter's exit."""
+"""The most that the sinks of all clients may hold up the interpreter's exit."""
 
 
 class ReasonBlocks:
@@ -111,10 +113,11 @@ class ReasonBlocks:
         """
         from .config import settings_of
         from .session import SteeringSession
+        from .text import bounded
         from .types import AdapterCaps, RunInfo
 
         run = RunInfo(
-            run_id=run_id or os.urandom(16).hex(),
+            run_id=bounded(run_id, RUN_ID_BYTES) if run_id else os.urandom(16).hex(),
             framework=framework,
             agent_name=agent_name or "",
             task=(task or "")[:TASK_CHARS],
@@ -129,7 +132,7 @@ class ReasonBlocks:
             metadata=dict(metadata or {}),
         )
         caps = caps or AdapterCaps()
-        session = SteeringSession(
+        return SteeringSession(
             run=run,
             settings=settings_of(self._config, run, caps, placement, route_names),
             backends=self._backends,
@@ -138,10 +141,9 @@ class ReasonBlocks:
             snapshot=snapshot,
             deadline_seconds=self._config.deadline_seconds,
             strict=self._config.strict,
-            on_finish=self._runs.forget,
+            open_runs=self._runs,
+            owner=self,
         )
-        self._runs.add(session)
-        return session
 
     def check_run(self, *, task_profile: str | None = None, placement: Placement | None = None) -> None:
         """For adapters: refuse a wrong run option where it is given. Raises `ConfigError`."""
@@ -173,9 +175,19 @@ class ReasonBlocks:
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish open runs as abandoned, and give the sinks at most `timeout` seconds in all; then they are closed."""
+        ends = time.monotonic() + timeout
         for session in self._runs.all():
-            session.close(0.0)
-        self._telemetry.close(timeout)
+            if time.monotonic() < ends:
+                session.close(0.0)
+            else:
+                session.abandon()
+        self._telemetry.close(max(0.0, ends - time.monotonic()))
+
+    def __enter__(self) -> ReasonBlocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getattr__(self, name: str) -> Any:
         """The methods that adapters bring: `rb.middleware(...)` and its like."""
@@ -194,7 +206,8 @@ _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 @atexit.register
 def _at_exit() -> None:
     """Open runs end as abandoned, and the sinks get a moment."""
+    ends = time.monotonic() + EXIT_SECONDS
     for client in list(_CLIENTS):
         for session in client._runs.all():
             session.abandon()
-        client._telemetry.flush(EXIT_SECONDS)
+        client._telemetry.flush(max(0.0, ends - time.monotonic()))

@@ -18,6 +18,7 @@ from .types import (
     Observed,
     Step,
     Tier,
+    quick,
 )
 
 __all__ = ["Advance", "Evaluate", "Flow", "Observe", "Request", "Retrieve", "Score", "ask"]
@@ -55,6 +56,7 @@ class Observe(Request[Observed]):
     memories: Memories
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
     """All monitors: the evaluation of completed step `index`, and the memories after it."""

@@ -37,95 +37,20 @@ MIN_WORDS = 12
 """Densities are taken over at least so many words: one "error" in a text of two words is not a flood."""
 
 HEDGES = frozenset(
-    {
-        "maybe",
-        "perhaps",
-        "possibly",
-        "probably",
-        "might",
-        "could",
-        "may",
-        "seems",
-        "seem",
-        "appears",
-        "apparently",
-        "unsure",
-        "uncertain",
-        "unclear",
-        "guess",
-        "assume",
-        "assuming",
-        "assumption",
-        "suspect",
-        "suppose",
-        "likely",
-        "wonder",
-        "confusing",
-        "confused",
-        "confusion",
-        "strange",
-        "odd",
-        "weird",
-        "hmm",
-        "wait",
-        "actually",
-        "somehow",
-        "unexpected",
-        "unexpectedly",
-        "puzzling",
-        "doubt",
-    }
+    """
+    maybe perhaps possibly probably might could may seems seem appears apparently unsure uncertain unclear
+    guess assume assuming assumption suspect suppose likely wonder confusing confused confusion strange odd
+    weird hmm wait actually somehow unexpected unexpectedly puzzling doubt
+    """.split()
 )
 ERRORS = frozenset(
-    {
-        "error",
-        "errors",
-        "exception",
-        "exceptions",
-        "fail",
-        "fails",
-        "failed",
-        "failing",
-        "failure",
-        "failures",
-        "traceback",
-        "fatal",
-        "invalid",
-        "denied",
-        "crash",
-        "crashed",
-        "unable",
-        "cannot",
-        "can't",
-        "couldn't",
-        "undefined",
-        "unresolved",
-        "panic",
-        "abort",
-        "aborted",
-        "broken",
-        "refused",
-        "unsupported",
-        "segfault",
-        "timeout",
-        "timedout",
-    }
+    """
+    error errors exception exceptions fail fails failed failing failure failures traceback fatal invalid
+    denied crash crashed unable cannot can't couldn't undefined unresolved panic abort aborted broken
+    refused unsupported segfault timeout timedout
+    """.split()
 )
-NEGATIONS = frozenset(
-    {
-        "no",
-        "0",
-        "zero",
-        "without",
-        "not",
-        "never",
-        "any",
-        "more",
-        "none",
-        "fixed",
-        "resolved",
-    }
-)
+NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """What makes a word a name of something (a digit, an inner separator, an inner capital), and the rest of the word."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -46,21 +47,33 @@ def decode(data: Mapping[str, Any]) -> TraceState:
     version = _version(data)
     if version > VERSION:
         raise SnapshotError("version", version, f"is newer than this library's {VERSION}: upgrade reasonblocks-core")
-    state = _built(TraceState, data)
+    try:
+        state = _built(TraceState, data)
+        json.dumps(state.memories, allow_nan=False)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        if isinstance(exc, SnapshotError):
+            raise
+        raise SnapshotError("", type(data).__name__, f"cannot be read ({exc})") from exc
+    _check_numbers(state)
+    return state
+
+
+def _check_numbers(state: TraceState) -> None:
     if not all(0 <= difficulty <= 1 for difficulty in state.difficulty_history):
         raise SnapshotError("difficulty_history", state.difficulty_history, "must be numbers in [0, 1]")
     for name in ("calls", "faults", "total_tokens"):
         if getattr(state, name) < 0:
             raise SnapshotError(name, getattr(state, name), "must be at least 0")
-    return state
+    if state.token_budget is not None and state.token_budget < 1:
+        raise SnapshotError("token_budget", state.token_budget, "must be at least 1, or null")
 
 
 def _version(data: object) -> int:
     if not isinstance(data, Mapping):
         raise SnapshotError("", data, "a snapshot is a JSON object")
     version = data.get("version")
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise SnapshotError("version", version, "must be an int")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise SnapshotError("version", version, "must be an int, at least 1")
     return version
 
 

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from ..events import Event
 from ..types import compact
+from ._forks import no_fork, opened
 
 __all__ = ["JsonlSink"]
 
@@ -14,7 +15,8 @@ __all__ = ["JsonlSink"]
 class JsonlSink:
     """Appends one event a line, each flushed; the file is opened with the first event. Used by one thread at a time.
 
-    After an error (a full disk) the event is lost and the next one starts a new line.
+    After an error (a full disk) the event is lost and the next one starts a new line. A fork closes the file, each
+    process opens it again for itself.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -23,22 +25,31 @@ class JsonlSink:
         self._torn = False
 
     def emit(self, event: Event) -> None:
+        line = compact(event.as_dict()) + "\n"
+        with no_fork:
+            self._write(self._opened(), line)
+
+    def close(self) -> None:
+        with no_fork:
+            file, self._file = self._file, None
+            if file is not None:
+                file.close()
+
+    def _opened(self) -> TextIO:
         if self._file is None:
             self._file = open(self.path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115 - open over events
-        line = compact(event.as_dict()) + "\n"
+            opened(self)
+        return self._file
+
+    def _write(self, file: TextIO, line: str) -> None:
         try:
-            self._file.write("\n" + line if self._torn else line)
-            self._file.flush()
+            file.write("\n" + line if self._torn else line)
+            file.flush()
         except OSError:
             self._torn = True
             self._discard()
             raise
         self._torn = False
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
     def _discard(self) -> None:
         """Forget the file with what its buffer still holds: flushing it again would fail again."""

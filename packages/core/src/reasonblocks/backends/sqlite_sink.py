@@ -8,6 +8,7 @@ import sqlite3
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ..text import whole
 from ..types import compact
+from ._forks import no_fork, opened
 
 __all__ = ["SQLiteMonitorSink"]
 
@@ -27,6 +28,13 @@ CREATE TABLE IF NOT EXISTS scores (
   PRIMARY KEY (run_id, step_index, monitor)
 );
 """
+_AGAIN = "run_id=:run_id AND EXISTS (SELECT 1 FROM runs WHERE run_id=:run_id AND started!=:started)"
+"""A run of this id that started at another time: what is there belongs to that one."""
+_NEW_RUN = (
+    f"DELETE FROM steps WHERE {_AGAIN}",
+    f"DELETE FROM scores WHERE {_AGAIN}",
+    f"UPDATE runs SET finished=NULL, outcome=NULL WHERE {_AGAIN}",
+)
 _RUN = (
     "INSERT INTO runs (run_id, started, agent_name, task, model, framework, org_id, project_id, task_profile, body) "
     "VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (run_id) DO UPDATE SET started=excluded.started, "
@@ -44,8 +52,9 @@ _FINISH = (
 class SQLiteMonitorSink:
     """Tables `runs`, `steps` and `scores` (every monitor's score of every step); `body` has each event whole, as JSON.
 
-    Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success. The file is
-    opened with the first event. Used by one thread at a time; several processes may write one file.
+    Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success. A run that starts
+    again under its id replaces the one before. The file is opened with the first event. Used by one thread at a time;
+    several processes may write one file, forked ones too: a fork closes it, each opens it again for itself.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -53,10 +62,9 @@ class SQLiteMonitorSink:
         self._db: sqlite3.Connection | None = None
 
     def emit(self, event: Event) -> None:
-        db = self._opened()
-        with db:  # a transaction: an event is there whole or not at all
+        with no_fork, self._opened() as db:  # a transaction: an event is there whole or not at all
             if isinstance(event, RunStart):
-                db.execute(_RUN, _clean(_run_row(event)))
+                _start(db, event)
             elif isinstance(event, StepEvent):
                 db.execute(_STEP, _clean(_step_row(event)))
                 db.executemany(_SCORE, _score_rows(event))
@@ -64,9 +72,10 @@ class SQLiteMonitorSink:
                 db.execute(_FINISH, _clean(_finish_row(event)))
 
     def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        with no_fork:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
@@ -81,7 +90,15 @@ class SQLiteMonitorSink:
             db.executescript(SCHEMA)
             db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             self._db = db
+            opened(self)
         return self._db
+
+
+def _start(db: sqlite3.Connection, event: RunStart) -> None:
+    row = _clean(_run_row(event))
+    for statement in _NEW_RUN:
+        db.execute(statement, {"run_id": row[0], "started": row[1]})
+    db.execute(_RUN, row)
 
 
 def _clean(row: tuple[object, ...]) -> tuple[object, ...]:

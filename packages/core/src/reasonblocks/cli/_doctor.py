@@ -159,7 +159,10 @@ def _shown(name: str, value: str) -> str:
         return f"set, {len(value)} characters"
     if not name.endswith("_URL"):
         return value
-    url = urlsplit(value)
+    try:
+        url = urlsplit(value)
+    except ValueError:
+        return f"set, {len(value)} characters that are no URL"
     host = url.netloc.rpartition("@")[2]
     hidden = " (the rest is hidden)" if host != url.netloc or url.query else ""
     return f"{url.scheme}://{host}{url.path}{hidden}"

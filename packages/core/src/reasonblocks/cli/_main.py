@@ -38,7 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         _drop_output()
         return OK
+    except MemoryError:
+        print("reasonblocks: out of memory", file=sys.stderr)
+        return PROBLEM
     except (ReasonBlocksError, OSError) as error:
+        if isinstance(error, OSError):  # a full disk: what is still buffered would fail again at exit
+            _drop_output()
         print(f"reasonblocks: {printable(str(error))}", file=sys.stderr)
         return USAGE if isinstance(error, (ConfigError, NotYetAvailable)) else PROBLEM
 

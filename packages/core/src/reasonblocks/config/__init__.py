@@ -19,7 +19,9 @@ __all__ = ["Calibration", "Config", "Options", "Standing", "configure", "load_ca
 
 def configure(given: Options, environ: Mapping[str, str]) -> Config:
     """Check everything. Raises `ConfigError` with the argument's name, its value and the rule."""
-    refuse_server(given, environ)
+    disabled = on("REASONBLOCKS_DISABLED", environ)
+    if not disabled:
+        refuse_server(given, environ)
     own = tuple(monitors(given.monitors))
     if given.api_key is not None:
         text("api_key", given.api_key)
@@ -46,7 +48,7 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
         e2_requires_signal=given.e2_requires_signal,
         standing_rules=choice("standing_rules", given.standing_rules, get_args(Standing)),
         placement=choice("placement", given.placement, get_args(Placement)),
-        disabled=on("REASONBLOCKS_DISABLED", environ),
+        disabled=disabled,
     )
     call_back("redact", given.redact)
     return Config(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..backends.embed import HashEmbedder
 from ..backends.local import LocalEvaluator
 from ..backends.memory_store import MemoryStore
 from ..backends.starter import STARTER_RULES
@@ -36,15 +35,15 @@ def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
         scorer=given.scorer,
         transition=given.transition,
         monitors=own,
-        guests=guests([*_guest_names(store, own)], Workers()),
+        guests=guests([*_guest_names(given, own)], Workers()),
     )
 
 
-def _guest_names(store: PatternStore, monitors: tuple[Monitor, ...]) -> Iterable[str]:
-    """What runs in a worker: a caller's code, and a store that is, or calls, a caller's code."""
+def _guest_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
+    """What runs in a worker: a caller's code, and a store of the caller's, which may hold any number of patterns."""
     yield from ("the scorer", "the transition")
-    yield from (f"monitor {monitor.name}" for monitor in monitors)
-    if not (type(store) is MemoryStore and type(store.embedder) is HashEmbedder):
+    yield from (f"monitor {monitor.name}" for monitor in own)
+    if given.pattern_store is not None or given.embedder is not None:
         yield "the pattern store"
 
 

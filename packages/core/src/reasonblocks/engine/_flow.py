@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from .. import gates, render, routing
 from ..exceptions import BadAnswer, StaleKey
 from ..requests import Flow
@@ -72,8 +74,8 @@ def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
     """The state after a call: tokens counted, and what it said kept for the next step."""
     tokens = outcome.usage.total
     said = Pending(
-        text=bounded(outcome.text, PENDING_BYTES),
-        reasoning=bounded(outcome.reasoning, PENDING_BYTES) if not outcome.text.strip() else "",
+        text=bounded(outcome.text or "", PENDING_BYTES),
+        reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
         tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
     )
     return evolve(
@@ -89,9 +91,9 @@ def _bounded_call(call: ToolCall) -> ToolCall:
     arguments = canonical(call.arguments)
     text = bounded(arguments, CALL_BYTES)
     return ToolCall(
-        id=bounded(call.id, KEY_BYTES),
-        name=bounded(call.name, KEY_BYTES),
-        arguments=call.arguments if text == arguments else text,
+        id=bounded(str(call.id), KEY_BYTES),
+        name=bounded(str(call.name), KEY_BYTES),
+        arguments=json.loads(text, parse_constant=str) if text == arguments else text,
     )
 
 
@@ -115,10 +117,10 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
         decision = judgement(state, judged, settings, gate=None, skipped="end")
         return _decided(state_after, given, decision, settings)
 
-    speech = yield from speak(state_after, judged, given, settings)
-    shown = with_shown(state_after, speech.injection.pattern_ids if speech.injection else ())
     route = routing.route(judged.now, settings.routes)
     model = settings.routes[route] if route else given.default_model
+    speech = yield from speak(state_after, judged, model, settings)
+    shown = with_shown(state_after, [speech.injection] if speech.injection else [])
     lessons = yield from lessons_for(state, shown, judged, model, settings)
 
     injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
@@ -186,9 +188,12 @@ def _decided(
     """The whole decision with its guidance, and the state that remembers it."""
     rules = state.standing_rules
     if settings.standing_rules == "run":
-        rules = "\n".join([*filter(None, (rules,)), *(one.text for one in injections if one.source == "E3Injection")])
+        told = [one for one in injections if one.source == "E3Injection"]
+        rules = "\n".join([*filter(None, (rules,)), *(one.text for one in told)])
         injections = tuple(one for one in injections if one.source != "E3Injection")
+        state = with_shown(state, told)
     kept, dropped = render.fit(injections, settings.max_guidance_chars)
+    state = with_shown(state, kept)
     guidance = render.guidance(kept)
     decision = evolve(
         decision,
@@ -197,16 +202,17 @@ def _decided(
         dropped=dropped,
         standing_rules=rules,
         guidance=guidance,
-        cache_tokens_at_risk=_at_risk(state, decision, guidance),
+        cache_tokens_at_risk=_at_risk(state, decision, guidance, settings),
         notes=notes,
     )
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
     return evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision), decision
 
 
-def _at_risk(state: TraceState, decision: StepDecision, guidance: str) -> int | None:
+def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings: Settings) -> int | None:
     """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
     if state.last is None:
         return 0
     moved = decision.placement == "system" and guidance != state.last.guidance
-    return state.call_tokens if moved or decision.route != state.last.route else 0
+    before, now = (settings.routes.get(route or "") for route in (state.last.route, decision.route))
+    return state.call_tokens if moved or before != now else 0

@@ -23,6 +23,7 @@ from ..types import (
     StepRecord,
     TraceState,
     evolve,
+    quick,
 )
 
 RECORDS_KEPT = 8
@@ -33,6 +34,7 @@ TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 500, 500
 """Of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """What is known of one completed step before anything is said about it."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from .. import gates, render
 from ..exceptions import Unavailable
 from ..requests import Flow
-from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState, evolve
+from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState, evolve, quick
 from ._judge import Judged
-from ._retrieve import lacking, retrieve
+from ._retrieve import retrieve
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
     """What the tiers gave for one call. `failed`: one of them could not be asked."""
@@ -54,13 +55,13 @@ def _similar(
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.calls, got_any=bool(found))
-    injections, without = render.tier_injections(tier, found, model)
+    injections, notes = render.tier_injections(tier, found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e1=use if tier == "e1" else lessons.e1,
         e2=use if tier == "e2" else lessons.e2,
-        notes=lessons.notes + lacking(without),
+        notes=lessons.notes + notes,
         failed=lessons.failed or failed,
     )
 
@@ -71,24 +72,24 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
         return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True)
-    injections, without = render.tier_injections("e3", found, model)
+    injections, notes = render.tier_injections("e3", found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
-        notes=lessons.notes + lacking(without),
+        notes=lessons.notes + notes,
     )
 
 
 def learned(state: TraceState, lessons: Lessons) -> TraceState:
     """The state after the tiers were asked."""
-    if lessons == Lessons(e1=state.e1, e2=state.e2, e3=state.e3):
+    if (lessons.e1, lessons.e2, lessons.e3) == (state.e1, state.e2, state.e3):
         return state
-    told = [one for injection in lessons.injections for one in injection.pattern_ids]
-    return evolve(with_shown(state, told), e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
+    return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
 
 
-def with_shown(state: TraceState, pattern_ids: Sequence[str]) -> TraceState:
-    """The state that remembers which patterns were shown."""
-    new = [one for one in pattern_ids if one not in state.patterns_shown]
+def with_shown(state: TraceState, injections: Sequence[Injection]) -> TraceState:
+    """The state that remembers which patterns these injections showed."""
+    told = [one for injection in injections for one in injection.pattern_ids]
+    new = [one for one in dict.fromkeys(told) if one not in state.patterns_shown]
     return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

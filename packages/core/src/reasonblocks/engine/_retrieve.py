@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .. import gates
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, Settings, Tier, TraceState
@@ -47,8 +45,3 @@ def retrieve(
 def _gate(trace: ETrace, similarity: float) -> float:
     own = trace.pattern.gate_threshold
     return similarity if own is None else own
-
-
-def lacking(ids: Sequence[str]) -> tuple[str, ...]:
-    """What the user hears, once a run, of patterns that cannot be rendered."""
-    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)

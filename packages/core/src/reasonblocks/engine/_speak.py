@@ -8,11 +8,22 @@ from dataclasses import dataclass
 from .. import gates, render
 from ..exceptions import Unavailable
 from ..requests import Flow
-from ..types import Evaluation, FSMState, GateDecision, Injected, Injection, Settings, StepInput, TraceState, evolve
+from ..types import (
+    Evaluation,
+    FSMState,
+    GateDecision,
+    Injected,
+    Injection,
+    Settings,
+    TraceState,
+    evolve,
+    quick,
+)
 from ._judge import Judged
-from ._retrieve import lacking, retrieve
+from ._retrieve import retrieve
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
     """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.
@@ -36,7 +47,7 @@ class _Text:
     notes: tuple[str, ...] = ()
 
 
-def speak(state: TraceState, judged: Judged, given: StepInput, settings: Settings) -> Flow[Speech]:
+def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Speech]:
     """A monitor's text, if cap, cooldown and duplicates allow it (section 4)."""
     evaluation = judged.evaluation
     closed = gates.may_inject(state, judged.now, evaluation)
@@ -44,7 +55,7 @@ def speak(state: TraceState, judged: Judged, given: StepInput, settings: Setting
         return Speech(gate=closed or "unavailable")
     said = _own(evaluation)
     if _wants_lesson(state, judged, evaluation, settings):
-        said = yield from _with_lesson(state, evaluation, said, given.default_model, settings)
+        said = yield from _with_lesson(state, evaluation, said, model, settings)
     injection = render.monitor_injection(said.text, said.pattern_ids)
     gate: GateDecision = "inject"
     if injection is None:
@@ -79,7 +90,7 @@ def _with_lesson(state: TraceState, evaluation: Evaluation, own: _Text, model: s
     pattern = found[0].pattern
     text = render.steered_text(gates.first_sentence(own.text), found[0])
     if text is None:
-        return evolve(own, notes=lacking([pattern.id]))
+        return evolve(own, notes=render.lacking([pattern.id]))
     return _Text(text=text, pattern_ids=(pattern.id,))
 
 

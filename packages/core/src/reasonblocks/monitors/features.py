@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..text import EDGE, clip, words
-from ..types import JSON, Step, ToolCall, ToolResult
+from ..types import JSON, Step, ToolCall, ToolResult, quick
 from .outcome import error_digest, hash_of, result_digest, says_error, says_waiting
 from .roles import roles_of
 
@@ -33,6 +33,7 @@ _UNSAFE = re.compile(r"[^\w-]+")
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None where there was none.

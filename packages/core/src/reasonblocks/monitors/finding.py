@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
 
-from ..types import JSON
+from ..types import JSON, quick
 
 __all__ = ["Finding", "at_steps", "numbers", "rows", "settle", "table", "texts"]
 
@@ -20,6 +20,7 @@ MOST_EVIDENCE = 5
 _NOTHING: Mapping[str, JSON] = MappingProxyType({})
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """`score` in [0, 1], 1 is worst; `evidence` the steps that show it, oldest first; `facts` what the text needs."""

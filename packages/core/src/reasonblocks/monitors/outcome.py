@@ -15,7 +15,7 @@ SHORT = 400
 """A result longer than this, in characters, is content: never a mere "still running" or "nothing found"."""
 
 _STARTS = re.compile(
-    r"\W*(?:\w+[ _]){0,2}\w*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
+    r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
 _STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
 _DENIED = re.compile(
@@ -45,8 +45,8 @@ _VOLATILE = re.compile(
     r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
     r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
 )
-"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff". The first digit of a word goes first:
-so the pattern is tried at digits only."""
+"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff". It starts with a digit and
+looks back from there, so that it is tried at digits only."""
 _WAITING_MARKS = tuple(
     "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
     "building deploying".split()

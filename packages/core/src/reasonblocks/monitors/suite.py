@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import cast
 
-from ..types import JSON, Evaluation, Injected, Memories, Observed, Step
+from ..types import JSON, Evaluation, Injected, Memories, Observed, Step, quick
 from .builtin import BY_NAME, MONITORS
 from .features import features_of, plain
 from .finding import Finding, at_steps, table
@@ -38,6 +38,7 @@ OWN_MEMORY = "_suite"
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
     """What the steps alone say. `parts` is weight x score of each monitor, `before` the composite one step earlier."""

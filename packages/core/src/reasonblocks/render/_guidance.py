@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..text import cut, size
 from ..types import ETrace, Injection, Source, Tier
 from ._forms import render_pattern, text_field
 from ._sanitise import sanitise
 
 FRAME = "[REASONBLOCKS]"
 INJECTION_BYTES = 4_096
-"""The most that one injection may take, in bytes of UTF-8 (as JSON: an escape counts twice)."""
+"""The most that one injection may take, in bytes of UTF-8."""
 CONTEXT_CHARS = 9_500
 """The most that guidance may take in `context` placement: beyond some 10,000 the Claude CLI shows a preview only."""
 SOURCES: dict[Tier, Source] = {"e1": "E1Injection", "e2": "E2Injection", "e3": "E3Injection"}
@@ -29,18 +28,25 @@ def steered_text(evidence: str, trace: ETrace) -> str | None:
     return f"{evidence} {intervention}" if intervention else None
 
 
-def tier_injections(tier: Tier, traces: Iterable[ETrace], model_id: str) -> tuple[tuple[Injection, ...], list[str]]:
-    """What a tier says, and the ids of the patterns that lack a field. All of E3 is one injection."""
-    texts: list[tuple[str, str]] = []
-    lacking: list[str] = []
-    for trace in traces:
-        text = render_pattern(tier, model_id, trace.pattern.fields)
-        if text is None:
-            lacking.append(trace.pattern.id)
-        else:
-            texts.append((trace.pattern.id, text))
-    groups = [_fitting(texts)] if tier == "e3" and texts else [[one] for one in texts]
-    return tuple(_joined(SOURCES[tier], group) for group in groups), lacking
+def tier_injections(
+    tier: Tier, traces: Iterable[ETrace], model_id: str
+) -> tuple[tuple[Injection, ...], tuple[str, ...]]:
+    """What a tier says, and what of it could not be said. All of E3 is one injection."""
+    rendered = [(trace.pattern.id, render_pattern(tier, model_id, trace.pattern.fields)) for trace in traces]
+    texts = [(one, text) for one, text in rendered if text is not None]
+    notes = lacking([one for one, text in rendered if text is None])
+    if tier != "e3" or not texts:
+        return tuple(_joined(SOURCES[tier], [one]) for one in texts), notes
+    fitting = _fitting(texts)
+    left_out = [one for one, _ in texts[len(fitting) :]]
+    if left_out:
+        notes += (f"standing rules beyond {INJECTION_BYTES} bytes were left out: {', '.join(left_out)}",)
+    return (_joined(SOURCES[tier], fitting),), notes
+
+
+def lacking(ids: Iterable[str]) -> tuple[str, ...]:
+    """What the user hears, once a run, of patterns that cannot be rendered."""
+    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)
 
 
 def _joined(source: Source, group: Sequence[tuple[str, str]]) -> Injection:
@@ -48,22 +54,27 @@ def _joined(source: Source, group: Sequence[tuple[str, str]]) -> Injection:
     return Injection(source=source, text=text, pattern_ids=tuple(one for one, _ in group))
 
 
-def _fitting(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _fitting(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """Whole rules from the start, as many as one injection holds (at least one, cut if need be)."""
     for end in range(len(texts), 1, -1):
-        if size("\n".join(text for _, text in texts[:end])) <= INJECTION_BYTES:
-            return list(texts[:end])
-    return [texts[0]]
+        if _bytes("\n".join(text for _, text in texts[:end])) <= INJECTION_BYTES:
+            return texts[:end]
+    return texts[:1]
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def _cut(text: str) -> str:
-    return text if size(text) <= INJECTION_BYTES else cut(text, INJECTION_BYTES - 3) + "…"
+    raw = text.encode()
+    return text if len(raw) <= INJECTION_BYTES else raw[: INJECTION_BYTES - 3].decode("utf-8", "ignore") + "…"
 
 
 def fit(injections: Sequence[Injection], limit: int) -> tuple[tuple[Injection, ...], tuple[Source, ...]]:
     """What stays within `limit` bytes of guidance, and the sources of what was dropped from the end."""
     kept = list(injections)
-    while kept and size(guidance(kept)) > limit:
+    while kept and _bytes(guidance(kept)) > limit:
         kept.pop()
     return tuple(kept), tuple(one.source for one in injections[len(kept) :])
 

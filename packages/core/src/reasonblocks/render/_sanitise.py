@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST = 16_384
+LONGEST = 8_192
 """Characters of a text that are looked at: the rest could not be shown anyway."""
+MOST_PASSES = 8
+"""A text in which frames are nested deeper than this was not written in good faith: nothing of it is shown."""
 _GAP = r"[^\S\n]*"
 _SLASH = r"\s*(?:/\s*)?"
 """Gaps are never beside each other in one pattern: matching takes a time that grows with the text, not its square."""
 _KEPT = frozenset("\n\t")
-_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f").union(
+_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
 )
 """Separators, fillers and variation selectors: no category tells them from letters and marks."""
@@ -30,12 +32,12 @@ _TEMPLATE = (
     r"|<\s*｜[^｜<>\n]{0,60}｜\s*>"
     rf"|\[{_SLASH}(?:{_spaced('inst')}|{_spaced('sys')}|{_spaced('system')})\s*\]"
     rf"|<\s*<{_SLASH}{_spaced('sys')}\s*>\s*>"
-    rf"|<{_SLASH}(?:s|bos|eos|start_of_turn|end_of_turn|system-reminder|instructions|tool_result|tool_use)\s*>"
-    rf"|<{_SLASH}(?:{_ROLES})(?:_prompt|_message)?\s*>"
+    rf"|<{_SLASH}(?:s|bos|eos|start_of_turn|end_of_turn|system-reminder|instructions|tool_result|tool_use)"
+    r"(?:\s[^<>\n]{0,100})?>"
+    rf"|<{_SLASH}(?:{_ROLES})(?:_prompt|_message)?(?:\s[^<>\n]{{0,100}})?>"
 )
-_ROLE_LINE = (
-    rf"^{_GAP}(?:[#*_>\-]{{1,6}}{_GAP})?\[?(?:{_ROLES})\]?{_GAP}(?:[*_]{{1,2}}{_GAP})?[:：](?:[*_]{{1,2}})?{_GAP}"
-)
+_MARKED_ROLE = rf"[\[【]?(?:{_ROLES})[\]】]?{_GAP}(?:[*_]{{1,2}}{_GAP})?[:：](?:[*_]{{1,2}})?{_GAP}"
+_ROLE_LINE = rf"^{_GAP}(?:(?:[#*_>+•\-]{{1,6}}|\d+\.){_GAP})?(?:{_MARKED_ROLE})+"
 _HOSTILE = re.compile(f"(?i)(?:{_FRAME})|(?:{_TEMPLATE})")
 _ROLE = re.compile(_ROLE_LINE, re.IGNORECASE | re.MULTILINE)
 
@@ -45,12 +47,24 @@ def sanitise(text: str) -> str:
 
     Repeated until nothing changes: what was taken out never lets two halves of a token meet.
     """
-    plain = "".join(char for char in text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n") if _visible(char))
-    while True:
+    plain = "".join(filter(_visible, text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n")))
+    if not plain.isascii() and _is_hostile(folded := _folded(plain)):
+        plain = folded
+    for _ in range(MOST_PASSES):
         stripped = _ROLE.sub("", _HOSTILE.sub("", plain))
         if stripped == plain:
             return plain.strip()
         plain = stripped
+    return ""
+
+
+def _folded(text: str) -> str:
+    """Full-width and other compatible forms as plain ones, marks taken off: what a model may read them as."""
+    return "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Mn")
+
+
+def _is_hostile(text: str) -> bool:
+    return bool(_HOSTILE.search(text) or _ROLE.search(text))
 
 
 def _visible(char: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
-from ._runs import OpenRuns, RunView, view
+from ._runs import OpenRuns, RunView
 from ._session import ABANDONED, SteeringSession
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
@@ -25,5 +25,4 @@ __all__ = [
     "TraceStateManager",
     "Workers",
     "guests",
-    "view",
 ]

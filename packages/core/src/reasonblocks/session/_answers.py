@@ -19,7 +19,7 @@ from typing import Any
 from ..exceptions import BadAnswer, Unavailable
 from ..ports import Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, RunInfo, Step, Transition
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition
 from ._guard import Faults
 from ._worker import Guest, Workers
 
@@ -168,12 +168,20 @@ def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Me
 
 def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
     answer = tuple(islice(store.search(request), MOST_PATTERNS))
-    for trace in answer:
-        if not isinstance(trace, ETrace):
-            raise BadAnswer("the pattern store", trace, "must give ETrace values")
-        if not isinstance(trace.similarity, numbers.Real) or not math.isfinite(trace.similarity):
-            raise BadAnswer("the pattern store", trace.similarity, "similarity must be a finite number")
+    for given in answer:
+        _check_trace(given)
     return answer
+
+
+def _check_trace(given: object) -> None:
+    if not isinstance(given, ETrace):
+        raise BadAnswer("the pattern store", given, "must give ETrace values")
+    pattern: object = given.pattern
+    similarity: object = given.similarity
+    if not isinstance(pattern, Pattern):
+        raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
+    if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
+        raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")
 
 
 def _unit(source: str, value: object) -> float:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
 from ..exceptions import BadAnswer, ProtocolError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
+
+NOT_ITS_OWN = "it may not end its thread, its generator or its task"
 
 
 @contextmanager
@@ -17,8 +20,19 @@ def tamed(source: str) -> Iterator[None]:
     """What would end a thread, or pass for the end of a generator, becomes an error like any other."""
     try:
         yield
-    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration, StopAsyncIteration) as exc:
-        raise BadAnswer(source, exc, "it may not ask its thread to end") from exc
+    except (StopIteration, StopAsyncIteration, CancelledError) as exc:
+        raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
+    except Exception:
+        raise
+    except BaseException as exc:
+        raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
+
+
+def _said(exc: BaseException) -> str:
+    try:
+        return str(exc)
+    except Exception:  # noqa: BLE001 - an exception that cannot even say what it is
+        return "it cannot say what"
 
 
 class Faults:
@@ -32,15 +46,9 @@ class Faults:
         self._strict = strict
         self._said: set[str] = set()
 
-    @contextmanager
-    def guard(self, kind: str | Callable[[], str]) -> Iterator[None]:
+    def guard(self, kind: str | Callable[[], str]) -> Guard:
         """Run our code, or a caller's, as a guest: whatever it raises ends here. `kind` is what is to blame."""
-        try:
-            yield
-        except ProtocolError:
-            raise  # the adapter's own mistake: it asked for what cannot be
-        except Exception as exc:  # noqa: BLE001 - the one place
-            self.report(kind if isinstance(kind, str) else kind(), exc)
+        return Guard(self, kind)
 
     @contextmanager
     def diverted(self, handle: Callable[[Exception], None]) -> Iterator[None]:
@@ -55,12 +63,30 @@ class Faults:
         if self._strict and not isinstance(exc, Unavailable):
             raise exc
         self.counts[kind] += 1
-        self.say(kind, f"{kind} failed ({type(exc).__name__}: {exc}); the agent goes on without it", exc)
+        self.say(kind, f"{kind} failed ({type(exc).__name__}: {_said(exc)}); the agent goes on without it", exc)
 
     def say(self, kind: str, text: str, exc: Exception | None = None) -> None:
         """One warning per kind and run."""
         if kind in self._said:
             return
         self._said.add(kind)
-        trace = (type(exc), exc, exc.__traceback__) if exc and not isinstance(exc, Unavailable) else None
+        trace = (type(exc), exc, exc.__traceback__) if exc is not None and not isinstance(exc, Unavailable) else None
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
+
+
+class Guard:
+    """The one place where every error ends. A class, since each step enters it: a generator takes twice its time."""
+
+    __slots__ = ("_faults", "_kind")
+
+    def __init__(self, faults: Faults, kind: str | Callable[[], str]) -> None:
+        self._faults, self._kind = faults, kind
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
+        if not isinstance(exc, Exception) or isinstance(exc, ProtocolError):
+            return False  # nothing, the end of the program, or the adapter's own mistake: it asked for what cannot be
+        self._faults.report(self._kind if isinstance(self._kind, str) else self._kind(), exc)
+        return True

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..types import RunInfo, StepLogEntry
-from ._session import SteeringSession
 from ._trace import TraceStateManager
 
+if TYPE_CHECKING:
+    from ._session import SteeringSession
+
 OPEN_RUNS = 1_024
-"""Open runs that a client remembers; beyond, the oldest is finished as abandoned."""
+"""Open runs that a client remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,36 +32,34 @@ class RunView:
         return self.run.run_id
 
 
-def view(session: SteeringSession) -> RunView:
-    """The session's run, as it stands now."""
-    return RunView(
-        run=session.run,
-        step_log=session.step_log,
-        trace=session.trace,
-        final=session.final,
-        outcome=session.outcome,
-    )
-
-
 class OpenRuns:
-    """The runs of a client that have not finished, the oldest first."""
+    """The begun runs of a client that have neither finished nor paused, the oldest first.
+
+    Beyond 1,024 the oldest is forgotten: it can still end by itself. A forked process has none.
+    """
 
     def __init__(self) -> None:
         self._open: dict[int, SteeringSession] = {}
         self._lock = threading.Lock()
+        self._pid = os.getpid()
 
     def add(self, session: SteeringSession) -> None:
+        self._here()
         with self._lock:
             self._open[id(session)] = session
-            oldest = next(iter(self._open.values())) if len(self._open) > OPEN_RUNS else None
-        if oldest is not None:
-            oldest.abandon()
-            self.forget(oldest)
+            if len(self._open) > OPEN_RUNS:
+                del self._open[next(iter(self._open))]
 
     def forget(self, session: SteeringSession) -> None:
         with self._lock:
             self._open.pop(id(session), None)
 
     def all(self) -> list[SteeringSession]:
+        self._here()
         with self._lock:
             return list(self._open.values())
+
+    def _here(self) -> None:
+        """After a fork the runs are the parent's, and its lock may be held for ever."""
+        if self._pid != os.getpid():
+            self._open, self._lock, self._pid = {}, threading.Lock(), os.getpid()

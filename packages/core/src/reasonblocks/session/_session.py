@@ -6,7 +6,7 @@ Begin a step before each model call, end it after; finish once. One step at a ti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,10 +29,11 @@ from ._answers import Answers, Backends
 from ._drivers import adrive, drive
 from ._guard import Faults
 from ._log import Closed, StepLog, entry_of
+from ._runs import OpenRuns
 from ._telemetry import Telemetry
 from ._teller import Teller
 from ._trace import TraceStateManager
-from ._turn import Turn, ms_since
+from ._turn import Turn, check_input, ms_since
 
 ABANDONED = "failure: abandoned"
 
@@ -51,7 +52,8 @@ class SteeringSession:
         snapshot: Mapping[str, Any] | None = None,
         deadline_seconds: float = 0.8,
         strict: bool = False,
-        on_finish: Callable[[SteeringSession], None] = lambda session: None,
+        open_runs: OpenRuns,
+        owner: object = None,
     ) -> None:
         self.run = run
         self.caps = caps or AdapterCaps()
@@ -62,7 +64,8 @@ class SteeringSession:
         self._backends = backends
         self._telemetry = telemetry
         self._deadline = deadline_seconds
-        self._on_finish = on_finish
+        self._open_runs = open_runs
+        self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._teller = Teller(telemetry, self._faults)
         self._log = StepLog()
@@ -94,11 +97,12 @@ class SteeringSession:
         """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
         started = time.perf_counter()
         with self._faults.guard("ending a step"):
-            if decision.step == self._state.calls - 1:
-                if not self._log.has(decision.step):  # begun in another process
-                    self._log.open(decision, None, time.time(), 0.0)
-                self._state = with_outcome(self._state, outcome)
+            newest = decision.step == self._state.calls - 1
+            if newest and not self._log.has(decision.step):  # begun in another process
+                self._log.open(decision, None, time.time(), 0.0)
             self._log.fill(decision.step, outcome, ms_since(started))
+            if newest:
+                self._state = with_outcome(self._state, outcome)
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
@@ -127,6 +131,7 @@ class SteeringSession:
     def pause(self) -> None:
         """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
         self._teller.step(self.run.run_id, self._log.settle())
+        self._open_runs.forget(self)
         self._paused = True
 
     def abandon(self) -> None:
@@ -184,9 +189,7 @@ class SteeringSession:
         await self._telemetry.aflush()
 
     def _step(self, given: StepInput) -> Turn:
-        entered: object = given
-        if not isinstance(entered, StepInput):
-            raise ProtocolError(f"begin_step takes a StepInput, not {entered!r:.80}")
+        check_input(given)
         return self._turn(step_flow(self._state, given, self._settings))
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
@@ -207,6 +210,7 @@ class SteeringSession:
         if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._teller.start(self.run)
+        self._open_runs.add(self)
         self._state, self._paused = state, False
         self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
@@ -237,7 +241,7 @@ class SteeringSession:
 
     def _tell_finish(self, outcome: str) -> None:
         self.outcome = outcome
-        self._on_finish(self)
+        self._open_runs.forget(self)
         if self._state.calls:  # a run that never began was never told of
             self._teller.finish(self.run.run_id, outcome)
 

@@ -13,7 +13,9 @@ from ._guard import Faults, logger, tamed
 from ._redact import Redact, Redactor
 
 QUEUE_EVENTS = 1_000
-"""Most events waiting; when full the oldest step goes, never a start or a finish."""
+"""Most events waiting; when full the oldest step goes."""
+MOST_EVENTS = 4_000
+"""Starts and finishes may fill the queue up to here; then the oldest of them goes."""
 
 
 class Telemetry:
@@ -37,6 +39,7 @@ class Telemetry:
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._busy = self._stopped = False
+        self._steps = 0
 
     @property
     def wanted(self) -> bool:
@@ -49,8 +52,9 @@ class Telemetry:
         self._here()
         with self._wake:
             if len(self._queue) >= QUEUE_EVENTS:
-                self._drop_oldest_step()
+                self._drop()
             self._queue.append(event)
+            self._steps += isinstance(event, StepEvent)
             if self._thread is None:  # lives as long as its client: none can be started at exit
                 self._thread = threading.Thread(target=self._serve, name="reasonblocks-telemetry", daemon=True)
                 self._thread.start()
@@ -73,11 +77,11 @@ class Telemetry:
     def close(self, timeout: float) -> None:
         """Flush, then close the sinks; what a hanging sink did not take is counted and said."""
         if not self.flush(timeout):
-            logger.warning("sinks did not take %d events within %.1f s", len(self._queue) + self._busy, timeout)
+            logger.warning("sinks did not take %d events in the time they had", len(self._queue) + self._busy)
             return
         self.stop()
         for sink in self._sinks:
-            with self._faults.guard(f"closing sink {type(sink).__name__}"), tamed("a sink"):
+            with self._faults.guard(f"closing sink {type(sink).__name__}"):
                 sink.close()
 
     def stop(self) -> None:
@@ -108,12 +112,21 @@ class Telemetry:
                 self._thread, self._stopped = None, False
                 return None
             self._busy = True
-            return self._queue.popleft()
+            return self._taken(0)
 
-    def _drop_oldest_step(self) -> None:
-        for at, event in enumerate(self._queue):
-            if isinstance(event, StepEvent):
-                del self._queue[at]
-                self.dropped += 1
-                self._faults.say("dropped", "the sinks are too slow: the oldest step events are dropped")
-                return
+    def _drop(self) -> None:
+        """The oldest step goes; a start or a finish only where the queue is full of them."""
+        if self._steps:
+            self._taken(next(at for at, event in enumerate(self._queue) if isinstance(event, StepEvent)))
+        elif len(self._queue) >= MOST_EVENTS:
+            self._taken(0)
+        else:
+            return
+        self.dropped += 1
+        self._faults.say("dropped", "the sinks are too slow: the oldest events are dropped")
+
+    def _taken(self, at: int) -> Event:
+        event = self._queue[at]
+        del self._queue[at]
+        self._steps -= isinstance(event, StepEvent)
+        return event

@@ -24,7 +24,8 @@ class Teller:
 
     def step(self, run_id: str, closed: Closed | None) -> None:
         if closed is not None and self._telemetry.wanted:
-            self._emit(step_event(run_id, closed.entry, closed.step, closed.scores))
+            with self._faults.guard("telemetry"):
+                self._telemetry.emit(step_event(run_id, closed.entry, closed.step, closed.scores))
 
     def finish(self, run_id: str, outcome: str) -> None:
         self._emit(RunFinish(run_id=run_id, outcome=outcome, timestamp=time.time()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from ..exceptions import ProtocolError
 from ..requests import Flow
-from ..types import StepDecision, TraceState
+from ..types import Step, StepDecision, StepInput, TraceState
 from ._answers import Answers
 
 PROTOCOL = 1
@@ -27,3 +28,15 @@ class Turn:
 def ms_since(started: float) -> float:
     """Milliseconds since a `time.perf_counter()`."""
     return round((time.perf_counter() - started) * 1000, 3)
+
+
+def check_input(given: object) -> None:
+    """Raise `ProtocolError` for what is no `StepInput` of a step and a key."""
+    if not isinstance(given, StepInput):
+        raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
+    key: object = given.key
+    completed: object = given.completed
+    if not isinstance(key, (str, type(None))):
+        raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
+    if not isinstance(completed, (Step, type(None))):
+        raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")

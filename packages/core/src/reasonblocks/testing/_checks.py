@@ -38,7 +38,7 @@ def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
 def guidance(text: str) -> str:
     """What stands in a request from our frame to the end of that part."""
     at = text.find(FRAME)
-    return "" if at < 0 else text[at:].split("\n\n")[0]
+    return "" if at < 0 else text[at:]
 
 
 def judged(client: Any) -> list[Any]:

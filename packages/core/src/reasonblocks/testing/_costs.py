@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ..client import ReasonBlocks
+from ..types import Evaluation
 from . import _world as world
-from ._checks import kept, seconds
+from ._checks import decided, guidance, kept, seconds
 from ._harness import Harness
+from ._loop import LoopHarness
+from ._scripted import ScriptedEvaluator
 
 GROWING = 2_000
+
+
+def _changing(calls: int) -> ReasonBlocks:
+    """A monitor that speaks late in the run, too: the cap leaves its last text for the last tenth."""
+    late = [world.speaking(at) if at % (calls // 5) == calls // 10 else Evaluation() for at in range(calls)]
+    return world.client(evaluator=ScriptedEvaluator(late))
 
 
 class CostScenarios:
@@ -28,6 +38,9 @@ class CostScenarios:
 
     def test_a_long_run_is_steered_to_its_end(self) -> None:
         mode = self.harness.modes[0]
-        (ran,) = self.harness.run(world.client(calls=self.long_run), world.looping(self.long_run), mode)
-        assert len(ran.log) == self.long_run
+        script = world.looping(self.long_run)
+        (ran,) = self.harness.run(_changing(self.long_run), script, mode)
+        (core,) = LoopHarness().run(_changing(self.long_run), script, "sync")
+        assert decided(ran.log) == decided(core.log)
+        assert [guidance(seen.everything) for seen in ran.seen] == [guidance(seen.everything) for seen in core.seen]
         assert ran.outcome == "success"

@@ -72,4 +72,4 @@ class FaultScenarios:
     def test_a_cancelled_run_tells_what_it_did(self) -> None:
         ran = self.harness.run_cancelled(world.client(), world.looping(5), at=2)
         assert [entry.step for entry in ran.log] == [0, 1, 2]
-        assert ran.final is None
+        assert (ran.final, ran.outcome) == (None, None)

@@ -6,8 +6,9 @@ import asyncio
 import time
 from typing import ClassVar
 
+from ..types import Step
 from . import _world as world
-from ._checks import decided, longest_gap
+from ._checks import decided, judged, longest_gap
 from ._harness import Harness
 from ._script import Script, Turn, tool_call, tool_result
 
@@ -17,22 +18,39 @@ LOOP_GAP_SECONDS = 0.1
 """Of a loop whose scorer takes 0.3 s: what the machine's noise may add to a gap that would be 0.3 s if we blocked."""
 
 
+def _own_score(step: Step) -> float:
+    """A difficulty that tells whose step it is."""
+    return int(step.thought[6:8]) / 100
+
+
+def _of_one_agent(step: Step) -> bool:
+    who = step.thought[:10]
+    return all(result.output.startswith(who) for result in step.tool_results)
+
+
 class RunScenarios:
     """Part of `ConformanceSuite`."""
 
     harness: ClassVar[Harness]
 
     def test_runs_at_once_on_one_agent_do_not_mix(self, mode: str) -> None:
-        scripts = [world.looping(5, run_id=f"run-{at}") for at in range(AT_ONCE)]
-        several = self.harness.run_at_once(world.client(), scripts, mode)
-        (alone,) = self.harness.run(world.client(), world.looping(5), mode)
-        assert sorted(ran.run_id for ran in several) == sorted(script.run_id for script in scripts)
-        assert [decided(ran.log) for ran in several] == [decided(alone.log)] * AT_ONCE
+        names = [f"agent-{at:02d}: " for at in range(AT_ONCE)]
+        scripts = [world.looping(5, run_id=f"run of {who}", who=who) for who in names]
+        client = world.client(scorer=_own_score)
+        several = self.harness.run_at_once(client, scripts, mode)
+        assert [ran.run_id for ran in several] == [script.run_id for script in scripts]
+        for at, (who, ran) in enumerate(zip(names, several, strict=True)):
+            assert [entry.difficulty for entry in ran.log] == [None, *[at / 100] * 4]
+            assert all(entry.thought_preview.startswith(who) for entry in ran.log[1:])
+            assert [text for entry in ran.log for text in entry.intervention_texts if "agent-" in text] == []
+        assert all(_of_one_agent(step) for step in judged(client))
 
     def test_a_run_goes_on_in_another_process(self, mode: str) -> None:
         (whole,) = self.harness.run(world.client(), world.looping(9), mode)
         (parts,) = self.harness.run(world.client(), world.looping(9), mode, resume_at=(2, 5, 6))
         assert decided(parts.log) == decided(whole.log)
+        finals = [decided([ran.final]) for ran in (parts, whole) if ran.final]
+        assert (len(finals), finals[0]) == (2, finals[-1])
 
     def test_an_agent_within_a_tool_has_a_run_of_its_own(self, mode: str) -> None:
         call = tool_call("d0", "delegate", {"task": "look"})
@@ -44,6 +62,7 @@ class RunScenarios:
             run_id="outer",
         )
         outside, inside = self.harness.run_nested(world.client(), outer, world.looping(3, run_id="inner"), mode)
+        assert (outside.outcome, inside.outcome) == ("success", "success")
         assert len(outside.log) == 2
         assert len(inside.log) == 3
         assert inside.parent_run_id == outside.run_id

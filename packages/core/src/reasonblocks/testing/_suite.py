@@ -23,6 +23,7 @@ from ._turns import TurnScenarios
 
 LONG_RUN = 150
 """Calls of the long run; an adapter whose framework is slow may set `long_run` lower."""
+SHORTEST_LONG_RUN = 30
 
 
 class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScenarios, RoutingScenarios, CostScenarios):
@@ -35,7 +36,9 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in SCENARIOS:
+        if not cls.harness.modes or cls.long_run < SHORTEST_LONG_RUN:
+            raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
+        for name in (*SCENARIOS, "pytest_generate_tests"):
             if getattr(cls, name, None) is not getattr(ConformanceSuite, name):
                 raise TypeError(f"{cls.__name__}.{name} is overridden: a scenario is passed, or an expected failure")
         for name, reason in cls.expected_failures.items():

@@ -18,21 +18,21 @@ RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you sa
 WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
-def looping(calls: int = 5, run_id: str = "run", **options: Any) -> Script:
-    """An agent that runs the same failing tests before each call but the last."""
-    turns = [busy_turn(at) for at in range(calls - 1)]
-    return Script(
-        turns=(*turns, Turn(text="The tests pass now.", usage=Usage(input=9, output=1))), run_id=run_id, **options
-    )
+def looping(calls: int = 5, run_id: str = "run", who: str = "", **options: Any) -> Script:
+    """An agent that runs the same failing tests before each call but the last. `who` is in every text and id of it."""
+    turns = [busy_turn(at, who) for at in range(calls - 1)]
+    last = Turn(text=f"{who}The tests pass now.", usage=Usage(input=9, output=1))
+    return Script(turns=(*turns, last), run_id=run_id, **{"task": f"{who}Fix the failing tests.", **options})
 
 
-def busy_turn(at: int, **options: Any) -> Turn:
+def busy_turn(at: int, who: str = "", **options: Any) -> Turn:
     """One call of one tool, told apart by its number."""
+    name = f"{who}c{at}"
     return replace(
         Turn(
-            text=f"I run the tests for the {WORDS[at % len(WORDS)]} time; attempt {at} may pass.",
-            tool_calls=(tool_call(f"c{at}", "run_tests", {"attempt": at}),),
-            results=(tool_result(f"c{at}", f"attempt {at}: 3 failed", is_error=False),),
+            text=f"{who}I run the tests for the {WORDS[at % len(WORDS)]} time; attempt {at} may pass.",
+            tool_calls=(tool_call(name, "run_tests", {"attempt": at}),),
+            results=(tool_result(name, f"{who}attempt {at}: 3 failed", is_error=False),),
             usage=Usage(input=100 + at, output=10),
         ),
         **options,

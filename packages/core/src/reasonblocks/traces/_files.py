@@ -18,6 +18,10 @@ from ..types import JSON
 
 __all__ = ["Progress", "Record", "mended", "read_records"]
 
+LINE_BYTES = 256 * 1024 * 1024
+"""Longest line that is read: the whole of it stands in memory, several times while it is parsed."""
+SKIPPED_BYTES = 1024 * 1024
+"""How much of a longer line is read at once, and dropped."""
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 HEAD_LINES = 8
@@ -36,14 +40,17 @@ class Record:
     value: JSON
 
 
-def read_records(path: str, progress: Progress | None = None) -> Iterator[Record | RecordError]:
+def read_records(
+    path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES
+) -> Iterator[Record | RecordError]:
     """Every JSON object or list of the file, in order; what cannot be read is an error in its place.
 
-    `progress` is told, after each line, how many bytes of the file are read.
+    `progress` is told, after each line, how many bytes of the file are read. A line of more than `longest` bytes is an
+    error.
     """
     try:
         with open(path, "rb") as raw, _unpacked(raw) as stream:
-            yield from _values(path, _lines(path, stream, raw, progress))
+            yield from _values(path, _lines(path, stream, raw, progress, longest))
     except OSError as error:
         yield RecordError(path, None, _os_reason(error))
 
@@ -61,20 +68,32 @@ def _os_reason(error: OSError) -> str:
 
 
 def _lines(
-    path: str, stream: BufferedIOBase, raw: BufferedReader, progress: Progress | None
+    path: str, stream: BufferedIOBase, raw: BufferedReader, progress: Progress | None, longest: int
 ) -> Iterator[_Line | RecordError]:
     """The lines that are not blank, each with its number. Damaged gzip data ends them with an error."""
     number = 0
     try:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), 1):
             if progress:
                 progress(_position(raw))
-            if not line.isspace():
+            if number == 1 and (reason := _not_text(line)):
+                yield RecordError(path, None, reason)
+                return
+            if len(line) > longest:
+                yield RecordError(path, number, f"line longer than {longest:,} bytes")
+                _skip_line(stream, line)
+            elif not line.isspace():
                 yield number, line
     except EOFError:
         yield RecordError(path, number + 1, "the gzip data ends too early; the file was cut short")
     except (gzip.BadGzipFile, zlib.error) as error:
         yield RecordError(path, number + 1, f"the gzip data is damaged: {error}")
+
+
+def _skip_line(stream: BufferedIOBase, line: bytes) -> None:
+    """To the end of the line that begins so."""
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(SKIPPED_BYTES)
 
 
 def _position(raw: BufferedReader) -> int:
@@ -88,10 +107,6 @@ def _values(path: str, lines: Iterator[_Line | RecordError]) -> Iterator[Record 
     first = next(lines, None)
     if first is None:
         yield RecordError(path, None, "the file is empty")
-    elif isinstance(first, RecordError):
-        yield first
-    elif reason := _not_text(first[1]):
-        yield RecordError(path, None, reason)
     elif _goes_on(value := _parsed(path, first), first):
         yield from _document(path, [first, *lines])
     else:
@@ -104,9 +119,9 @@ def _not_text(line: bytes) -> str | None:
     return "is binary data, not JSON" if b"\0" in line else None
 
 
-def _goes_on(value: Record | RecordError, line: _Line) -> bool:
+def _goes_on(value: Record | RecordError, line: _Line | RecordError) -> bool:
     """Whether the first line is only the beginning of a value, as in a file that was written with an indent."""
-    if isinstance(value, Record):
+    if isinstance(value, Record) or isinstance(line, RecordError):
         return False
     with suppress(ValueError, RecursionError):
         text = line[1].decode("utf-8-sig").rstrip()
@@ -119,17 +134,20 @@ def _goes_on(value: Record | RecordError, line: _Line) -> bool:
 
 def _document(path: str, lines: list[_Line | RecordError]) -> Iterator[Record | RecordError]:
     """The whole file as one value; where it is none, its lines may still be records."""
-    damage = [line for line in lines if isinstance(line, RecordError)]
-    if damage:
-        yield damage[0]
-        return
-    held = [line for line in lines if not isinstance(line, RecordError)]
-    first = held[0][0]
-    whole = _parsed(path, (first, b"".join(line for _, line in held)))
+    whole = _joined(path, lines)
     if isinstance(whole, Record):
         yield whole
     else:
-        yield from _json_lines(iter([_parsed(path, line) for line in held]), instead=whole)
+        yield from _json_lines((_parsed(path, line) for line in lines), instead=whole)
+
+
+def _joined(path: str, lines: list[_Line | RecordError]) -> Record | RecordError:
+    held = []
+    for line in lines:
+        if isinstance(line, RecordError):
+            return line
+        held.append(line)
+    return _parsed(path, (held[0][0], b"".join(data for _, data in held)))
 
 
 def _json_lines(
@@ -165,6 +183,8 @@ def _parsed(path: str, line: _Line | RecordError) -> Record | RecordError:
     number, data = line
     try:
         value = json.loads(data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip())
+        if _half_pair.search(data):
+            value = mended(value)
     except UnicodeDecodeError as error:
         return RecordError(path, number, f"is not UTF-8 text: byte {error.start + 1} of the line")
     except json.JSONDecodeError as error:
@@ -173,7 +193,7 @@ def _parsed(path: str, line: _Line | RecordError) -> Record | RecordError:
         return RecordError(path, number, f"is JSON beyond our limits: {error}")
     if not isinstance(value, (dict, list)):
         return RecordError(path, number, f"is a JSON {type(value).__name__}, not an object or a list")
-    return Record(line=number, value=mended(value) if _half_pair.search(data) else value)
+    return Record(line=number, value=value)
 
 
 def mended(value: JSON) -> JSON:

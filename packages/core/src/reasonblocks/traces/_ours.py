@@ -114,9 +114,9 @@ def _arguments(given: JSON) -> JSON:
 def _object(text: str) -> JSON:
     try:
         value: JSON = json.loads(text)
+        return mended(value) if "\\u" in text else value
     except (ValueError, RecursionError):
         return None
-    return mended(value) if "\\u" in text else value
 
 
 def _flat_results(calls: tuple[ToolCall, ...], step: _Step) -> tuple[ToolResult, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ._evolve import evolve
 from ._json import JSON, canonical, compact
 from ._log import StepLogEntry
+from ._quick import evolve, quick
 from ._state import Pending, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
@@ -69,4 +69,5 @@ __all__ = [
     "canonical",
     "compact",
     "evolve",
+    "quick",
 ]

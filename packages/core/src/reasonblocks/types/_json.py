@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
+
+from ..text import clip
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
+DEEPEST = 32
+"""Levels of a value that its canonical form shows."""
+MOST_ITEMS = 1_000
+"""Items of one list or object that its canonical form shows."""
 
 
 def compact(value: JSON) -> str:
@@ -17,6 +22,37 @@ def compact(value: JSON) -> str:
     return _COMPACT.encode(value)
 
 
-def canonical(value: JSON) -> str:
-    """The compact form with sorted keys: equal values give equal text."""
-    return _CANONICAL.encode(value)
+def canonical(value: Any) -> str:
+    """The compact form with sorted keys: equal values give equal text.
+
+    Of any value: what is no JSON is shown as text; strings over 16,000 characters, long lists, deep levels are cut.
+    """
+    try:
+        return _CANONICAL.encode(_pruned(value, 0))
+    except ValueError:  # an int of more digits than Python prints
+        return f'"{type(value).__name__}"'
+
+
+def _pruned(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return clip(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if depth >= DEEPEST:
+        return "..."
+    if isinstance(value, Mapping):
+        return {_text(key): _pruned(item, depth + 1) for key, item in islice(value.items(), MOST_ITEMS)}
+    if isinstance(value, (list, tuple)):
+        return [_pruned(item, depth + 1) for item in islice(value, MOST_ITEMS)]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return clip(str(value))
+    except Exception:  # noqa: BLE001 - whatever a foreign object's __str__ raises
+        return type(value).__name__
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from ._json import JSON
+from ._quick import quick
 from ._steering import DifficultyParts
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLogEntry:
     """Entry n is call n: what was decided before it from completed step n-1, what it got, what it did.

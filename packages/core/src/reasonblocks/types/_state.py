@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ._json import JSON
+from ._quick import quick
 from ._steering import FSMState, Injected, ScoreMemory, StepDecision
 from ._step import ToolCall
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """A completed step as the trace state keeps it: bounded texts, a hash stands for what was cut.
@@ -36,6 +38,7 @@ class TierUse:
     next_call: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """What the last call said, kept for adapters that cannot read the history. Bounded like nothing else is: 4 KB."""

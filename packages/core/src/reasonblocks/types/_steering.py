@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 from ._json import JSON
+from ._quick import quick
 
 
 class FSMState(Enum):
@@ -30,6 +31,7 @@ GateDecision: TypeAlias = Literal["unavailable", "quiet", "cap", "cooldown", "du
 SkippedReason: TypeAlias = Literal["end", "fault", "disabled", "fast", "unavailable"]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifficultyParts:
     """The four parts of a difficulty, each in [0, 1] before they are weighed."""
@@ -57,6 +59,7 @@ class Level:
     spread: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What all monitors say of a step. `scores` has every monitor, each in [0, 1], 1 is worst."""
@@ -117,6 +120,7 @@ class Injection:
     pattern_ids: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDecision:
     """What one model call gets, decided from the completed step before it. `step` is the call's number."""

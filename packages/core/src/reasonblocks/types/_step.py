@@ -97,6 +97,13 @@ class Usage:
     cache_write: int | None = None
     reasoning: int | None = None
 
+    def __post_init__(self) -> None:
+        """What is no count of tokens is not known."""
+        for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 0):
+                object.__setattr__(self, name, None)
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             input=_sum(self.input, other.input),

@@ -1,0 +1,144 @@
+"""What README.md shows runs, and what it says of numbers and names holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.errors import GraphRecursionError
+
+from reasonblocks import ReasonBlocks, ToolCall
+from reasonblocks.cli import main as reasonblocks_command
+from reasonblocks.monitors import MONITORS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LOOP_LINES = 15
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+LANGCHAIN, LOOP = blocks("python")
+
+
+class ScriptedModel(BaseChatModel):
+    """Calls a tool so many times, then answers."""
+
+    calls: int = 2
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind()
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        at = sum(isinstance(message, AIMessage) for message in messages)
+        call = {"name": "run_tests", "args": {"attempt": at}, "id": f"call-{at}"}
+        said = AIMessage(f"I run the tests, attempt {at}.", tool_calls=[call] if at < self.calls else [])
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def read_file(path: str) -> str:
+    """Reads a file."""
+    return f"{path} is empty"
+
+
+def run_tests(attempt: int) -> str:
+    """Runs the tests."""
+    return f"attempt {attempt}: 3 failed"
+
+
+def ran(code: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    names = dict(given)
+    exec(compile(code, "README.md", "exec"), names)
+    return names
+
+
+def test_the_langchain_agent_runs_and_is_steered(capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"model": ScriptedModel(), "strong_model": ScriptedModel(), "read_file": read_file, "run_tests": run_tests}
+    names = ran(LANGCHAIN, given)
+    assert [entry.step for entry in names["mw"].step_log] == [0, 1, 2]
+    assert names["mw"].step_log[0].injection_sources == ("E3Injection",)
+    assert capsys.readouterr().out.splitlines()[0] == "0 FSMState.INIT None"
+
+
+def test_the_loop_of_one_s_own_runs_and_is_steered() -> None:
+    systems: list[str] = []
+
+    def call_model(system: str, messages: list[Any]) -> tuple[str, tuple[ToolCall, ...]]:
+        systems.append(system)
+        call = ToolCall(id=f"call-{len(messages)}", name="run_tests")
+        return "I run the tests.", (call,) if len(messages) < 4 else ()
+
+    given = {"task": "Fix the failing tests.", "system_prompt": "You fix bugs.", "messages": []}
+    names = ran(LOOP, {**given, "call_model": call_model, "run_tool": lambda call: "3 failed"})
+    assert len(names["session"].step_log) == len(systems) == 5
+    assert any("run_tests with the same arguments" in system for system in systems)
+
+
+def test_the_loop_of_one_s_own_is_short() -> None:
+    loop = ast.parse(LOOP).body[-1]
+    assert (loop.end_lineno or 0) - loop.lineno + 1 <= LOOP_LINES
+
+
+def test_the_recorded_run_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = blocks("json")
+    file = tmp_path / "runs.jsonl"
+    file.write_text(line, encoding="utf-8")
+    assert reasonblocks_command(["replay", str(file), "--slow-threshold", "0.7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run_id"] == "run-1"
+
+
+def test_the_monitors_are_named() -> None:
+    assert [row.name for row in MONITORS if f"`{row.name}`" not in README] == []
+
+
+def test_the_diagram_is_that_of_the_transition_table() -> None:
+    assert tool("diagram").with_diagram(README) == README, "run tools/diagram.py"
+
+
+def test_every_figure_has_a_script_that_makes_it() -> None:
+    named = re.findall(r"\./dev bench (\w+)", README)
+    assert sorted(set(named)) == sorted(path.stem for path in ROOT.glob("benchmarks/[!_]*.py"))
+
+
+def test_a_recursion_limit_of_25_allows_what_the_readme_says() -> None:
+    said = re.search(r"`recursion_limit=25` allows (\d+) tool calls instead of (\d+)", README)
+    assert said is not None
+    assert [most_tool_calls(25, [ReasonBlocks().middleware()]), most_tool_calls(25, [])] == [*map(int, said.groups())]
+
+
+def most_tool_calls(limit: int, middleware: list[Any]) -> int:
+    for calls in range(limit):
+        agent: Any = create_agent(ScriptedModel(calls=calls), tools=[run_tests], middleware=middleware)
+        try:
+            agent.invoke({"messages": [("user", "Go.")]}, {"recursion_limit": limit})
+        except GraphRecursionError:
+            return calls - 1
+    raise AssertionError("no limit was met")
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
