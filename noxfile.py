@@ -22,7 +22,7 @@ PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml")
 VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
 PYTHONS: list[str] = VERSIONS["python"]
 ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
-TYPED = ("packages", "tests", "examples", "benchmarks")
+TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
 CORE = ("-e", "packages/core[cli,testing]")
 PARITY = ["parity"] if (ROOT / "tests/parity").exists() else []
 

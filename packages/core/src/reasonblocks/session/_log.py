@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,11 @@ class StepLog:
         self._entries.append(entry_of(decision, timestamp, overhead_ms))
         self._open_decision, self._open_step = decision, step
 
+    def ensure(self, decision: StepDecision) -> None:
+        """An entry for a decision that another process took."""
+        if self._at(decision.step) is None:
+            self.open(decision, None, time.time(), 0.0)
+
     def close(self) -> Closed | None:
         """The open entry as it stays: a call that never came says so."""
         decision, step = self._open_decision, self._open_step
@@ -62,9 +68,6 @@ class StepLog:
     def settle(self) -> Closed | None:
         """Close the open entry if its call has come."""
         return self.close() if self._entries and self._entries[-1].attempts else None
-
-    def has(self, step: int) -> bool:
-        return self._at(step) is not None
 
     def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
         """What a call did. A second outcome for one call: the last wins, attempts and tokens add up."""

@@ -97,9 +97,8 @@ class SteeringSession:
         """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
         started = time.perf_counter()
         with self._faults.guard("ending a step"):
-            newest = decision.step == self._state.calls - 1
-            if newest and not self._log.has(decision.step):  # begun in another process
-                self._log.open(decision, None, time.time(), 0.0)
+            if newest := decision.step == self._state.calls - 1:
+                self._log.ensure(decision)
             self._log.fill(decision.step, outcome, ms_since(started))
             if newest:
                 self._state = with_outcome(self._state, outcome)
@@ -136,19 +135,15 @@ class SteeringSession:
 
     def abandon(self) -> None:
         """End an open run without judging its last step: the process is about to go."""
-        if self._left_open:
+        if self._is_open():
             self._teller.step(self.run.run_id, self._log.close())
             self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish as abandoned what is still open, and give the sinks at most `timeout` seconds to take it all."""
-        if self._left_open:
+        if self._is_open():
             self.finish(ABANDONED)
         self._telemetry.flush(timeout)
-
-    @property
-    def _left_open(self) -> bool:
-        return self.outcome is None and not self._paused and self._state.calls > 0
 
     @property
     def step_log(self) -> list[StepLogEntry]:
@@ -250,3 +245,6 @@ class SteeringSession:
         self._log.rewind(state.calls)
         self.run = evolve(self.run, run_id=state.trace_id)
         self._faults.owner = f"run {state.trace_id!r}"
+
+    def _is_open(self) -> bool:
+        return self.outcome is None and not self._paused and self._state.calls > 0
