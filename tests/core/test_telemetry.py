@@ -579,6 +579,7 @@ if child == 0:
     os.write(child_tells, b"x")
     os.read(told_by_parent, 1)
     tell("child, when the parent has closed")
+    sink.close()
     sys.exit(0)
 os.read(told_by_child, 1)
 tell("parent")

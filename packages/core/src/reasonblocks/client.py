@@ -210,4 +210,4 @@ def _at_exit() -> None:
     for client in list(_CLIENTS):
         for session in client._runs.all():
             session.abandon()
-        client._telemetry.flush(max(0.0, ends - time.monotonic()))
+        client._telemetry.close(max(0.0, ends - time.monotonic()))
