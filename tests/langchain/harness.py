@@ -64,8 +64,9 @@ def _answer(turn: Turn) -> AIMessage:
 class World:
     """A script's model and tools on LangChain, and what the model saw."""
 
-    def __init__(self, script: Script, *, hold_at: int | None = None) -> None:
+    def __init__(self, script: Script, *others: Script, hold_at: int | None = None) -> None:
         self.script = script
+        self._by_task = {one.task: one for one in (script, *others)}
         self.seen: list[Seen] = []
         self.held = asyncio.Event()
         self._hold_at = hold_at
@@ -76,11 +77,15 @@ class World:
         retry = [ModelRetryMiddleware(max_retries=failures, initial_delay=0.0, on_failure="error")] if failures else []
         return create_agent(
             self.model(self.script.model),
-            tools=[*tools, *(ScriptedTool(name=name, results=self.script.results) for name in self._tools(tools))],
+            tools=[*tools, *(ScriptedTool(name=name, results=self._results) for name in self._tools(tools))],
             system_prompt=self.script.system_prompt,
             middleware=[*retry, mw],
             **options,
         )
+
+    @property
+    def _results(self) -> dict[str, ToolResult]:
+        return {key: result for script in self._by_task.values() for key, result in script.results.items()}
 
     def _tools(self, given: Sequence[Any]) -> list[str]:
         return [name for name in self.script.tools if name not in {one.name for one in given}]
@@ -98,7 +103,8 @@ class World:
         texts = tuple(message.text for message in messages if message.type != "system")
         self.seen.append(Seen(model=model, system=system, texts=texts))
         at = _answers(messages)
-        turn = self.script.turns[at]
+        task = next(message.text for message in messages if message.type == "human")
+        turn = self._by_task.get(task, self.script).turns[at]
         if self._failures[at]:
             self._failures[at] -= 1
             return ConnectionError("try again")
@@ -180,18 +186,18 @@ class LangChainHarness:
             return [line.run(str(at), resume_at) for at in range(times)]
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
-        world, mw = World(scripts[0]), middleware(rb)
+        world, mw = World(*scripts), middleware(rb)
         agent = mw.watch(world.agent(mw))
-        configs = [{"metadata": {"reasonblocks_run_id": script.run_id}} for script in scripts]
+        calls = [(_question(script), {"metadata": {"reasonblocks_run_id": script.run_id}}) for script in scripts]
 
         async def together() -> None:
-            await asyncio.gather(*(_acall(agent, mode, _question(scripts[0]), config) for config in configs))
+            await asyncio.gather(*(_acall(agent, mode, *call) for call in calls))
 
         if mode in ("ainvoke", "astream"):
             asyncio.run(together())
         else:
             with ThreadPoolExecutor(len(scripts)) as pool:
-                list(pool.map(lambda config: _call(agent, mode, _question(scripts[0]), config), configs))
+                list(pool.map(lambda call: _call(agent, mode, *call), calls))
         return [_ran(mw, script.run_id, world) for script in scripts]
 
     async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:

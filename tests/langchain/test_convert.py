@@ -103,7 +103,11 @@ def test_of_an_answer_that_is_gone_the_results_are_left() -> None:
 
 def test_what_a_tool_keeps_for_itself_is_not_its_output() -> None:
     step = completed_step(
-        [answer("a"), result("c", [{"type": "text", "text": "seen"}], artifact={"raw": "x" * 99})], "a"
+        [
+            answer("a", tool_calls=[call("c")]),
+            result("c", [{"type": "text", "text": "seen"}], artifact={"raw": "x" * 99}),
+        ],
+        "a",
     )
     assert step is not None
     assert step.observation == "seen"

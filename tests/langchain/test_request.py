@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import timeit
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -192,3 +194,24 @@ def test_an_identifier_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert routes.ready("SKIP")
     routes.model("FAST")
     assert built == ["strong", "small"]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    return min(timeit.repeat(work, number=1, repeat=7))
+
+
+def test_a_long_history_without_sealed_thinking_costs_little_more_than_to_walk_it() -> None:
+    said: Any = {"model_name": "claude-sonnet-4-20250514"}
+    turn: list[AnyMessage] = [AIMessage("x", response_metadata=said), ToolMessage("r", tool_call_id="c")]
+    messages = turn * 4_000
+    assert without_foreign_thinking(messages, "claude-x", "claude-y") is messages
+    walk = seconds(lambda: [message.content for message in messages])
+    assert seconds(lambda: without_foreign_thinking(messages, "claude-x", "claude-y")) < 15 * walk
+
+
+def test_a_message_between_foreign_thinking_stays_the_same_object() -> None:
+    plain = AIMessage("plain", response_metadata={"model_name": "a"})
+    messages: list[AnyMessage] = [thinking("a"), plain, thinking("a", "yes"), thinking("b", "mine")]
+    sent = without_foreign_thinking(messages, "b", "a")
+    assert [message.content for message in sent] == ["plain", ["yes"], messages[3].content]
+    assert sent[0] is plain

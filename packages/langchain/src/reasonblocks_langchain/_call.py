@@ -40,8 +40,17 @@ class Call:
         if not isinstance(error, GraphBubbleUp):
             self.session.end_step(self.decision, failure_of(error, model=self.model, latency_ms=latency_ms))
 
-    def answered(self, response: ModelResponse[Any], latency_ms: float) -> ExtendedModelResponse[Any]:
-        """The response, and with it the run's new state for the channel."""
+    def answered(
+        self, response: ModelResponse[Any], latency_ms: float
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """The response, and with it the run's new state for the channel; after a fault the response alone."""
+        with self.session.guard("recording an answer"):
+            update = {CHANNEL: {self.name: self._after(response, latency_ms)}}
+            return ExtendedModelResponse(response, Command(update=update))
+        return response
+
+    def _after(self, response: ModelResponse[Any], latency_ms: float) -> Carried:
+        """What the channel carries once the answer is recorded."""
         answer = next((message for message in response.result if isinstance(message, AIMessage)), None)
         self.session.end_step(self.decision, self._outcome(answer, latency_ms))
         after: Carried = {
@@ -50,7 +59,7 @@ class Call:
             "snapshot": self.session.trace.snapshot(),
         }
         self.run.hand_out(self.session, self.carried["snapshot"], after["snapshot"])
-        return ExtendedModelResponse(response, Command(update={CHANNEL: {self.name: after}}))
+        return after
 
     def _outcome(self, answer: AIMessage | None, latency_ms: float) -> StepOutcome:
         with self.session.guard("reading the answer"):

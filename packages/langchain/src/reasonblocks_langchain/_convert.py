@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from reasonblocks.text import digest
-from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.types import JSON, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+
+from ._keys import step_key
 
 Content: TypeAlias = "str | list[str | dict[Any, Any]]"
-
-
-START = "start"
-"""The key of a run's first call."""
-KEY_LENGTH = 64
-AGAIN = " again at "
 
 # --- what the messages say
 
@@ -41,18 +35,7 @@ def step_input(
     completed: Step | None = None
     with guard("reading the messages"):
         completed = completed_step(messages, answer)
-    return StepInput(key=_step_key(answer, last_key), completed=completed, default_model=model, agent_name=agent_name)
-
-
-def renamed(given: StepInput, call: int) -> StepInput:
-    """An edited history can end in an answer that was there before: before call `call` it is a new step."""
-    return replace(given, key=f"{given.key}{AGAIN}{call}")
-
-
-def _step_key(answer: str | None, last: str | None) -> str:
-    """What names the call that follows an answer: its id, in a bounded form; or `last`, if that was made of it."""
-    name = START if answer is None else answer if len(answer) <= KEY_LENGTH else digest(answer)
-    return last if last is not None and last.startswith(f"{name}{AGAIN}") else name
+    return StepInput(key=step_key(answer, last_key), completed=completed, default_model=model, agent_name=agent_name)
 
 
 def last_answer(messages: Sequence[BaseMessage], before_run: str | None) -> AIMessage | None:
@@ -86,12 +69,16 @@ def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> St
         return Step(tool_results=_results(_trailing_results(messages), {}))
     answer = messages[at]
     calls = tool_calls(answer) if isinstance(answer, AIMessage) else ()
-    results = [message for message in messages[at + 1 :] if isinstance(message, ToolMessage)]
+    names = {call.id: call.name for call in calls}
+    later = (message for message in messages[at + 1 :] if isinstance(message, ToolMessage))
+    own = [
+        message for message in later if message.tool_call_id in names
+    ]  # a repeated id keeps its first answer's place
     return Step(
         thought=text_of(answer.content),
         reasoning=reasoning_of(answer),
         tool_calls=calls,
-        tool_results=_results(results, {call.id: call.name for call in calls}),
+        tool_results=_results(own, names),
     )
 
 
@@ -104,12 +91,21 @@ def task_of(messages: Sequence[BaseMessage], before_run: str | None) -> str:
 
 def tool_calls(answer: AIMessage) -> tuple[ToolCall, ...]:
     """The calls, those with malformed arguments too: their text is the argument `input`."""
-    good = [ToolCall(id=call["id"] or "", name=call["name"], arguments=call["args"]) for call in answer.tool_calls]
+    good = [
+        ToolCall(id=call["id"] or "", name=call["name"], arguments=_copy(call["args"])) for call in answer.tool_calls
+    ]
     bad = [
         ToolCall(id=call.get("id") or "", name=call.get("name") or "", arguments={"input": call.get("args")})
         for call in answer.invalid_tool_calls
     ]
     return (*good, *bad)
+
+
+def _copy(value: JSON) -> JSON:
+    """So that nobody who reads a step, a caller's scorer for one, holds what is in the agent's messages."""
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def text_of(content: Content) -> str:
@@ -195,8 +191,9 @@ def outcome_of(answer: AIMessage, *, model: str, latency_ms: float) -> StepOutco
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
     """What a call that raised leaves."""
-    text = str(error)
-    name = type(error).__name__
+    text, name = "", type(error).__name__
+    with suppress(Exception):  # its own `__str__` may raise, and must not hide it
+        text = str(error)
     return StepOutcome(model=model, latency_ms=latency_ms, error=f"{name}: {text}" if text else name)
 
 

@@ -7,8 +7,6 @@ run of its own; it sees them inside `with mw:` and on agents from `mw.watch(agen
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -210,12 +208,6 @@ _watching: ContextVar[ChainWatch | None] = ContextVar("reasonblocks_watching", d
 register_configure_hook(_watching, inheritable=True)
 
 
-@contextmanager
-def watching() -> Iterator[None]:
-    """Every chain that starts inside is followed: in this thread or task, and in those that it starts."""
-    before = _watching.get()
-    _watching.set(WATCH)
-    try:
-        yield
-    finally:
-        _watching.set(before)
+def watch_here(on: bool) -> None:
+    """Whether every chain that starts from now on is followed: in this thread or task, and in those that it starts."""
+    _watching.set(WATCH if on else None)

@@ -17,8 +17,9 @@ from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._call import Call, Calls
 from ._channel import CHANNEL, About, Carried
-from ._convert import START, last_answer, renamed, step_input, task_of
+from ._convert import last_answer, step_input, task_of
 from ._failures import WATCH
+from ._keys import START, renamed
 from ._models import Routes, model_name
 from ._runs import Run, Runs
 from ._sessions import Options, Sessions
@@ -113,7 +114,7 @@ class Lifecycle:
         with self._rb.guard("deciding a step"):
             run, session = self._sessions.run(carried)
             WATCH.attach(config, run)
-            if not _waits(given := self._given(state, carried, session)):
+            if not _waits(given := self._following(state, carried, session)):
                 return self._decided(carried, run, session, self._begin(session, given))
         return None
 
@@ -123,7 +124,7 @@ class Lifecycle:
         with self._rb.guard("deciding a step"):
             run, session = await self._sessions.arun(carried)
             WATCH.attach(config, run)
-            if not _waits(given := self._given(state, carried, session)):
+            if not _waits(given := self._following(state, carried, session)):
                 return self._decided(carried, run, session, await self._abegin(session, given))
         return None
 
@@ -139,6 +140,12 @@ class Lifecycle:
             agent_name=self._options.agent_name,
             guard=session.guard,
         )
+
+    def _following(self, state: Mapping[str, Any], carried: Carried, session: SteeringSession) -> StepInput:
+        """What follows the last call. Where a model repeats the ids of its answers, that it answered tells it apart."""
+        given = self._given(state, carried, session)
+        now = session.trace.state
+        return renamed(given, now.calls) if given.key == carried["key"] and now.pending is not None else given
 
     @staticmethod
     def _decided(carried: Carried, run: Run, session: SteeringSession, decision: StepDecision) -> Carried:
@@ -201,7 +208,7 @@ class Lifecycle:
 
     def _undecided(self, state: Mapping[str, Any], carried: Carried, session: SteeringSession) -> Step | None:
         """The last step, unless a decision was taken from it and its call never came."""
-        given = self._given(state, carried, session)
+        given = self._following(state, carried, session)
         return None if given.key == carried["key"] else given.completed
 
     def _carried(self, state: Mapping[str, Any]) -> Carried | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,7 +22,7 @@ from reasonblocks.session import RunView, TraceStateManager
 from reasonblocks.types import StepLogEntry
 
 from ._channel import CHANNEL, Carried, SteeringState
-from ._failures import WATCH, watching
+from ._failures import WATCH
 from ._lifecycle import Lifecycle
 from ._runs import Run
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 NO_CONFIG: RunnableConfig = {}
 """The hooks' default for `config`, which LangGraph finds by its name and its annotation."""
+CLOSE_SECONDS = 5.0
+"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
 
 AgentT = TypeVar("AgentT", bound="Runnable[Any, Any]")
 Handler = Callable[["ModelRequest[Any]"], "ModelResponse[Any]"]
@@ -44,7 +45,8 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those
     that LangChain starts (`mw.watch(agent)` sees them anywhere), and which run's tool called another agent. On leaving,
-    what is still open is finished as abandoned. A cancelled run is open, one that waits for a human is paused.
+    what was started inside and is still open is finished as abandoned; when the last `with` leaves, so is what was
+    started in none. A cancelled run is open, one that waits for a human is paused.
 
     List a retrying middleware, and LangChain's prompt caching, before this one. A step takes one superstep more: an
     explicit `recursion_limit` has to leave room for it.
@@ -56,7 +58,6 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         self.tools = []
         self._lifecycle = lifecycle
-        self._watching: list[AbstractContextManager[None]] = []
 
     @property
     def name(self) -> str:
@@ -161,11 +162,9 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Ends the run started last, if it is open. LangChain's own end of a run does this by itself."""
         self._newest().session.finish(outcome)
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Finishes as abandoned what is open (not what is paused), and gives sinks at most `timeout` seconds."""
-        ends = time.monotonic() + timeout
-        for run in self._lifecycle.runs.all():
-            run.session.close(max(0.0, ends - time.monotonic()))
+        _close(self._lifecycle.runs.all(), timeout)
 
     def _newest(self) -> Run:
         if self._lifecycle.runs.newest is None:
@@ -173,13 +172,11 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._lifecycle.runs.newest
 
     def __enter__(self) -> SteeringMiddleware:
-        self._watching.append(watching())
-        self._watching[-1].__enter__()
+        self._lifecycle.runs.enter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self._watching.pop().__exit__(None, None, None)
-        self.close()
+        _close(self._lifecycle.runs.leave())
 
     async def __aenter__(self) -> SteeringMiddleware:
         return self.__enter__()
@@ -187,8 +184,13 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._watching.pop().__exit__(None, None, None)
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(_close, self._lifecycle.runs.leave())
+
+
+def _close(runs: Iterable[Run], timeout: float = CLOSE_SECONDS) -> None:
+    ends = time.monotonic() + timeout
+    for run in runs:
+        run.session.close(max(0.0, ends - time.monotonic()))
 
 
 def _ms_since(started: float) -> float:

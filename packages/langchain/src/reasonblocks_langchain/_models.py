@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,5 +89,6 @@ def _ls_params(model: object) -> Mapping[str, Any]:
     return params() if callable(params) else {}
 
 
+@lru_cache(maxsize=256)
 def _bare(name: str) -> str:
     return _RELEASE.sub("", _PREFIX.sub("", name.lower()))

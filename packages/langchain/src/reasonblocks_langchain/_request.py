@@ -63,37 +63,47 @@ def without_foreign_thinking(messages: list[AnyMessage], model: str, own: str) -
 
     `own` is the agent's model: the author of every answer that does not say its own.
     """
-    kept = [_without_thinking(message) if _is_foreign(message, model, own) else message for message in messages]
-    if all(new is old for new, old in zip(kept, messages)):
+    foreign = [
+        at
+        for at, message in enumerate(messages)
+        if message.content.__class__ is not str  # first, since it is the cheapest and settles nearly all
+        and _is_foreign(message, model, own)
+    ]
+    if not foreign:
         return messages
+    kept: list[AnyMessage | None] = [*messages]
+    for at in foreign:
+        kept[at] = _without_thinking(messages[at])
     return [message for message in kept if message is not None]
 
 
 def _is_foreign(message: AnyMessage, model: str, own: str) -> bool:
-    return isinstance(message, AIMessage) and not same_model(producer_of(message) or own, model)
+    """Whether another model signed thinking in it."""
+    return (
+        isinstance(message, AIMessage)
+        and any(_is_sealed(block) for block in message.content)
+        and not same_model(producer_of(message) or own, model)
+    )
 
 
 def _without_thinking(message: AnyMessage) -> AnyMessage | None:
     """None when nothing else was in it: providers refuse an empty message."""
-    if isinstance(message.content, str):
-        return message
-    content = [block for block in message.content if not (isinstance(block, Mapping) and _is_signed(block))]
-    if len(content) == len(message.content):
-        return message
+    content = [block for block in message.content if not _is_sealed(block)]
     if not content and not (isinstance(message, AIMessage) and message.tool_calls):
         return None
     return message.model_copy(update={"content": content})
 
 
-def _is_signed(block: Mapping[Any, Any]) -> bool:
+def _is_sealed(block: str | dict[Any, Any]) -> bool:
     """Thinking that only its author accepts back: signed, redacted or encrypted."""
-    if block.get("type") == "redacted_thinking":
-        return True
+    if isinstance(block, str):
+        return False
+    kind = block.get("type")
+    if kind not in ("thinking", "reasoning", "reasoning_content"):
+        return kind == "redacted_thinking"
     extras = block.get("extras")
     marks = {**block, **(extras if isinstance(extras, Mapping) else {})}
-    return block.get("type") in ("thinking", "reasoning", "reasoning_content") and any(
-        marks.get(key) for key in ("signature", "encrypted_content", "thought_signature")
-    )
+    return any(marks.get(key) for key in ("signature", "encrypted_content", "thought_signature"))
 
 
 def _system(own: SystemMessage | None, content: Content) -> SystemMessage:

@@ -10,11 +10,13 @@ from typing import Any
 from reasonblocks.session import RunView, SteeringSession
 from reasonblocks.types import StepLogEntry
 
+from ._scopes import Scope, Scopes
+
 MOST_FINISHED = 256
 MOST_OPEN = 4_096
 """Beyond, the oldest is forgotten here: it waits in a checkpoint, or the client has abandoned it long ago."""
 MOST_NAMES = 4_096
-"""Given run ids whose uses are counted."""
+"""Run ids whose uses are counted, the numbered ones too."""
 
 Snapshot = Mapping[str, Any]
 
@@ -27,6 +29,8 @@ class Run:
         self._now: tuple[SteeringSession, tuple[Snapshot, ...]] = (session, (snapshot,))
         """One tuple, so that a thread sees both or neither change."""
         self._earlier: list[StepLogEntry] = []
+        self.scope: Scope | None = None
+        """The `with` that it was started in."""
 
     @property
     def session(self) -> SteeringSession:
@@ -84,20 +88,43 @@ class Runs(Mapping[str, RunView]):
         self._given_id = given_id
         self._runs: dict[str, Run] = {}
         self._uses: dict[str, int] = {}
+        self._scopes = Scopes()
         self._lock = threading.Lock()
 
     def new_id(self, wanted: object = None) -> str:
-        """`wanted` for this run alone, else the given id, else a new one; the second use of an id ends in ".2"."""
+        """`wanted` for this run alone, else the given id, else a new one.
+
+        The second use of an id ends in ".2", or in the next number that makes an id which nobody had.
+        """
         base = str(wanted) if wanted else self._given_id
         if base is None:
             return str(uuid.uuid4())
         with self._lock:
-            uses = self._uses[base] = self._uses.pop(base, 0) + 1
+            uses = self._uses.pop(base, 0) + 1
+            while (name := base if uses == 1 else f"{base}.{uses}") in self._uses or name in self._runs:
+                uses += 1
+            self._uses.setdefault(name, 1)
+            self._uses[base] = uses
             while len(self._uses) > MOST_NAMES:
                 del self._uses[next(iter(self._uses))]
-        return base if uses == 1 else f"{base}.{uses}"
+        return name
+
+    def enter(self) -> None:
+        """A `with` is entered here."""
+        self._scopes.enter()
+
+    def leave(self) -> list[Run]:
+        """The runs that end with the `with` that is left here: its own; with the last one, all."""
+        scope, last = self._scopes.leave()
+        return [run for run in self.all() if (scope and run.scope is scope) or (last and run.scope not in self._scopes)]
+
+    def taken_up(self, run: Run) -> None:
+        """A run that was started in no `with`, or in one that was left, belongs to the one that it goes on in."""
+        if run.scope not in self._scopes:
+            run.scope = self._scopes.current
 
     def add(self, run: Run) -> Run:
+        self.taken_up(run)
         with self._lock:
             self._runs[run.run_id] = run
             self.newest = run

@@ -74,7 +74,10 @@ class Sessions:
     def _held(self, carried: Carried) -> tuple[Run, SteeringSession] | None:
         run = self._runs.find(carried["run_id"])
         session = run.standing_at(carried["snapshot"]) if run else None
-        return (run, session) if run and session else None
+        if run is None or session is None:
+            return None
+        self._runs.taken_up(run)
+        return run, session
 
     def _restored(self, carried: Carried) -> SteeringSession:
         return self.opened(carried["run_id"], carried["about"], carried["snapshot"])
@@ -86,4 +89,5 @@ class Sessions:
             run = self._runs.add(Run(session, carried["snapshot"]))
         else:
             run.go_on_from(session, carried["snapshot"])
+            self._runs.taken_up(run)
         return run, session

@@ -1,0 +1,98 @@
+"""Names that come twice: ids of answers that a model repeats, ids of runs that a caller repeats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from reasonblocks.types import Step
+from reasonblocks_langchain import middleware
+from tests.langchain.scripted import ScriptedModel, in_order
+from tests.langchain.world import QUESTION, agent, client, looks, thread
+
+FIVE = [f"I look at file {at}." for at in range(5)]
+
+
+def repeating(*ids: str) -> ScriptedModel:
+    """Five turns that call `look` and one that ends; the ids of the answers are these, again and again."""
+    turns = [*looks(5)[:-1], AIMessage("All seen.")]
+    return ScriptedModel(
+        script=in_order(*(turn.model_copy(update={"id": ids[at % len(ids)]}) for at, turn in enumerate(turns)))
+    )
+
+
+def invoke(steered: Any, config: Any) -> None:
+    steered.invoke(QUESTION, config)
+
+
+def ainvoke(steered: Any, config: Any) -> None:
+    asyncio.run(steered.ainvoke(QUESTION, config))
+
+
+@pytest.mark.parametrize("way", [invoke, ainvoke])
+def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(way: Callable[[Any, Any], None]) -> None:
+    mw, model = middleware(client()), repeating("same")
+    way(agent(model, mw), {})
+    assert len(model.seen) == 6
+    assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
+    assert [entry.thought_preview for entry in mw.step_log] == ["", *FIVE]
+    assert [at for at, seen in enumerate(model.seen) if "looked again" in seen.text] == [1, 4]
+    assert mw.final is not None
+    assert mw.final.thought_preview == "All seen."
+
+
+def test_a_model_that_cycles_through_a_few_ids_has_an_entry_a_call() -> None:
+    mw, model = middleware(client()), repeating("one", "two")
+    agent(model, mw).invoke(QUESTION)
+    assert len(model.seen) == 6
+    assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
+
+
+def test_answers_with_the_id_of_an_earlier_run_of_the_thread_are_steps_too() -> None:
+    saver = InMemorySaver()
+    for _ in range(2):
+        mw = middleware(client())
+        agent(repeating("same"), mw, checkpointer=saver).invoke(QUESTION, thread())
+        assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
+
+
+def test_what_came_back_in_earlier_steps_is_not_judged_again() -> None:
+    judged: list[str] = []
+
+    def scorer(step: Step) -> float:
+        judged.append(step.observation)
+        return 0.4
+
+    mw = middleware(client(scorer=scorer))
+    agent(repeating("same"), mw).invoke(QUESTION)
+    assert judged == [*(f"f{at} is empty" for at in range(5)), ""]
+
+
+class Twice(AgentMiddleware[Any, Any, Any]):
+    """Asks again, whatever came: outside of us."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        handler(request)
+        return handler(request)
+
+
+def test_a_call_that_is_made_again_stays_one_step_with_repeated_ids_too() -> None:
+    turns = [turn for turn in looks(2)[:-1] for _ in range(2)]
+    answers = [turn.model_copy(update={"id": "same"}) for turn in (*turns, AIMessage("Done."))]
+    mw = middleware(client())
+    agent(ScriptedModel(script=in_order(*answers)), Twice(), mw).invoke(QUESTION)
+    assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_no_two_runs_have_one_id_whatever_their_callers_ask_for() -> None:
+    mw = middleware(client())
+    steered = agent(ScriptedModel(script=in_order("Hello.")), mw, tools=())
+    for wanted in ("job", "job", "job.2", "job", "task.2", "task", "task"):
+        steered.invoke(QUESTION, {"metadata": {"reasonblocks_run_id": wanted}})
+    assert list(mw.runs) == ["job", "job.2", "job.2.2", "job.3", "task.2", "task", "task.3"]
