@@ -262,3 +262,13 @@ def test_an_inner_failure_that_the_outer_agent_survives_is_the_inner_ones() -> N
         agent(model, mw, tools=(delegate,)).invoke(QUESTION)
     assert mw.runs["run"].outcome == "success"
     assert mw.runs["run.2"].outcome == "failure: LookupError"
+
+
+def test_a_run_that_waits_does_not_fail_with_another_agents_new_run_on_a_thread_of_that_name() -> None:
+    waiting, failing = middleware(client(), run_id="waiting"), middleware(client(), run_id="failing")
+    one = waiting.watch(asking(waiting, InMemorySaver(), ScriptedModel(script=CRASHES)))
+    other = failing.watch(crashing(failing, checkpointer=InMemorySaver()))
+    one.invoke(QUESTION, thread("1"))
+    with pytest.raises(LookupError):
+        other.invoke(QUESTION, thread("1"))
+    assert (waiting.runs["waiting"].outcome, failing.runs["failing"].outcome) == (None, "failure: LookupError")
