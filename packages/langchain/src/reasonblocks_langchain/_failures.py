@@ -119,7 +119,8 @@ class ChainWatch(BaseCallbackHandler):
     ) -> None:
         thread = (metadata or {}).get("thread_id")
         place = (str(thread), name) if thread is not None else None
-        goes_on = not (isinstance(inputs, dict) and inputs)  # None or a Command: a new run comes with its input
+        given: object = inputs
+        goes_on = not (isinstance(given, dict) and given)  # None or a Command: a new run comes with its input
         with self._lock:
             runs = self._left.pop(place, []) if place and goes_on else []
             self._follow(run_id, _Chain(parent_run_id, place=place, runs=runs))
