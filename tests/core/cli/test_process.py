@@ -56,7 +56,8 @@ def test_ctrl_c_ends_it_quietly(write: Write, tmp_path: object) -> None:
     os.mkfifo(fifo)
     env = {**os.environ, "PYTHONWARNINGS": ""}  # Python warns of a file that the signal left half opened
     child = subprocess.Popen([*COMMAND, "replay", fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
-    with child, open(fifo, "wb"):  # once it is open at both ends the child waits for us
+    with child, open(fifo, "wb", buffering=0) as writer:
+        writer.write(b"\n" * 100_000)  # more than a pipe holds: when this returns the child is reading
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=30)
     assert (child.returncode, said) == (130, b"")

@@ -16,7 +16,7 @@ from ._step import ToolCall
 class StepRecord:
     """A completed step as the trace state keeps it: bounded texts, a hash stands for what was cut.
 
-    `text` at most 2,000 bytes of UTF-8, `action_input` and `observation` 500 each.
+    `text` at most 1,200 bytes of JSON text, `action` 200, `action_input` and `observation` 500 each.
     """
 
     step: int
@@ -41,7 +41,7 @@ class TierUse:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What the last call said, kept for adapters that cannot read the history. Bounded like nothing else is: 4 KB."""
+    """What the last call said, kept for adapters that cannot read the history: 1,200 bytes a text, four calls."""
 
     text: str = ""
     reasoning: str = ""

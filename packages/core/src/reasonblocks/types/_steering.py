@@ -167,8 +167,8 @@ class AdapterCaps:
 class Settings:
     """Everything that decides, for one run, checked once when it was made (`reasonblocks.config`).
 
-    `transition` is the built-in machine, or None when the caller gave one (it is asked for then); `score` likewise
-    says whether the built-in scorer judges. `routes` maps a state's name to the name of its model.
+    `transition` is the built-in machine, or None when the caller gave one (it is asked for then); `caller_scorer` and
+    `custom_monitors` say that the caller's are asked. `routes` maps a state's name to the name of its model.
     """
 
     level: Level
