@@ -271,7 +271,7 @@ def test_a_fault_is_said_once_per_kind_and_run(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         run(session, 5)
     assert [record.getMessage() for record in caplog.records] == [
-        "run 'guest': the scorer failed (Boom: no); the agent goes on without it"
+        "run 'guest': the scorer failed (Boom: no); the agent goes on (said once a run)"
     ]
 
 

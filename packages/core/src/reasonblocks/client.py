@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from .adapters import find_adapter
@@ -35,7 +35,10 @@ class ReasonBlocks:
     those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed package
     offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces the built-in
     difficulty; `calibration` is its level for your agent: a mapping or TOML file with `difficulty_mean` and
-    `difficulty_spread`. `redact(text)` sees every text before a sink does. `placement` is "system" or "tail".
+    `difficulty_spread`. `pattern_store` finds lessons, in place of one with four standing rules; `embedder` serves that
+    one. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
+    `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)` sees
+    every text before they do. `placement` is "system" or "tail". `live_streaming_enabled` needs a server: not here yet.
     `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
 
@@ -106,7 +109,7 @@ class ReasonBlocks:
         session_id: str | None = None,
         route_names: Mapping[str, str] | None = None,
     ) -> SteeringSession:
-        """One run. `task` and `org_id` default as the client's; `run_id` to a random one.
+        """One run. `org_id`, `project_id`, `task_profile`, `placement` are the client's, `run_id` a random one.
 
         `snapshot` goes on where another session stopped. `route_names` are the names by which an adapter knows the
         mapped models. Raises `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
@@ -193,7 +196,7 @@ class ReasonBlocks:
         """The methods that adapters bring: `rb.middleware(...)` and its like."""
         if (method := find_adapter(name)) is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return partial(method, self)
+        return MethodType(method, self)
 
     @property
     def _backends(self) -> Backends:

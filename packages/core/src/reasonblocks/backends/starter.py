@@ -9,7 +9,7 @@ __all__ = ["STARTER_RULES"]
 _INSTRUCTIONS = {
     "rb-check-before-done": "Before you say that something is done, run the check that would show that it is not.",
     "rb-error-first": "After an error, read what it names and change that before you try again.",
-    "rb-no-same-call": "The same call with the same arguments gives the same result: change something or move on.",
+    "rb-no-same-call": "The same call gives the same result until something is changed: change it, or move on.",
     "rb-no-stand-ins": "Where a fact is missing, look it up with a tool; a made-up value is worse than none.",
 }
 

@@ -145,7 +145,7 @@ OPTIONS: tuple[Option, ...] = (
         help="what a tool is for; may be repeated",
     ),
     Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
-    Option(setting="calibration", flag="--calibration", metavar="FILE", help="a file written by calibrate"),
+    Option(setting="calibration", flag="--calibration", metavar="FILE", help="TOML: difficulty_mean, ..._spread"),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(
         setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",
@@ -173,7 +173,7 @@ REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (r
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("settings", "those of ReasonBlocks; an option goes before the file")
+    group = parser.add_argument_group("settings", "those of ReasonBlocks; an option wins over --config")
     group.add_argument("--config", metavar="FILE.toml", help="settings by their names in Python")
     for option in OPTIONS:
         option.add_to(group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -62,6 +63,8 @@ def replay(arguments: argparse.Namespace) -> int:
     from ..client import ReasonBlocks
 
     with closing(ReasonBlocks(**read_settings(arguments))) as rb:
+        if rb.disabled:
+            print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
         work = _Work(rb, arguments)
         with warnings_once(work.bar):
             work.all()

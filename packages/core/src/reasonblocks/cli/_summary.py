@@ -82,7 +82,7 @@ class Summary:
             ("interventions", _interventions(every)),
             (
                 "monitors fired",
-                _listed(f"{name} in {_counted(count, 'run')}" for name, count in every.monitors.most_common()),
+                _listed(f"{name} in {_counted(count, 'run')}" for name, count in _ranked(every.monitors)),
             ),
         ]
         if every.faults:
@@ -100,9 +100,14 @@ class Summary:
             *((f"steps in {name}", *(_share(side.states[name], side.steps) for side in sides))
               for name in ("FAST", "SLOW", "SKIP")),
             *((f"{name} fired", *(_share(side.monitors[name], side.runs) for side in sides))
-              for name, _ in self.every.monitors.most_common()),
+              for name, _ in _ranked(self.every.monitors)),
         ]  # fmt: skip
         return Table(title="by outcome", head=("", *names), rows=rows)
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Most first, ties by name."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
 
 def total(summaries: Sequence[Summary]) -> Summary:

@@ -54,7 +54,7 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
         raise ConfigError("monitors", len(found), f"at most {MOST_MONITORS}: each may keep 3 KB of every run")
     for monitor in found:
         name: object = getattr(monitor, "name", None)
-        if not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:
+        if isinstance(monitor, type) or not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:
             raise ConfigError("monitors", monitor, "a monitor has name, failure_type and observe(step, memory, run)")
         if name in seen or name.startswith("_"):
             raise ConfigError("monitors", name, "a monitor of that name is there already, or the name is reserved")

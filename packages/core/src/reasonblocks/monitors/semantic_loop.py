@@ -20,14 +20,14 @@ SAME_ERROR = 3
 """Times that the same error text has to come before it counts."""
 
 Row = list[int]
-"""[step, call, result, error or 0, 1 if it waits for something]"""
+"""[step, call, result, error or 0, 1 if it waits for something, 1 if it edits something]"""
 Seen = tuple[float, str, list[int]]
 """(score, kind, steps)"""
 _UNSEEN: Seen = (0.0, "", [])
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` repeat, retry, cycle or error; `tool`; `count` of times."""
+    """`facts`: `kind` repeat, unmoved (by the edits in between), retry, cycle or error; `tool`; `count` of times."""
     before = rows(table(memory), "rows")
     if features.call is None:
         return settle({"rows": before}, memory)
@@ -39,7 +39,8 @@ def observe(features: Features, memory: JSON) -> Finding:
 
 
 def _row(features: Features) -> Row:
-    return [features.index, features.call or 0, features.result or 0, features.error or 0, int(features.waiting)]
+    flags = (int(features.waiting), int("edit" in features.roles))
+    return [features.index, features.call or 0, features.result or 0, features.error or 0, *flags]
 
 
 def _repeat(done: list[Row]) -> Seen:
@@ -62,7 +63,8 @@ def _again(done: list[Row]) -> Seen:
     steps = [row[0] for row in done if row[1:3] == done[-1][1:3]]
     if done[-1][4] or len(steps) < 3:
         return _UNSEEN
-    return min(1.0, 0.5 + 0.1 * len(steps)), "repeat", steps
+    edited = any(row[5] for row in done if row[0] > steps[0])
+    return min(1.0, 0.5 + 0.1 * len(steps)), "unmoved" if edited else "repeat", steps
 
 
 def _cycle(done: list[Row]) -> Seen:
@@ -95,6 +97,7 @@ def say(finding: Finding, rung: int) -> str:
 
 _EVIDENCE = {
     "repeat": "{steps} called {tool} with the same arguments and got the same result.",
+    "unmoved": "{steps} called {tool} and got the same result, whatever was changed in between.",
     "retry": "{steps} called {tool} with the same arguments and got the same error.",
     "cycle": "{steps} went around the same circle of calls, ending with {tool}, with the same results each time.",
     "error": "{steps} ran into the same error, the last time with {tool}.",
@@ -102,18 +105,21 @@ _EVIDENCE = {
 _NEXT = {
     1: {
         "repeat": "Use the result you have, or change one argument before you call {tool} again.",
+        "unmoved": "Those changes made no difference to it: look for the cause in another place.",
         "retry": "Read the error and change the argument it complains of, or use another tool.",
         "cycle": "Write down what these results already show, and take a step that is not among them.",
         "error": "Find the one thing in what {tool} was given that causes it, and change that.",
     },
     2: {
         "repeat": "Stop calling {tool} like this and take a different action now.",
+        "unmoved": "Leave that place alone and read another part now.",
         "retry": "This call will keep failing: take a different action now.",
         "cycle": "Take an action now that is not part of this circle.",
         "error": "Drop this approach and try a different one now.",
     },
     3: {
         "repeat": "Wrap up: give the best answer that the results so far support, and say what is missing.",
+        "unmoved": "Wrap up: say what was changed, what it left as it was, and where the cause may lie.",
         "retry": "Wrap up: give the best answer that the results so far support, and say what did not work.",
         "cycle": "Wrap up: give the best answer that the results so far support, and say what is missing.",
         "error": "Wrap up: give the best answer that the results so far support, and say what did not work.",

@@ -63,7 +63,7 @@ class Faults:
         if self._strict and not isinstance(exc, Unavailable):
             raise exc
         self.counts[kind] += 1
-        self.say(kind, f"{kind} failed ({type(exc).__name__}: {_said(exc)}); the agent goes on without it", exc)
+        self.say(kind, f"{kind} failed ({type(exc).__name__}: {_said(exc)}); the agent goes on (said once a run)", exc)
 
     def say(self, kind: str, text: str, exc: Exception | None = None) -> None:
         """One warning per kind and run."""

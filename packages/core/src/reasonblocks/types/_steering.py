@@ -87,7 +87,12 @@ class Injected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A stored lesson. `fields` by tier are those of the wire; `exemplars` are what similarity is measured against."""
+    """A stored lesson.
+
+    `fields` are texts, by tier: e1 `observation, recommended_action` (and `task_context_embedding_text`); e2
+    `diagnosis, intervention, anti_pattern` (and `trigger_state: {trajectory_description}`); e3 `instruction`.
+    `exemplars` are what similarity is measured against; without them the field in brackets is.
+    """
 
     id: str
     tier: Tier
