@@ -55,7 +55,10 @@ def test_ctrl_c_ends_it_quietly(write: Write, tmp_path: object) -> None:
     fifo = f"{tmp_path}/fifo"
     os.mkfifo(fifo)
     env = {**os.environ, "PYTHONWARNINGS": ""}  # Python warns of a file that the signal left half opened
-    child = subprocess.Popen([*COMMAND, "replay", fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    child = subprocess.Popen(
+        [*COMMAND, "replay", fifo], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell starts us with it ignored
+    )  # fmt: skip
     with child, open(fifo, "wb", buffering=0) as writer:
         writer.write(b"\n" * 100_000)  # more than a pipe holds: when this returns the child is reading
         child.send_signal(signal.SIGINT)
