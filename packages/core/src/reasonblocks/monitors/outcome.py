@@ -1,4 +1,4 @@
-"""What the result of a call says: an error, that it is still waiting, that there is nothing."""
+"""What the result of a call says: an error, that it is still waiting; and hashes that tell results apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zlib import crc32
 
 from ..text import clip
 
-__all__ = ["error_digest", "hash_of", "result_digest", "says_error", "says_nothing", "says_waiting"]
+__all__ = ["error_digest", "hash_of", "result_digest", "says_error", "says_waiting"]
 
 HEAD = 300
 """Characters from the start of a result within which an error announces itself."""
@@ -57,7 +57,6 @@ _WAITING = re.compile(
     r"still|scheduled|starting|provisioning|building|deploying)\b",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"\W*(?:none|null|(?:no|0|zero)\b.{0,60}|.{0,60}\bnot found\b.{0,60})?\W*", re.IGNORECASE)
 
 
 def hash_of(text: str) -> int:
@@ -91,8 +90,3 @@ def says_waiting(text: str) -> bool:
     if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
         return False
     return _WAITING.search(text) is not None
-
-
-def says_nothing(text: str) -> bool:
-    """Is a result empty, or a short way to say that nothing was found?"""
-    return len(text) <= SHORT and _NOTHING.fullmatch(text) is not None
