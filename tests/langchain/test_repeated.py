@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -17,6 +18,14 @@ from tests.langchain.scripted import ScriptedModel, in_order
 from tests.langchain.world import QUESTION, agent, client, looks, thread
 
 FIVE = [f"I look at file {at}." for at in range(5)]
+
+
+LOSES_ITS_WAY = pytest.mark.xfail(
+    version("langchain").startswith("1.2."),
+    reason="LangChain 1.2 itself finds no next node after an answer whose id is that of an older message",
+    raises=KeyError,
+    strict=False,
+)
 
 
 def repeating(*ids: str) -> ScriptedModel:
@@ -47,6 +56,7 @@ def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(wa
     assert mw.final.thought_preview == "All seen."
 
 
+@LOSES_ITS_WAY
 def test_a_model_that_cycles_through_a_few_ids_has_an_entry_a_call() -> None:
     mw, model = middleware(client()), repeating("one", "two")
     agent(model, mw).invoke(QUESTION)
@@ -54,6 +64,7 @@ def test_a_model_that_cycles_through_a_few_ids_has_an_entry_a_call() -> None:
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
 
 
+@LOSES_ITS_WAY
 def test_answers_with_the_id_of_an_earlier_run_of_the_thread_are_steps_too() -> None:
     saver = InMemorySaver()
     for _ in range(2):

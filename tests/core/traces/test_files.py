@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -85,8 +86,8 @@ def test_half_an_emoji_becomes_the_replacement_character(write: Write) -> None:
     assert run.steps[0].thought == "cut \ufffd"
 
 
-@pytest.mark.parametrize("depth", [900, 1_200])  # deep enough for Python 3.10, and for the later ones
-def test_half_an_emoji_too_deep_to_mend_is_one_malformed_record(write: Write, depth: int) -> None:
+def test_half_an_emoji_too_deep_to_mend_is_one_malformed_record(write: Write) -> None:
+    depth = 900 if sys.version_info < (3, 11) else 1_200  # parsed still, but too deep to walk through
     deep = '{"steps": ' + '{"a":' * depth + r'"\ud83d"' + "}" * (depth + 1)
     path = write("a.jsonl", RUN, deep, RUN)
     assert [error.line for error in errors(path)] == [2]
