@@ -80,18 +80,25 @@ class SQLiteMonitorSink:
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
             db = sqlite3.connect(self.path, timeout=5.0, check_same_thread=False)
-            version: int = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
+            try:
+                _prepare(db, self.path)
+            except sqlite3.Error:
                 db.close()
-                raise sqlite3.DatabaseError(
-                    f"{self.path}: schema {version} is newer than this library's {SCHEMA_VERSION}: upgrade it"
-                )
-            db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(SCHEMA)
-            db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+                raise
             self._db = db
             opened(self)
         return self._db
+
+
+def _prepare(db: sqlite3.Connection, path: str) -> None:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(
+            f"{path}: schema {version} is newer than this library's {SCHEMA_VERSION}: upgrade it"
+        )
+    db.execute("PRAGMA journal_mode=WAL")
+    db.executescript(SCHEMA)
+    db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
 def _start(db: sqlite3.Connection, event: RunStart) -> None:
