@@ -8,7 +8,7 @@ from ._runs import OpenRuns, RunView
 from ._session import ABANDONED, SteeringSession
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
-from ._turn import PROTOCOL
+from ._turn import PROTOCOL, ms_since
 from ._worker import Guest, Workers
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "TraceStateManager",
     "Workers",
     "guests",
+    "ms_since",
 ]

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .exceptions import AdapterMissing, ForeignDistribution
-
-__all__ = ["ADAPTERS", "find_adapter", "refuse_foreign"]
+from ..exceptions import AdapterMissing, ForeignDistribution
 
 ADAPTER_GROUP = "reasonblocks.adapters"
-ADAPTERS = {"middleware": "reasonblocks-langchain"}
+ADAPTERS = {
+    "middleware": "reasonblocks-langchain",
+    "openai_hooks": "reasonblocks-openai-agents",
+    "openai_model": "reasonblocks-openai-agents",
+    "openai_run": "reasonblocks-openai-agents",
+    "openai_run_streamed": "reasonblocks-openai-agents",
+    "openai_run_sync": "reasonblocks-openai-agents",
+}
 """Which distribution brings which method of `rb`."""
 FOREIGN = "reasonblocks"
 

@@ -1,0 +1,54 @@
+"""What adapters stand on: how they are found, and what more than one of them needs. Loaded when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ._find import ADAPTERS, find_adapter, refuse_foreign
+
+if TYPE_CHECKING:
+    from ..session import ms_since
+    from ._calls import failure_of
+    from ._face import SteeringFace
+    from ._models import same_model
+    from ._options import RunOptions
+    from ._runs import Held, HeldRun, Runs, view_of
+
+__all__ = [
+    "ADAPTERS",
+    "Held",
+    "HeldRun",
+    "RunOptions",
+    "Runs",
+    "SteeringFace",
+    "failure_of",
+    "find_adapter",
+    "ms_since",
+    "refuse_foreign",
+    "same_model",
+    "view_of",
+]
+
+_HOMES = {
+    "Held": "._runs",
+    "HeldRun": "._runs",
+    "RunOptions": "._options",
+    "Runs": "._runs",
+    "SteeringFace": "._face",
+    "failure_of": "._calls",
+    "ms_since": "..session",
+    "same_model": "._models",
+    "view_of": "._runs",
+}
+"""Where a name lives that the client, which imports this package to find adapters, does not need."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
