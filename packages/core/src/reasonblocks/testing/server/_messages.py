@@ -1,0 +1,115 @@
+"""The Anthropic Messages API: how a request reads and how an answer looks, whole and streamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from ...types import Usage
+from .._script import Turn
+from ._asked import Asked, Item, Json, NewId
+from ._wire import named_event, output_of, pieces, speaker, texts_of
+
+CHARS_PER_TOKEN = 4
+"""A rule of thumb, for clients that ask how long a request is."""
+
+
+def items(body: Json) -> Iterator[Item]:
+    if body.get("system"):
+        yield Item(speaker="system", texts=texts_of(body["system"]))
+    for message in body.get("messages") or []:
+        yield from _results(message.get("content"))
+        texts = texts_of(message.get("content"))
+        if texts or message.get("role") != "user":
+            yield Item(speaker=speaker(message), texts=texts)
+
+
+def _results(content: object) -> Iterator[Item]:
+    """Tool results, which come before a message's texts (the API refuses another order)."""
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            call_id = str(block.get("tool_use_id", ""))
+            yield Item(speaker="tool", texts=output_of(block.get("content")), call_id=call_id)
+
+
+def counted(body: Json) -> Json:
+    """The answer to a client that wants the tokens of a request counted."""
+    chars = sum(len(text) for item in items(body) for text in item.texts)
+    return {"input_tokens": chars // CHARS_PER_TOKEN + 1}
+
+
+def whole(asked: Asked, turn: Turn, new_id: NewId) -> Json:
+    return {
+        "id": new_id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": list(_content(turn, new_id)),
+        "stop_reason": "tool_use" if turn.tool_calls else "end_turn",
+        "stop_sequence": None,
+        "usage": _usage(turn.usage),
+    }
+
+
+def _content(turn: Turn, new_id: NewId) -> Iterator[Json]:
+    """No block without text: the API refuses one that comes back to it."""
+    if turn.reasoning:
+        yield {"type": "thinking", "thinking": turn.reasoning, "signature": new_id("sig")}
+    if turn.text:
+        yield {"type": "text", "text": turn.text}
+    for call in turn.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+
+
+def _usage(usage: Usage) -> Json:
+    """What was read from the cache or written to it is not part of this API's `input_tokens`."""
+    read, written = usage.cache_read or 0, usage.cache_write or 0
+    return {
+        "input_tokens": max(0, (usage.input or 0) - read - written),
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": usage.output or 0,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning or 0},
+    }
+
+
+def events(message: Json, asked: Asked) -> Iterator[bytes]:
+    yield from map(named_event, _events(message))
+
+
+def _events(message: Json) -> Iterator[Json]:
+    start = {**message["usage"], "output_tokens": 1}
+    yield {
+        "type": "message_start",
+        "message": {**message, "content": [], "stop_reason": None, "usage": start},
+    }
+    yield {"type": "ping"}
+    for index, block in enumerate(message["content"]):
+        yield {"type": "content_block_start", "index": index, "content_block": _begun(block)}
+        for delta in _deltas(block):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _begun(block: Json) -> Json:
+    empty: dict[str, Json] = {
+        "thinking": {"thinking": "", "signature": ""},
+        "text": {"text": ""},
+        "tool_use": {"input": {}},
+    }
+    return {**block, **empty[block["type"]]}
+
+
+def _deltas(block: Json) -> Iterator[Json]:
+    if block["type"] == "tool_use":
+        for piece in pieces(json.dumps(block["input"], ensure_ascii=False)):
+            yield {"type": "input_json_delta", "partial_json": piece}
+        return
+    key = block["type"]
+    for piece in pieces(block[key]):
+        yield {"type": f"{key}_delta", key: piece}
+    if key == "thinking":
+        yield {"type": "signature_delta", "signature": block["signature"]}

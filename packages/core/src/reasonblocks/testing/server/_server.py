@@ -1,0 +1,195 @@
+"""The server on loopback: connections and their threads, from the first request to a clean end."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from http.server import BaseHTTPRequestHandler
+from itertools import chain
+from socketserver import ThreadingTCPServer
+from typing import Any
+
+from .._script import Script
+from ._apis import APIS, COUNT_TOKENS, PATHS, error_body
+from ._asked import ApiName, Asked, Json, ProviderError
+from ._desk import Answer, Desk
+from ._messages import counted
+
+CLOSING_SECONDS = 1.0
+"""How long closing waits for answers that are still held."""
+POLL_SECONDS = 0.02
+"""How long the accepting thread takes to notice that it is to end."""
+
+
+class ScriptedServer:
+    """A model provider on 127.0.0.1, for as long as its `with` lasts.
+
+    `answer` gives the turn to say to a request, or is a script (or several, told apart by their tasks) whose turn n
+    answers a conversation that holds n answers. `Turn.error`, and what `answer` raises, becomes an HTTP error in the
+    provider's form: `ProviderError` has a status, anything else is a 400 with its text. `Turn.failures` requests for
+    a turn get a 500 before the one that is answered.
+    """
+
+    def __init__(self, answer: Answer | Script | Sequence[Script]) -> None:
+        self._desk = Desk(answer)
+        self._listener: _Listener | None = None
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`. Raises `RuntimeError` outside its `with`."""
+        if self._listener is None:
+            raise RuntimeError("the server is not running: use it as a context manager")
+        return f"http://127.0.0.1:{self._listener.server_address[1]}"
+
+    @property
+    def openai_url(self) -> str:
+        """The `base_url` of an OpenAI client."""
+        return f"{self.url}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        """The `base_url` of an Anthropic client."""
+        return self.url
+
+    @property
+    def requests(self) -> list[Asked]:
+        """Every request for an answer so far, in the order in which they arrived."""
+        return self._desk.requests
+
+    def close(self) -> None:
+        """Ends all connections. An answer that is still held after 1 s is left to its thread, and heard by nobody."""
+        if self._listener is not None:
+            self._listener.stop()
+            self._listener = None
+
+    def __enter__(self) -> ScriptedServer:
+        self._listener = _Listener(self._desk)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Listener(ThreadingTCPServer):
+    """Accepts connections, each in a thread of its own. No `HTTPServer`: that one asks DNS for the host's name."""
+
+    daemon_threads = True
+    request_queue_size = 128  # the default of 5 makes a client of many tasks wait for a second
+
+    def __init__(self, desk: Desk) -> None:
+        self._sockets: set[Any] = set()
+        self._workers: list[threading.Thread] = []
+        super().__init__(("127.0.0.1", 0), partial(_Connection, desk))
+        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), daemon=True)
+        self._accepting.start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+        for connection in list(self._sockets):
+            _hang_up(connection)
+        ends = time.monotonic() + CLOSING_SECONDS
+        for thread in [self._accepting, *self._workers]:
+            thread.join(max(0.0, ends - time.monotonic()))
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        self._workers = [one for one in self._workers if one.is_alive()] + [thread]
+        self._sockets.add(request)
+        thread.start()
+
+    def shutdown_request(self, request: Any) -> None:
+        self._sockets.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no error."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # gone already
+        return
+
+
+class _Connection(BaseHTTPRequestHandler):
+    """One client's connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is several small writes: each would wait some 40 ms for the one before
+
+    def __init__(self, desk: Desk, *connection: Any) -> None:
+        self._desk = desk
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        self._refuse(404, f"{self.path} is not served here")
+
+    def do_HEAD(self) -> None:
+        """Whoever looks whether somebody is there sees that somebody is."""
+        self._head(200, {"Content-Length": "0"})
+
+    def do_POST(self) -> None:
+        path = self.path.partition("?")[0]
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        try:
+            body = json.loads(sent)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            self._refuse(400, "the body is not a JSON object")
+        elif path == COUNT_TOKENS:
+            self._send(200, counted(body))
+        elif path not in PATHS:
+            self._refuse(404, f"{path} is not served here")
+        else:
+            self._answer(PATHS[path], body)
+
+    def _answer(self, api: ApiName, body: Json) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            asked = self._desk.take(api, body, headers)
+            answer = self._desk.answer(asked)
+        except ProviderError as exc:
+            self._refuse(exc.status, str(exc), exc.code)
+        except Exception as exc:  # noqa: BLE001 - whatever a script raises, its client is told
+            self._refuse(400, str(exc) or type(exc).__name__)
+        else:
+            if asked.stream:
+                self._stream(APIS[api].events(answer, asked))
+            else:
+                self._send(200, answer)
+
+    def _send(self, status: int, body: Json) -> None:
+        sent = json.dumps(body).encode()
+        self._head(status, {"Content-Type": "application/json", "Content-Length": str(len(sent))})
+        self.wfile.write(sent)
+
+    def _stream(self, events: Iterable[bytes]) -> None:
+        self._head(200, {"Content-Type": "text/event-stream; charset=utf-8", "Transfer-Encoding": "chunked"})
+        for event in chain(events, [b""]):  # an empty chunk is the last one
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+
+    def _refuse(self, status: int, message: str, code: str | None = None) -> None:
+        self._send(status, error_body(self.path, message, status, code))
+
+    def _head(self, status: int, headers: dict[str, str]) -> None:
+        request_id = self._desk.new_id("req")
+        given = {**headers, "request-id": request_id, "x-request-id": request_id}
+        if status >= 400:
+            given["retry-after-ms"] = "1"  # clients wait half a second or more if they are not told
+        self.send_response(status)
+        for name, value in given.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
