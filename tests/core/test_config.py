@@ -244,20 +244,25 @@ def test_an_unknown_method_is_an_attribute_error(name: str) -> None:
 
 
 BARE = """
+import sys
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import AdapterMissing
 try:
-    ReasonBlocks().middleware()
+    getattr(ReasonBlocks(), sys.argv[1])
 except AdapterMissing as missing:
     print(missing)
 """
 
 
-def test_an_adapter_that_is_not_installed_says_what_to_install() -> None:
+@pytest.mark.parametrize(
+    ("method", "distribution"),
+    [("middleware", "reasonblocks-langchain"), ("openai_run_sync", "reasonblocks-openai-agents")],
+)
+def test_an_adapter_that_is_not_installed_says_what_to_install(method: str, distribution: str) -> None:
     environ = {"PYTHONPATH": str(Path(reasonblocks.__file__).parents[1])}
-    code = [sys.executable, "-S", "-c", BARE]  # without site-packages no adapter is installed
+    code = [sys.executable, "-S", "-c", BARE, method]  # without site-packages no adapter is installed
     done = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60, env=environ)
-    assert done.stdout == "rb.middleware() needs its adapter: pip install reasonblocks-langchain\n"
+    assert done.stdout == f"rb.{method}() needs its adapter: pip install {distribution}\n"
 
 
 def test_an_adapter_that_is_not_installed_is_no_attribute() -> None:
