@@ -14,7 +14,6 @@ from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, ToolCall, Usage
 from reasonblocks_langchain._convert import (
     completed_step,
-    failure_of,
     newest_answer,
     outcome_of,
     reasoning_of,
@@ -214,8 +213,3 @@ def test_the_model_that_answered_goes_before_the_one_that_was_asked() -> None:
     outcome = outcome_of(said, model="asked", latency_ms=1.5)
     assert (outcome.model, outcome.stop_reason, outcome.text, outcome.latency_ms) == ("really", "stop", "yes", 1.5)
     assert outcome_of(answer("a"), model="asked", latency_ms=1.5).model == "asked"
-
-
-def test_a_failed_call_names_its_error() -> None:
-    assert failure_of(TimeoutError("30 s"), model="m", latency_ms=1).error == "TimeoutError: 30 s"
-    assert failure_of(KeyboardInterrupt(), model="m", latency_ms=1).error == "KeyboardInterrupt"

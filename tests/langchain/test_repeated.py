@@ -99,11 +99,3 @@ def test_a_call_that_is_made_again_stays_one_step_with_repeated_ids_too() -> Non
     mw = middleware(client())
     agent(ScriptedModel(script=in_order(*answers)), Twice(), mw).invoke(QUESTION)
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(0, 2), (1, 2), (2, 2)]
-
-
-def test_no_two_runs_have_one_id_whatever_their_callers_ask_for() -> None:
-    mw = middleware(client())
-    steered = agent(ScriptedModel(script=in_order("Hello.")), mw, tools=())
-    for wanted in ("job", "job", "job.2", "job", "task.2", "task", "task"):
-        steered.invoke(QUESTION, {"metadata": {"reasonblocks_run_id": wanted}})
-    assert list(mw.runs) == ["job", "job.2", "job.2.2", "job.3", "task.2", "task", "task.3"]

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from reasonblocks.types import FSMState, StepDecision
-from reasonblocks_langchain._models import Routes, model_name, same_model, takes_cache_control
+from reasonblocks_langchain._models import Routes, model_name, takes_cache_control
 from reasonblocks_langchain._request import steer, with_tail, without_foreign_thinking
 from tests.langchain.scripted import ScriptedModel
 
@@ -154,20 +154,6 @@ def test_a_real_anthropic_and_a_real_openai_model_are_told_apart() -> None:
     openai = pytest.importorskip("langchain_openai").ChatOpenAI(model="claude-like", api_key="none")
     assert (takes_cache_control(anthropic), takes_cache_control(openai)) == (True, False)
     assert (model_name(anthropic), model_name(openai)) == ("claude-sonnet-4-5", "claude-like")
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("claude-x", "claude-x-20250101", True),
-        ("anthropic:claude-x", "claude-x-latest", True),
-        ("gpt-5-2025-08-07", "openai/gpt-5", True),
-        ("claude-x", "claude-y", False),
-        ("anthropic.claude-x-v1:0", "anthropic.claude-y-v1:0", False),
-    ],
-)
-def test_two_names_of_one_model_are_the_same(one: str, other: str, same: bool) -> None:
-    assert same_model(one, other) is same
 
 
 def test_a_model_object_is_used_as_it_is() -> None:

@@ -116,16 +116,6 @@ def test_a_second_question_on_a_thread_is_a_new_run() -> None:
     assert [run.outcome for run in (first, second)] == ["success", "success"]
 
 
-def test_the_newest_finished_runs_are_kept() -> None:
-    mw = middleware(client(), run_id="r")
-    steered = agent(ScriptedModel(script=in_order("Hello.")), mw, tools=())
-    for _ in range(260):
-        steered.invoke(QUESTION)
-    assert len(mw.runs) == 256
-    assert "r" not in mw.runs
-    assert "r.260" in mw.runs
-
-
 def test_runs_in_threads_and_in_tasks_at_once_keep_apart() -> None:
     mw = middleware(client())
     steered = agent(scripted(), mw)

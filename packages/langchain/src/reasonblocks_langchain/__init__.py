@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reasonblocks.adapters import refuse_foreign
+from reasonblocks.adapters import RunOptions
 from reasonblocks.client import ReasonBlocks
 from reasonblocks.types import JSON, Placement
 
@@ -35,13 +35,7 @@ def middleware(
     names one. `agent_name` also tells two middlewares of one agent apart. `task` defaults to the first user message of
     each run, `model` to the agent's own. Raises `ConfigError` for a wrong value.
     """
-    refuse_foreign()
-    rb.check_run(task_profile=task_profile, placement=placement)
-    from ._lifecycle import Lifecycle
-    from ._middleware import SteeringMiddleware
-    from ._sessions import Options
-
-    options = Options(
+    options = RunOptions(
         run_id=run_id,
         agent_name=agent_name,
         task=task,
@@ -53,6 +47,10 @@ def middleware(
         metadata=metadata,
         placement=placement,
     )
+    options.check(rb)
+    from ._lifecycle import Lifecycle
+    from ._middleware import SteeringMiddleware
+
     return SteeringMiddleware(Lifecycle(rb, options))
 
 

@@ -10,11 +10,12 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from reasonblocks.adapters import failure_of
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import StepDecision, StepOutcome
 
 from ._channel import CHANNEL, Carried
-from ._convert import failure_of, outcome_of
+from ._convert import outcome_of
 from ._models import Routes, model_name, takes_cache_control
 from ._request import Overrides, steer, without_foreign_thinking
 from ._runs import Run

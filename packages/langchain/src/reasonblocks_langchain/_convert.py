@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -187,14 +187,6 @@ def outcome_of(answer: AIMessage, *, model: str, latency_ms: float) -> StepOutco
         tool_calls=tool_calls(answer),
         stop_reason=_first_text(said, "stop_reason", "finish_reason", "stopReason"),
     )
-
-
-def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
-    """What a call that raised leaves."""
-    text, name = "", type(error).__name__
-    with suppress(Exception):  # its own `__str__` may raise, and must not hide it
-        text = str(error)
-    return StepOutcome(model=model, latency_ms=latency_ms, error=f"{name}: {text}" if text else name)
 
 
 def producer_of(answer: AIMessage) -> str | None:

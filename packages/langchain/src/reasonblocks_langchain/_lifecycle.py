@@ -21,10 +21,11 @@ from ._convert import last_answer, step_input, task_of
 from ._failures import WATCH
 from ._keys import START, renamed
 from ._models import Routes, model_name
-from ._runs import Run, Runs
-from ._sessions import Options, Sessions
+from ._runs import Run, ScopedRuns
+from ._sessions import Sessions
 
 if TYPE_CHECKING:
+    from reasonblocks.adapters import RunOptions
     from reasonblocks.client import ReasonBlocks
 
 
@@ -42,11 +43,11 @@ class _Start:
 class Lifecycle:
     """Everything that one middleware does, but for LangChain's names of it. Sync and async differ in the waiting."""
 
-    def __init__(self, rb: ReasonBlocks, options: Options) -> None:
+    def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
         self._rb = rb
         self._options = options
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
-        self.runs = Runs(options.run_id)
+        self.runs = ScopedRuns(options.run_id)
         self._sessions = Sessions(rb, options, self.runs)
         self._calls = Calls(self.name, options.model, Routes(rb.model_routing))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import TracebackType
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain.agents.middleware.types import (
@@ -17,9 +15,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from reasonblocks.exceptions import ConfigError, ProtocolError
-from reasonblocks.session import RunView, TraceStateManager
-from reasonblocks.types import StepLogEntry
+from reasonblocks.adapters import SteeringFace, ms_since
 
 from ._channel import CHANNEL, Carried, SteeringState
 from ._failures import WATCH
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 
 NO_CONFIG: RunnableConfig = {}
 """The hooks' default for `config`, which LangGraph finds by its name and its annotation."""
-CLOSE_SECONDS = 5.0
-"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
 
 AgentT = TypeVar("AgentT", bound="Runnable[Any, Any]")
 Handler = Callable[["ModelRequest[Any]"], "ModelResponse[Any]"]
@@ -40,7 +34,7 @@ AsyncHandler = Callable[["ModelRequest[Any]"], "Awaitable[ModelResponse[Any]]"]
 Update = dict[str, Any]
 
 
-class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class SteeringMiddleware(SteeringFace[Run], AgentMiddleware[AgentState[Any], Any, Any]):
     """Made by `rb.middleware(...)`. Serves any number of agents and runs at once.
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those
@@ -58,11 +52,16 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         self.tools = []
         self._lifecycle = lifecycle
+        self._runs = lifecycle.runs
 
     @property
     def name(self) -> str:
         """The class and `agent_name`: the same in every process, since a checkpoint resumes at nodes named after it."""
         return self._lifecycle.name
+
+    def watch(self, agent: AgentT) -> AgentT:
+        """The agent, whose failing runs are seen without `with`: for agents that are built once and live long."""
+        return cast("AgentT", agent.with_config(callbacks=[WATCH]))
 
     # ------------------------------------------------------------ the hooks, each with its async twin
 
@@ -96,9 +95,9 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         try:
             response = handler(call.request)
         except BaseException as exc:
-            call.raised(exc, _ms_since(started))
+            call.raised(exc, ms_since(started))
             raise
-        return call.answered(response, _ms_since(started))
+        return call.answered(response, ms_since(started))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: AsyncHandler
@@ -110,9 +109,9 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         try:
             response = await handler(call.request)
         except BaseException as exc:
-            call.raised(exc, _ms_since(started))
+            call.raised(exc, ms_since(started))
             raise
-        return call.answered(response, _ms_since(started))
+        return call.answered(response, ms_since(started))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._lifecycle.finish(state)
@@ -122,76 +121,3 @@ class SteeringMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _update(self, carried: Carried | None) -> Update | None:
         return None if carried is None else {CHANNEL: {self.name: carried}}
-
-    # ------------------------------------------------------------ what the user reads and says
-
-    def watch(self, agent: AgentT) -> AgentT:
-        """The agent, whose failing runs are seen without `with`: for agents that are built once and live long."""
-        return cast("AgentT", agent.with_config(callbacks=[WATCH]))
-
-    @property
-    def runs(self) -> Mapping[str, RunView]:
-        """Every open run and the newest 256 finished ones, by run id."""
-        return self._lifecycle.runs
-
-    @property
-    def step_log(self) -> list[StepLogEntry]:
-        """Of the run started last; entry n is call n. Empty before the first run."""
-        newest = self._lifecycle.runs.newest
-        return newest.step_log if newest else []
-
-    @property
-    def trace(self) -> TraceStateManager:
-        """Of the run started last. Raises `ProtocolError` before the first run."""
-        return self._newest().session.trace
-
-    @property
-    def final(self) -> StepLogEntry | None:
-        """The last completed step of the run started last, once it is finished."""
-        newest = self._lifecycle.runs.newest
-        return newest.session.final if newest else None
-
-    def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """A run failed, whatever it says itself: the one started last, or `run_id`. Raises `ConfigError` if unknown."""
-        run = self._newest() if run_id is None else self._lifecycle.runs.find(run_id)
-        if run is None:
-            raise ConfigError.unknown("run_id", run_id, self.runs)
-        run.session.mark_failure(reason)
-
-    def finish(self, outcome: str = "success") -> None:
-        """Ends the run started last, if it is open. LangChain's own end of a run does this by itself."""
-        self._newest().session.finish(outcome)
-
-    def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Finishes as abandoned what is open (not what is paused), and gives sinks at most `timeout` seconds."""
-        _close(self._lifecycle.runs.all(), timeout)
-
-    def _newest(self) -> Run:
-        if self._lifecycle.runs.newest is None:
-            raise ProtocolError("no run has started yet: invoke the agent first")
-        return self._lifecycle.runs.newest
-
-    def __enter__(self) -> SteeringMiddleware:
-        self._lifecycle.runs.enter()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        _close(self._lifecycle.runs.leave())
-
-    async def __aenter__(self) -> SteeringMiddleware:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(_close, self._lifecycle.runs.leave())
-
-
-def _close(runs: Iterable[Run], timeout: float = CLOSE_SECONDS) -> None:
-    ends = time.monotonic() + timeout
-    for run in runs:
-        run.session.close(max(0.0, ends - time.monotonic()))
-
-
-def _ms_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)

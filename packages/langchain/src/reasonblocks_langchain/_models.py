@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,8 +11,6 @@ if TYPE_CHECKING:
 
 _NO_CACHE_CONTROL = ("openai", "azure", "amazon", "aws", "bedrock", "google", "vertex")
 """In the names of providers that refuse `cache_control` or send it on verbatim, whatever the model is called."""
-_PREFIX = re.compile(r"^(?:[a-z_-]+:)?(?:.*/)?")
-_RELEASE = re.compile(r"[-@](latest|\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def model_name(model: object) -> str:
@@ -30,11 +26,6 @@ def takes_cache_control(model: object) -> bool:
     if provider == "anthropic":
         return True
     return not any(name in provider for name in _NO_CACHE_CONTROL) and "claude" in model_name(model).lower()
-
-
-def same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: "anthropic:claude-x" is "claude-x-20250101"."""
-    return _bare(one) == _bare(other)
 
 
 def route_names(models: Mapping[str, object]) -> dict[str, str]:
@@ -87,8 +78,3 @@ def _ls_params(model: object) -> Mapping[str, Any]:
     """What LangChain tells its tracing about a model; the only place where every integration names its provider."""
     params = getattr(model, "_get_ls_params", None)
     return params() if callable(params) else {}
-
-
-@lru_cache(maxsize=256)
-def _bare(name: str) -> str:
-    return _RELEASE.sub("", _PREFIX.sub("", name.lower()))

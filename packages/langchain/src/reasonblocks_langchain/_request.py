@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from reasonblocks import render
+from reasonblocks.adapters import same_model
 from reasonblocks.types import StepDecision
 
 from ._convert import Content, producer_of
-from ._models import same_model
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -1,22 +1,15 @@
-"""Keeps the runs of one middleware and their ids: the open ones, and the newest finished. Safe between threads."""
+"""Holds a run between two hooks: the session that stands where its channel stands, and the `with` that it is in."""
 
 from __future__ import annotations
 
-import threading
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from reasonblocks.adapters import Runs, view_of
 from reasonblocks.session import RunView, SteeringSession
 from reasonblocks.types import StepLogEntry
 
 from ._scopes import Scope, Scopes
-
-MOST_FINISHED = 256
-MOST_OPEN = 4_096
-"""Beyond, the oldest is forgotten here: it waits in a checkpoint, or the client has abandoned it long ago."""
-MOST_NAMES = 4_096
-"""Run ids whose uses are counted, the numbered ones too."""
 
 Snapshot = Mapping[str, Any]
 
@@ -64,14 +57,7 @@ class Run:
 
     @property
     def view(self) -> RunView:
-        session = self.session
-        return RunView(
-            run=session.run,
-            step_log=self.step_log,
-            trace=session.trace,
-            final=session.final,
-            outcome=session.outcome,
-        )
+        return view_of(self.session, self.step_log)
 
     def paused(self) -> None:
         self.session.pause()
@@ -80,41 +66,18 @@ class Run:
         await self.session.afinish(f"failure: {type(error).__name__}")
 
 
-class Runs(Mapping[str, RunView]):
-    """All runs that are open, and the newest finished ones, by id."""
+class ScopedRuns(Runs[Run]):
+    """The runs of one middleware, each with the `with` that ends it."""
 
     def __init__(self, given_id: str | None) -> None:
-        self.newest: Run | None = None
-        self._given_id = given_id
-        self._runs: dict[str, Run] = {}
-        self._uses: dict[str, int] = {}
+        super().__init__(given_id)
         self._scopes = Scopes()
-        self._lock = threading.Lock()
-
-    def new_id(self, wanted: object = None) -> str:
-        """`wanted` for this run alone, else the given id, else a new one.
-
-        The second use of an id ends in ".2", or in the next number that makes an id which nobody had.
-        """
-        base = str(wanted) if wanted else self._given_id
-        if base is None:
-            return str(uuid.uuid4())
-        with self._lock:
-            uses = self._uses.pop(base, 0) + 1
-            while (name := base if uses == 1 else f"{base}.{uses}") in self._uses or name in self._runs:
-                uses += 1
-            self._uses.setdefault(name, 1)
-            self._uses[base] = uses
-            while len(self._uses) > MOST_NAMES:
-                del self._uses[next(iter(self._uses))]
-        return name
 
     def enter(self) -> None:
-        """A `with` is entered here."""
         self._scopes.enter()
 
     def leave(self) -> list[Run]:
-        """The runs that end with the `with` that is left here: its own; with the last one, all."""
+        """Those of the `with` that is left here; with the last one, all."""
         scope, last = self._scopes.leave()
         return [run for run in self.all() if (scope and run.scope is scope) or (last and run.scope not in self._scopes)]
 
@@ -125,35 +88,4 @@ class Runs(Mapping[str, RunView]):
 
     def add(self, run: Run) -> Run:
         self.taken_up(run)
-        with self._lock:
-            self._runs[run.run_id] = run
-            self.newest = run
-            self._forget()
-        return run
-
-    def find(self, run_id: str) -> Run | None:
-        return self._runs.get(run_id)
-
-    def all(self) -> list[Run]:
-        with self._lock:
-            self._forget()
-            return list(self._runs.values())
-
-    def __getitem__(self, run_id: str) -> RunView:
-        return self._runs[run_id].view
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([run.run_id for run in self.all()])
-
-    def __len__(self) -> int:
-        return len(self.all())
-
-    def _forget(self) -> None:
-        if len(self._runs) <= MOST_FINISHED:
-            return
-        kept: dict[bool, int] = {True: MOST_FINISHED, False: MOST_OPEN}
-        for run_id, run in reversed(list(self._runs.items())):
-            over = run.over
-            kept[over] -= 1
-            if kept[over] < 0:
-                del self._runs[run_id]
+        return super().add(run)

@@ -4,59 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import JSON, Placement
+from reasonblocks.types import JSON
 
 from ._channel import About, Carried
 from ._models import route_names
-from ._runs import Run, Runs
+from ._runs import Run, ScopedRuns
 
 if TYPE_CHECKING:
+    from reasonblocks.adapters import RunOptions
     from reasonblocks.client import ReasonBlocks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the caller of `rb.middleware` said of all its runs."""
-
-    run_id: str | None = None
-    agent_name: str | None = None
-    task: str | None = None
-    model: str | None = None
-    codebase_id: str | None = None
-    org_id: str | None = None
-    project_id: str | None = None
-    task_profile: str | None = None
-    metadata: Mapping[str, JSON] | None = None
-    placement: Placement | None = None
 
 
 class Sessions:
     """The sessions of one middleware. On async paths a thread makes them: it may be the first to load something."""
 
-    def __init__(self, rb: ReasonBlocks, options: Options, runs: Runs) -> None:
+    def __init__(self, rb: ReasonBlocks, options: RunOptions, runs: ScopedRuns) -> None:
         self._rb = rb
-        self._options = options
+        self._options = replace(options, task=None)  # the channel has the task: a resumed run keeps its own
         self._runs = runs
         self._route_names = route_names(rb.model_routing)
 
     def opened(self, run_id: str, about: About, snapshot: Mapping[str, JSON] | None = None) -> SteeringSession:
-        options = self._options
-        return self._rb.session(
-            run_id=run_id,
-            agent_name=options.agent_name,
-            task=about["task"],
-            model=options.model,
-            codebase_id=options.codebase_id,
-            org_id=options.org_id,
-            project_id=options.project_id,
-            task_profile=options.task_profile,
-            metadata=options.metadata,
-            placement=options.placement,
+        return self._options.session(
+            self._rb,
             framework="langchain",
+            run_id=run_id,
+            task=about["task"],
             snapshot=snapshot,
             parent_run_id=about["parent_run_id"],
             parent_call_id=about["parent_call_id"],
