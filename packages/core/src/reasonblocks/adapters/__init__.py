@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..session import ms_since
     from ._calls import failure_of
     from ._face import SteeringFace
+    from ._keywords import RunKeywords, split_keywords
     from ._models import same_model
     from ._options import RunOptions
     from ._runs import Held, HeldRun, Runs, view_of
@@ -19,6 +20,7 @@ __all__ = [
     "ADAPTERS",
     "Held",
     "HeldRun",
+    "RunKeywords",
     "RunOptions",
     "Runs",
     "SteeringFace",
@@ -27,18 +29,21 @@ __all__ = [
     "ms_since",
     "refuse_foreign",
     "same_model",
+    "split_keywords",
     "view_of",
 ]
 
 _HOMES = {
     "Held": "._runs",
     "HeldRun": "._runs",
+    "RunKeywords": "._keywords",
     "RunOptions": "._options",
     "Runs": "._runs",
     "SteeringFace": "._face",
     "failure_of": "._calls",
     "ms_since": "..session",
     "same_model": "._models",
+    "split_keywords": "._keywords",
     "view_of": "._runs",
 }
 """Where a name lives that the client, which imports this package to find adapters, does not need."""
