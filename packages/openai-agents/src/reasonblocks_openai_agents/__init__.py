@@ -1,0 +1,133 @@
+"""Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its like, or the functions here with their types.
+
+The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
+placement`, are those of every adapter: `task` defaults to what the agent is asked, `agent_name` and `model` to the
+agent's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.adapters import RunKeywords, split_keywords
+from reasonblocks.client import ReasonBlocks
+
+if TYPE_CHECKING:
+    from agents import Agent, Model, RunResult, RunResultStreaming
+    from agents.run_config import RunOptions as RunnerKeywords
+    from typing_extensions import Unpack
+
+    from ._hooks import RecordingHooks
+    from ._run import Asked, Begun
+    from ._steered import SteeredRun
+    from ._steered_model import SteeredModel
+
+    class SteeredRunKeywords(RunKeywords, RunnerKeywords[Any], total=False):
+        """The options of a run, those of the SDK's `Runner.run`, and `snapshot`."""
+
+        snapshot: Mapping[str, Any] | None
+
+
+__all__ = [
+    "RecordingHooks",
+    "SteeredModel",
+    "SteeredRun",
+    "openai_hooks",
+    "openai_model",
+    "openai_run",
+    "openai_run_streamed",
+    "openai_run_sync",
+    "steering_of",
+]
+
+_HOMES = {"RecordingHooks": "_hooks", "SteeredModel": "_steered_model", "SteeredRun": "_steered"}
+
+
+async def openai_run(
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+) -> RunResult:
+    """`Runner.run`, steered; what it takes, gives and raises is the SDK's.
+
+    `steering_of(result)`, or of what was raised, is the run: its step log, trace and outcome. A run that waits for an
+    approval goes on with `input` its `RunState` and `snapshot` what `steering_of(result).snapshot()` gave, in any
+    process. Raises `ConfigError` for a wrong option of ours, `SnapshotError` for a snapshot that cannot be read.
+    """
+    return await _begun(rb, "openai_run", starting_agent, input, options).to_its_end()
+
+
+def openai_run_sync(
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+) -> RunResult:
+    """`Runner.run_sync`, steered as `openai_run` is."""
+    return _begun(rb, "openai_run_sync", starting_agent, input, options).to_its_end_sync()
+
+
+def openai_run_streamed(
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+) -> RunResultStreaming:
+    """`Runner.run_streamed`, steered as `openai_run` is; the run is over when its stream is.
+
+    One whose stream nobody reads to the end goes on, as the SDK has it, and is steered and recorded.
+    """
+    return _begun(rb, "openai_run_streamed", starting_agent, input, options).streamed()
+
+
+def steering_of(source: RunResult | RunResultStreaming | BaseException) -> SteeredRun:
+    """The run of a result, or of what a run raised.
+
+    Raises `LookupError` for what does not come from `openai_run`, `openai_run_sync` or `openai_run_streamed`.
+    """
+    from ._run import steering_of
+
+    return steering_of(source)
+
+
+def openai_model(
+    rb: ReasonBlocks,
+    default_model: str | Model | None = None,
+    model_factory: Callable[[str], Model] | None = None,
+    **options: Unpack[RunKeywords],
+) -> SteeredModel:
+    """A model for `Agent(model=...)` whose calls are steered, streamed or not, also by the SDK's own `Runner`.
+
+    `default_model` is the model behind it, the SDK's default if None; `model_factory` makes models of identifiers, its
+    own and those of `model_routing`, in place of the SDK's `MultiProvider`. In `openai_run` an agent that holds a model
+    object needs it to be routed. In other runs it sees requests alone: `SteeredModel` says what that means. `run_id`
+    names the first run, later ones "run_id.2", "run_id.3". Raises `ConfigError` for a wrong value.
+    """
+    from ._steered_model import SteeredModel
+
+    own, _ = split_keywords("openai_model", options)
+    own.check(rb)
+    return SteeredModel(rb, own, default_model, model_factory)
+
+
+def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingHooks:
+    """Hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
+
+    Serves any number of runs at once. Raises `ConfigError` for a wrong value.
+    """
+    from ._hooks import RecordingHooks
+
+    own, _ = split_keywords("openai_hooks", options)
+    own.check(rb)
+    return RecordingHooks(rb, own)
+
+
+def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: Asked, keywords: Mapping[str, Any]) -> Begun:
+    from agents.run_config import RunOptions as RunnerKeywords
+
+    from ._run import begin
+
+    options, given = split_keywords(function, keywords, {"snapshot", *RunnerKeywords.__annotations__})
+    snapshot = given.pop("snapshot", None)
+    return begin(rb, options, agent, asked, snapshot, given)
+
+
+def __getattr__(name: str) -> object:
+    """The classes bring the SDK with them: they are loaded when they are first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,109 @@
+"""One steered model call of the SDK: what was decided for it, and what becomes of its answer or its error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.adapters import failure_of, ms_since
+from reasonblocks.types import StepDecision
+
+from ._convert import Item, answer_of, local_call_ids, outcome_of, usage_of
+from ._request import reasoning_ids
+
+if TYPE_CHECKING:
+    from agents import Model
+
+    from ._steered import SteeredRun
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """`own_model` is the name of the agent's model, `model` of the one that is asked."""
+
+    run: SteeredRun
+    decision: StepDecision
+    own_model: str
+    model: str = ""
+    filtered: bool = True
+    """Whether the request that goes out holds the guidance already."""
+    started: float = field(default_factory=time.perf_counter)
+    first_event: float | None = None
+    answered: bool = False
+    told: bool = False
+    """Whether what became of this attempt is recorded."""
+    error: str | None = None
+    """The type of what the newest attempt raised."""
+    target: Model | None = None
+    """Whom the newest attempt asks."""
+    waits_for: tuple[str, ...] = ()
+    """The tool calls that the answer leaves to the SDK."""
+    task: asyncio.Task[Any] | None = field(default_factory=lambda: _task())
+
+    def __post_init__(self) -> None:
+        self.model = self.own_model
+
+    def asks(self, target: Model, model: str, own_model: str) -> None:
+        """An attempt begins: the first one, or a retry of the SDK's."""
+        self.target, self.model, self.own_model = target, model, own_model
+        self.started, self.first_event, self.told = time.perf_counter(), None, False
+
+    def saw_event(self) -> None:
+        self.first_event = self.first_event or time.perf_counter()
+
+    def answer(self, output: Iterable[Item], usage: object) -> None:
+        """The call's answer; told once, by whoever sees it first."""
+        if self.answered:
+            return
+        self.answered = self.told = True
+        with self.run.session.guard("recording an answer"):
+            latency = ms_since(self.started)
+            items = list(output)
+            said = answer_of(items)
+            self.waits_for = local_call_ids(items)
+            self.run.heard(said, reasoning_ids(items), self)
+            ttft = None if self.first_event is None else round((self.first_event - self.started) * 1000, 3)
+            outcome = outcome_of(said, usage_of(usage), model=self.model, latency_ms=latency, ttft_ms=ttft)
+            self.run.session.end_step(self.decision, outcome)
+
+    def failed(self, error: BaseException) -> None:
+        """The error is the user's and goes on; the entry keeps it."""
+        if not self.told:
+            self.told, self.error = True, type(error).__name__
+            outcome = failure_of(error, model=self.model, latency_ms=ms_since(self.started))
+            self.run.session.end_step(self.decision, outcome)
+
+
+CALL: ContextVar[Call | None] = ContextVar("reasonblocks_openai_call", default=None)
+"""The newest call that was decided in this task, or in the one that started it: where a tool runs, its agent's.
+
+The SDK filters a request and sends it in one task, whatever else it runs in tasks of their own.
+"""
+
+
+def waiting_call() -> Call | None:
+    """The call whose request is about to go out here, its guidance in it."""
+    call = CALL.get()
+    return call if call is not None and call.filtered and not call.answered else None
+
+
+def calling_run() -> SteeredRun | None:
+    """The run whose tool the caller is: tools run in tasks, or threads, of their own."""
+    call = CALL.get()
+    return None if call is None or call.task is _task() or call.run.over else call.run
+
+
+def is_within(run: SteeredRun) -> bool:
+    """Whether the caller runs inside a tool of this run."""
+    return calling_run() is run
+
+
+def _task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return None

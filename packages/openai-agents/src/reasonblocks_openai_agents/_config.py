@@ -1,0 +1,116 @@
+"""Puts steering into the `RunConfig` of one run of the SDK: what it asks before a call, whom, and how tools fail."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agents import Agent, RunConfig
+from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
+
+from reasonblocks.adapters import RunOptions
+
+from ._calls import CALL, is_within
+from ._convert import Item, task_of
+from ._model import SteeredProvider
+from ._routes import Routes
+from ._start import SERVER_MANAGED, new_run, own_model
+from ._steered import SteeredRun
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+
+@dataclass(slots=True, kw_only=True)
+class Steering:
+    """Steers the calls of one `Runner.run`, or those of an agent that a tool of it calls (then it has a `parent`)."""
+
+    rb: ReasonBlocks
+    options: RunOptions
+    config: RunConfig
+    """The caller's."""
+    routes: Routes
+    run: SteeredRun | None = None
+    """None until the agent of a tool makes its first call."""
+    parent: SteeredRun | None = None
+    call_id: str = ""
+    """Of the tool call that the agent answers."""
+
+    @property
+    def run_config(self) -> RunConfig:
+        """The caller's, with ours around it."""
+        return replace(
+            self.config,
+            model_provider=SteeredProvider(self.config.model_provider, self.routes),
+            call_model_input_filter=self._filter,
+            tool_error_formatter=self._formatted,
+        )
+
+    def for_tool(self, call_id: str) -> RunConfig:
+        """The configuration of an agent that this tool call may start: a run of its own."""
+        own = replace(self.options, run_id=None, agent_name=None, task=None, model=None, placement=None)
+        child = Steering(
+            rb=self.rb, options=own, config=self.config, routes=self.routes, parent=self.run, call_id=call_id
+        )
+        return child.run_config
+
+    async def _filter(self, data: CallModelData[Any]) -> ModelInputData:
+        """The SDK asks it once before each call, not again when the call is retried. The caller's own goes first."""
+        items = list(data.model_data.input)
+        said = data.model_data
+        if self.config.call_model_input_filter is not None:
+            own = self.config.call_model_input_filter(data)
+            said = await own if inspect.isawaitable(own) else own
+        given: object = said
+        if isinstance(given, ModelInputData):  # the SDK refuses anything else, and says why
+            with self.rb.guard("steering a call"):
+                return await self._steered(data.agent, items, said)
+        return said
+
+    async def _steered(self, agent: Agent[Any], items: list[Item], said: ModelInputData) -> ModelInputData:
+        run = self._run_of(agent, items)
+        CALL.set(None)
+        call = await run.decide(items, agent_name=agent.name, own_model=own_model(agent, self.config))
+        CALL.set(call)
+        if call is None:
+            return said
+        instructions, asked = run.say(said.instructions, said.input, call.decision)
+        return ModelInputData(input=asked, instructions=instructions)
+
+    def _run_of(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
+        if self.run is None and self.parent is not None:
+            self.run = self.parent.child(self.call_id, lambda: self._child(agent, items, self.parent, self.call_id))
+        run = self.run
+        assert run is not None  # the root's is given
+        # Two ways in which the SDK asks with this configuration for another run: an agent that goes on inside a tool
+        # after an approval, and one that is called by the agent of a tool, whose hooks are not ours.
+        if is_within(run) or (self.parent is None and run.agent_name not in (None, agent.name)):
+            return run.child(f"{agent.name} at {run.calls}", lambda: self._child(agent, items, run, None))
+        return run
+
+    def _child(
+        self, agent: Agent[Any], items: Sequence[Item], parent: SteeredRun | None, call_id: str | None
+    ) -> SteeredRun:
+        """In the instructions only: whether the server keeps that agent's conversation is not to be seen."""
+        return new_run(
+            self.rb,
+            self.options,
+            agent_name=agent.name,
+            task=task_of(items),
+            model=own_model(agent, self.config),
+            caps=SERVER_MANAGED,
+            parent=parent,
+            parent_call_id=call_id,
+        )
+
+    async def _formatted(self, args: ToolErrorFormatterArgs[Any]) -> str | None:
+        """Notes that a call failed, wherever it was made: its id tells whose it is. The text is not ours."""
+        for run in (self.run, self.parent):
+            if run is not None:
+                run.tool_failed(args.call_id)
+        if self.config.tool_error_formatter is None:
+            return None
+        own = self.config.tool_error_formatter(args)
+        return await own if inspect.isawaitable(own) else own

@@ -1,0 +1,243 @@
+"""Says in our words what the SDK's items say. Pure; the way back is `_request`.
+
+Items come as the SDK has them: dictionaries in a request, pydantic models in an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias, cast
+
+from agents import default_tool_error_function
+from agents.run_context import RunContextWrapper
+
+from reasonblocks.types import JSON, Step, StepOutcome, ToolCall, ToolResult, Usage
+
+Item: TypeAlias = Any
+"""The SDK's unions of item types have some forty members, and grow."""
+Items: TypeAlias = "list[Item]"
+
+TOOL_FAILED = default_tool_error_function(RunContextWrapper(None), Exception("")).split(" Error:")[0]
+"""What the SDK tells the model of a tool that raised, as the installed version words it."""
+MOST_LOOKED_AT = 1_000
+"""Items that are searched for a step's results, from the end: a step that has more of them loses the oldest."""
+ARGUMENTS = ("action", "operation", "queries", "code")
+"""Where tools of the provider's keep what they were called with."""
+OUTPUTS = ("output", "results", "outputs")
+"""Where tools that the provider runs keep what came back."""
+
+# --- what an answer says
+
+
+def answer_of(output: Iterable[Item]) -> Step:
+    """What the model thought and called, with the results of the tools that the provider itself ran."""
+    items = list(output)
+    return Step(
+        thought="\n".join(filter(None, (_message_text(item) for item in items if is_message(item)))),
+        reasoning="\n".join(filter(None, (_reasoning(item) for item in items if kind(item) == "reasoning"))),
+        tool_calls=tuple(_call(item) for item in items if is_call(item)),
+        tool_results=tuple(result for item in items if is_call(item) for result in _hosted_result(item)),
+    )
+
+
+def is_message(item: Item) -> bool:
+    return kind(item) in ("message", "") and get(item, "role") == "assistant"
+
+
+def texts_of(content: object) -> str:
+    """The text of a message or a tool's output, its parts one below the other. Images and the like have none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, Sequence) else [content]
+    return "\n".join(text for part in parts if (text := _part_text(part)))
+
+
+def _part_text(part: Item) -> str:
+    if isinstance(part, str):
+        return part
+    texts = (get(part, name) for name in ("text", "refusal", "stdout", "stderr"))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _message_text(item: Item) -> str:
+    return texts_of(get(item, "content") or "")
+
+
+def _reasoning(item: Item) -> str:
+    return texts_of(get(item, "summary") or ()) or texts_of(get(item, "content") or ())
+
+
+def is_call(item: Item) -> bool:
+    return kind(item).endswith("_call")
+
+
+def _call(item: Item) -> ToolCall:
+    name = get(item, "name") or kind(item).removesuffix("_call")
+    return ToolCall(id=_call_id(item), name=str(name), arguments=_arguments(item))
+
+
+def _call_id(item: Item) -> str:
+    return str(get(item, "call_id") or get(item, "id") or "")
+
+
+def _arguments(item: Item) -> JSON:
+    """Malformed ones, and free text, are the argument `input`."""
+    text = get(item, "arguments") or get(item, "input")
+    if isinstance(text, str):
+        with suppress(ValueError):
+            if isinstance(given := json.loads(text), dict):
+                return given
+        return {"input": text}
+    return {name: _plain(value) for name in ARGUMENTS if (value := get(item, name)) is not None}
+
+
+def _hosted_result(item: Item) -> list[ToolResult]:
+    error = get(item, "error")
+    found = next((value for name in OUTPUTS if (value := get(item, name)) is not None), error)
+    if found is None or kind(item) == "image_generation_call":
+        return []
+    text = found if isinstance(found, str) else json.dumps(_plain(found), ensure_ascii=False, default=str)
+    return [ToolResult(call_id=_call_id(item), name=_call(item).name, output=text, is_error=error is not None or None)]
+
+
+def local_call_ids(output: Iterable[Item]) -> tuple[str, ...]:
+    """The calls that the provider does not run itself: those alone have an id for what comes back."""
+    return tuple(str(get(item, "call_id")) for item in output if is_call(item) and get(item, "call_id"))
+
+
+# --- what came back, and what was asked
+
+
+def completed_step(
+    items: Sequence[Item], answer: Step | None, ended: Mapping[str, ToolResult], failed: Iterable[str]
+) -> Step:
+    """The step that `answer` began, with what came back.
+
+    `answer` is None where another process got it: then the newest one in `items` is meant, or, of a conversation that
+    the server keeps, only the results are known. `ended` are results as the tools gave them, for those that a filter
+    took out of the items; `failed` are ids of calls that the SDK says have failed.
+    """
+    said = answer or _newest_answer(items)
+    names = {call.id: call.name for call in said.tool_calls}
+    outputs = _outputs(items, set(names) if names or answer else None)
+    known = {**{key: result for key, result in ended.items() if key in names}, **outputs}
+    results = {result.call_id: result for result in said.tool_results}
+    for call_id in names or outputs:
+        if call_id in known:
+            results[call_id] = _named(known[call_id], names.get(call_id, ""), ended.get(call_id), call_id in failed)
+    return Step(
+        thought=said.thought,
+        reasoning=said.reasoning,
+        tool_calls=said.tool_calls,
+        tool_results=tuple(results.values()),
+    )
+
+
+def _named(result: ToolResult, name: str, ended: ToolResult | None, failed: bool) -> ToolResult:
+    return ToolResult(
+        call_id=result.call_id,
+        name=result.name or name,
+        output=result.output,
+        is_error=True if failed or result.output.startswith(TOOL_FAILED) else result.is_error,
+        duration_ms=ended.duration_ms if ended else None,
+    )
+
+
+def _outputs(items: Sequence[Item], wanted: set[str] | None) -> dict[str, ToolResult]:
+    """What the tools gave back, by call id: of these calls, or of those that nothing follows."""
+    found: dict[str, ToolResult] = {}
+    for item in reversed(items[-MOST_LOOKED_AT:]):
+        if not is_output(item):
+            if wanted is None or wanted <= found.keys():
+                break
+        elif wanted is None or _call_id(item) in wanted:
+            found.setdefault(_call_id(item), _output(item))
+    return dict(reversed(found.items()))
+
+
+def is_output(item: Item) -> bool:
+    return kind(item).endswith("_output")
+
+
+def _output(item: Item) -> ToolResult:
+    failed = True if get(item, "status") == "failed" else None
+    return ToolResult(call_id=_call_id(item), name="", output=texts_of(get(item, "output") or ""), is_error=failed)
+
+
+def _newest_answer(items: Sequence[Item]) -> Step:
+    """The answer right before the outputs at the end."""
+    found: Items = []
+    for item in reversed(items[-MOST_LOOKED_AT:]):
+        if is_message(item) or is_call(item) or kind(item) == "reasoning":
+            found.append(item)
+        elif found or not is_output(item):
+            break
+    return answer_of(reversed(found))
+
+
+def task_of(asked: str | Sequence[Item]) -> str:
+    """What a run is asked: the first user message after what earlier runs left, else the first of all."""
+    if isinstance(asked, str):
+        return asked
+    last = max((at for at, item in enumerate(asked, 1) if is_message(item) or is_output(item)), default=0)
+    users = (item for part in (asked[last:], asked) for item in part if get(item, "role") == "user")
+    return next((texts_of(get(item, "content") or "") for item in users), "")
+
+
+def newest_call_id(items: Sequence[Item]) -> str | None:
+    """The id of the last tool call, or of its output, in a request: it says whose next step it is."""
+    calls = (item for item in reversed(items[-MOST_LOOKED_AT:]) if is_call(item) or is_output(item))
+    return next((_call_id(item) for item in calls), None)
+
+
+# --- what a call did
+
+
+def usage_of(usage: Item) -> Usage:
+    """Tokens as the SDK, or the provider, counts them (input with what was cached); None where nobody said."""
+    if not get(usage, "input_tokens") and not get(usage, "output_tokens"):
+        return Usage()
+    read, thought = get(usage, "input_tokens_details"), get(usage, "output_tokens_details")
+    return Usage(
+        input=get(usage, "input_tokens"),
+        output=get(usage, "output_tokens"),
+        cache_read=get(read, "cached_tokens"),
+        cache_write=get(read, "cache_write_tokens"),
+        reasoning=get(thought, "reasoning_tokens"),
+    )
+
+
+def outcome_of(answer: Step, usage: Usage, *, model: str, latency_ms: float, ttft_ms: float | None) -> StepOutcome:
+    return StepOutcome(
+        model=model,
+        usage=usage,
+        latency_ms=latency_ms,
+        ttft_ms=ttft_ms,
+        text=answer.thought,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls,
+    )
+
+
+# --- how items are read
+
+
+def kind(item: Item) -> str:
+    """Its type; a message of a request need not say one."""
+    return str(get(item, "type") or "")
+
+
+def get(item: Item, name: str) -> Any:
+    """A field of an item in either form, None where it has none."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def _plain(value: Any) -> JSON:
+    """JSON of what may be a pydantic model, or hold some."""
+    if hasattr(value, "model_dump"):
+        return cast("JSON", value.model_dump(mode="json", exclude_none=True))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else cast("JSON", value)

@@ -1,0 +1,139 @@
+"""Hears from the SDK's hooks what a run does: of a steered run, and of one that is only recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from agents import Agent, RunConfig, RunHooks
+from agents.items import ModelResponse
+from agents.run_context import RunContextWrapper
+from agents.tool_context import ToolContext
+
+from reasonblocks.adapters import RunOptions, Runs, SteeringFace
+
+from ._convert import Item, task_of
+from ._start import ONLY_RECORDED, new_run, own_model
+from ._steered import SteeredRun
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+Context = RunContextWrapper[Any]
+ForTool = Callable[[str], RunConfig]
+"""The configuration for an agent that a tool call may start, by the call's id."""
+
+
+class HooksOfRun(RunHooks[Any]):
+    """The hooks of one steered run, and after each of them the caller's."""
+
+    def __init__(self, run: SteeredRun, for_tool: ForTool, own: RunHooks[Any] | None) -> None:
+        self._run = run
+        self._for_tool = for_tool
+        self._own: RunHooks[Any] = own or RunHooks()
+
+    async def on_agent_start(self, context: Any, agent: Any) -> None:
+        self._run.agent_name = agent.name
+        await self._own.on_agent_start(context, agent)
+
+    async def on_handoff(self, context: Context, from_agent: Any, to_agent: Any) -> None:
+        self._run.agent_name = to_agent.name
+        await self._own.on_handoff(context, from_agent, to_agent)
+
+    async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
+        """The answer of a model that the agent holds itself: no facade has seen it."""
+        if (call := self._run.call) is not None:
+            call.answer(response.output, response.usage)
+        await self._own.on_llm_end(context, agent, response)
+
+    async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
+        if isinstance(context, ToolContext):
+            with self._run.session.guard("starting a tool"):
+                self._run.tool_started(context.tool_call_id)
+                context.run_config = self._for_tool(context.tool_call_id)
+        await self._own.on_tool_start(context, agent, tool)
+
+    async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
+        if isinstance(context, ToolContext):
+            with self._run.session.guard("ending a tool"):
+                self._run.tool_ended(context.tool_call_id, result)
+                await self._run.child_ended(context.tool_call_id, result)
+        await self._own.on_tool_end(context, agent, tool, result)
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    async def forward(self: HooksOfRun, *args: Any, **kwargs: Any) -> None:
+        await getattr(self._own, name)(*args, **kwargs)
+
+    return forward
+
+
+for _name in dir(RunHooks):  # the rest, those of newer versions too
+    if _name.startswith("on_") and _name not in vars(HooksOfRun):
+        setattr(HooksOfRun, _name, _forwarded(_name))
+
+
+class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
+    """Made by `rb.openai_hooks(...)`, for `Runner.run(..., hooks=...)`: records what steering would decide.
+
+    It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.
+    """
+
+    def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
+        self._rb = rb
+        self._options = options
+        self._runs = Runs(options.run_id)
+        self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
+
+    async def on_llm_start(
+        self, context: Context, agent: Agent[Any], system_prompt: str | None, input_items: list[Item]
+    ) -> None:
+        if self._rb.disabled:
+            return
+        with self._rb.guard("recording a call"):
+            run = self._by_context.get(context) or self._begun(context, agent, input_items)
+            run.agent_name = agent.name
+            await run.decide(input_items, agent_name=agent.name, own_model=own_model(agent))
+
+    async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
+        run = self._by_context.get(context)
+        if run is not None and run.call is not None:
+            run.call.answer(response.output, response.usage)
+
+    async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
+        if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
+            run.tool_started(context.tool_call_id)
+
+    async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
+        if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
+            run.tool_ended(context.tool_call_id, result)
+
+    async def on_handoff(self, context: Context, from_agent: Any, to_agent: Any) -> None:
+        if (run := self._by_context.get(context)) is not None:
+            run.agent_name = to_agent.name
+
+    async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
+        if (run := self._run_of(context, agent)) is not None:
+            with self._rb.guard("finishing a run"):
+                await run.ended()
+
+    def _begun(self, context: Context, agent: Agent[Any], items: list[Item]) -> SteeredRun:
+        run = new_run(
+            self._rb,
+            self._options,
+            run_id=self._runs.new_id(),
+            agent_name=agent.name,
+            task=task_of(items),
+            model=own_model(agent),
+            caps=ONLY_RECORDED,
+        )
+        self._by_context[context] = run
+        return self._runs.add(run)
+
+    def _run_of(self, context: Context, agent: Any) -> SteeredRun | None:
+        """The open run of a hook that the SDK gives another context than the model's: one with its tokens and agent."""
+        for of, run in reversed(list(self._by_context.items())):
+            if of.usage is context.usage and run.agent_name == agent.name and not run.over:
+                return run
+        return None

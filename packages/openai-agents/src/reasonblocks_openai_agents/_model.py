@@ -1,0 +1,158 @@
+"""Stands between the SDK and a model: sends each call where its decision says, and records what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agents import Model, ModelProvider
+from agents.items import ModelResponse
+from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
+
+from reasonblocks.routing import model_name
+
+from ._calls import CALL, Call, waiting_call
+from ._convert import Items
+from ._routes import Routes
+
+ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
+"""Of `Model.get_response` and `stream_response`, those that the SDK gives by position."""
+Asked = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt at a call asks of whom. `call` is None where steering has nothing to do with it."""
+
+    model: Model
+    asked: Asked
+    call: Call | None
+
+
+def attempt(call: Call, model: Model, own: Model, asked: Asked) -> Attempt:
+    """An attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
+    call.asks(model, model_name(model), model_name(own))
+    return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
+
+
+class CallingModel(Model):
+    """A model for others to ask: whom an attempt asks, and for what, its heirs say."""
+
+    async def _attempt(self, asked: Asked) -> Attempt:
+        raise NotImplementedError
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        trial = await self._attempt(_named(args, kwargs))
+        if trial.call is None:
+            return await trial.model.get_response(**trial.asked)
+        try:
+            response = await trial.model.get_response(**trial.asked)
+        except BaseException as exc:
+            trial.call.failed(exc)
+            raise
+        trial.call.answer(response.output, response.usage)
+        await self._answered(trial.call)
+        return response
+
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        trial = await self._attempt(_named(args, kwargs))
+        events = trial.model.stream_response(**trial.asked)
+        heard = _Heard(trial.call)
+        try:
+            async for event in events:
+                heard.event(event)
+                yield event
+        except BaseException as exc:
+            if trial.call is not None:
+                trial.call.failed(exc)
+            raise
+        finally:
+            if (close := getattr(events, "aclose", None)) is not None:
+                await close()
+        if trial.call is not None and trial.call.answered:
+            await self._answered(trial.call)
+
+    async def _answered(self, call: Call) -> None:
+        """A call has its answer."""
+
+    def get_retry_advice(self, request: Any) -> Any:
+        call = CALL.get()
+        return None if call is None or call.target is None else call.target.get_retry_advice(request)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        """The SDK calls it on every model that a run has looked up."""
+        for model in self._behind():
+            await model._cleanup_on_run_end(owner)
+
+    def _behind(self) -> Iterable[Model]:
+        """The models that it may ask."""
+        raise NotImplementedError
+
+
+class _Heard:
+    """What one stream has told so far. Some providers leave the final event's output empty."""
+
+    def __init__(self, call: Call | None) -> None:
+        self._call = call
+        self._items: Items = []
+
+    def event(self, event: Any) -> None:
+        if self._call is None:
+            return
+        self._call.saw_event()
+        if isinstance(event, ResponseOutputItemDoneEvent):
+            self._items.append(event.item)
+        elif isinstance(event, ResponseCompletedEvent):
+            self._call.answer(event.response.output or self._items, event.response.usage)
+
+
+class SteeredProvider(ModelProvider):
+    """The run's own provider, whose models are steered."""
+
+    def __init__(self, own: ModelProvider, routes: Routes) -> None:
+        self.own = own
+        self._routes = routes
+
+    def get_model(self, model_name: str | None) -> Model:
+        return RunModel(self.own.get_model(model_name), self._routes, self.own.get_model)
+
+    async def aclose(self) -> None:
+        await self.own.aclose()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+
+class RunModel(CallingModel):
+    """A facade: the model that an agent names, or the one that its call is routed to."""
+
+    def __init__(self, own: Model, routes: Routes, build: Callable[[str], Model]) -> None:
+        self.own = own
+        self._routes = routes
+        self._build = build
+
+    @property  # type: ignore[misc]  # so that the SDK, which asks which API a model speaks, sees the one behind it
+    def __class__(self) -> type:
+        return type(self.own)
+
+    async def _attempt(self, asked: Asked) -> Attempt:
+        call = waiting_call()
+        if call is None:
+            return Attempt(self.own, asked, None)
+        routed = await self._routes.model(call.decision.route, call.run.session, self._build)
+        return attempt(call, routed or self.own, self.own, asked)
+
+    async def close(self) -> None:
+        for model in self._behind():
+            await model.close()
+
+    def _behind(self) -> Iterable[Model]:
+        return (self.own, *self._routes.built())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+
+def _named(args: tuple[Any, ...], kwargs: Asked) -> Asked:
+    return {**dict(zip(ARGUMENTS, args)), **kwargs}

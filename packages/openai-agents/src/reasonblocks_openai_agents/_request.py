@@ -1,0 +1,50 @@
+"""Says in one request of the SDK what a decision says. Pure: what it changes, it copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from reasonblocks import render
+from reasonblocks.types import StepDecision
+
+from ._convert import Item, Items, get, is_call, is_message, kind
+
+
+def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:
+    """One call's instructions and input with its guidance: the last message with `tail`, else in the instructions."""
+    guidance = decision.guidance
+    base = render.place(instructions, "" if tail else guidance, decision.standing_rules, cache_control=False)
+    if tail and guidance:
+        items = [*items, user_message(guidance)]
+    return cast("str | None", base), items
+
+
+def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -> Items:
+    """The items without the reasoning of other models, which only its author takes back.
+
+    What followed it in the same answer loses its id: the server asks for the reasoning of an item that it knows.
+    """
+    kept: Items = []
+    orphaned = False
+    for item in items:
+        if kind(item) == "reasoning":
+            orphaned = is_foreign(str(get(item, "id") or ""))
+            if orphaned:
+                continue
+        elif not is_message(item) and not is_call(item):
+            orphaned = False
+        kept.append(_without_id(item) if orphaned and isinstance(item, Mapping) else item)
+    return kept if len(kept) < len(items) else items
+
+
+def reasoning_ids(output: Iterable[Item]) -> list[str]:
+    return [str(get(item, "id")) for item in output if kind(item) == "reasoning" and get(item, "id")]
+
+
+def _without_id(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+def user_message(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}

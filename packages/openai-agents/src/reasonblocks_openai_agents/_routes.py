@@ -1,0 +1,56 @@
+"""Finds the model that a state's calls go to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+
+from agents import Model
+
+from reasonblocks.routing import model_name
+from reasonblocks.session import SteeringSession
+
+Build = Callable[[str], Model]
+"""Makes a model of an identifier: `ModelProvider.get_model`, or the caller's `model_factory`."""
+
+
+def route_names(models: Mapping[str, object]) -> dict[str, str]:
+    """State to model name, as the engine knows them."""
+    return {state: model_name(model) for state, model in models.items()}
+
+
+class Routes:
+    """The mapped models: objects as they are, identifiers built once each. Safe to share between threads."""
+
+    def __init__(self, models: Mapping[str, object]) -> None:
+        self._models = models
+        self._built: dict[str, Model] = {}
+        self._lock = threading.Lock()
+
+    async def model(self, state: str | None, session: SteeringSession, build: Build) -> Model | None:
+        """The model of a state; None leaves the agent's. One that cannot be built is said once, and not tried again."""
+        if state is None:
+            return None
+        with session.routing(state):
+            wanted = self._models[state]
+            if isinstance(wanted, str) and wanted not in self._built:  # it may load a provider's package
+                return await asyncio.to_thread(self._made, wanted, build)
+            return self._built[wanted] if isinstance(wanted, str) else _model(wanted)
+        return None
+
+    def built(self) -> list[Model]:
+        """What was made here, and nobody else closes."""
+        return list(self._built.values())
+
+    def _made(self, name: str, build: Build) -> Model:
+        with self._lock:
+            if name not in self._built:
+                self._built[name] = _model(build(name))
+            return self._built[name]
+
+
+def _model(given: object) -> Model:
+    if not isinstance(given, Model):
+        raise TypeError(f"{given!r} is no model: map a state to an identifier or to an instance of agents.Model")
+    return given

@@ -1,0 +1,194 @@
+"""Runs agents as the SDK's `Runner` does, steered: begins each run, and sees its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agents import Agent, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
+from agents.lifecycle import RunHooksBase
+
+from reasonblocks.adapters import RunOptions
+
+from ._calls import CALL
+from ._config import Steering
+from ._convert import Item, task_of
+from ._hooks import HooksOfRun
+from ._routes import Routes
+from ._start import CAPS, SERVER_MANAGED, new_run, own_model
+from ._steered import SteeredRun
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+MARK = "_reasonblocks_run"
+"""The attribute of the SDK's results, and of what a run raised, that holds our run."""
+SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_response_id")
+"""What makes the server keep the conversation: arguments of `Runner.run`, and what a `RunState` remembers of them."""
+
+Asked = str | list[Item] | RunState[Any, Any]
+ResultT = TypeVar("ResultT", RunResult, RunResultStreaming)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """One call of `Runner.run`, and what it is given. After a fault of ours, or while steering is off, the caller's."""
+
+    agent: Agent[Any]
+    asked: Asked
+    given: Mapping[str, Any]
+    run: SteeredRun
+
+    async def to_its_end(self) -> RunResult:
+        with _calls_of_its_own():
+            try:
+                result = await Runner.run(self.agent, self.asked, **self.given)
+            except BaseException as exc:
+                await self.raised(exc)
+                raise
+            await self.returned(result)
+        return result
+
+    def to_its_end_sync(self) -> RunResult:
+        try:
+            result = Runner.run_sync(self.agent, self.asked, **self.given)
+        except BaseException as exc:
+            self._marks(exc)
+            if isinstance(exc, Exception):
+                self.run.failed_sync(exc)
+            self.run.cut_off(exc)
+            raise
+        self._marks(result)
+        if result.interruptions:
+            self.run.pause()
+        else:
+            self.run.ended_sync([item.raw_item for item in result.new_items])
+        return result
+
+    def streamed(self) -> RunResultStreaming:
+        result = Runner.run_streamed(self.agent, self.asked, **self.given)
+        self._marks(result)
+        if (loop := result.run_loop_task) is not None:
+            result.run_loop_task = asyncio.create_task(self._followed(loop, result))
+            result.run_loop_task.add_done_callback(lambda ours: loop.cancel() if ours.cancelled() else None)
+        return result
+
+    async def _followed(self, loop: asyncio.Task[Any], result: RunResultStreaming) -> Any:
+        """The SDK waits for this task where it waited for its own, so that the run is over when its stream is.
+
+        It goes on when nobody reads the stream any more.
+        """
+        try:
+            value = await loop
+        except BaseException as exc:
+            await self.raised(exc)
+            raise
+        if _out_of_turns(result):
+            await self.raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded"))
+        else:
+            await self.returned(result)
+        return value
+
+    async def raised(self, error: BaseException) -> None:
+        self._marks(error)
+        if isinstance(error, Exception):
+            await self.run.failed(error)
+        self.run.cut_off(error)
+
+    async def returned(self, result: RunResult | RunResultStreaming) -> None:
+        self._marks(result)
+        if result.interruptions or _stopped(result, self.run):
+            self.run.pause()
+        else:
+            await self.run.ended([item.raw_item for item in result.new_items])
+
+    def _marks(self, where: object) -> None:
+        with suppress(AttributeError):
+            setattr(where, MARK, self.run)
+
+
+def steering_of(source: object) -> SteeredRun:
+    """The run of a result, or of what a run raised. Raises `LookupError` for what did not come from a steered run."""
+    run = getattr(source, MARK, None)
+    if not isinstance(run, SteeredRun):
+        raise LookupError(f"{source!r:.200} is not of a steered run: it comes from openai_run, or was raised by it")
+    return run
+
+
+def begin(
+    rb: ReasonBlocks,
+    options: RunOptions,
+    agent: Agent[Any],
+    asked: Asked,
+    snapshot: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+) -> Begun:
+    """Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
+    options.check(rb)
+    config = _config(given.get("run_config"))
+    run = _run(rb, options, agent, asked, snapshot, given, config)
+    hooks = given.get("hooks")
+    if rb.disabled or config is None or not isinstance(hooks, RunHooksBase | None):
+        return Begun(agent, asked, given, run)  # what is wrong with them the SDK says
+    steering = Steering(rb=rb, options=options, config=config, routes=Routes(rb.model_routing), run=run)
+    ours = {"run_config": steering.run_config, "hooks": HooksOfRun(run, steering.for_tool, hooks)}
+    return Begun(agent, asked, {**given, **ours}, run)
+
+
+def _run(
+    rb: ReasonBlocks,
+    options: RunOptions,
+    agent: Agent[Any],
+    asked: Asked,
+    snapshot: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    config: RunConfig | None,
+) -> SteeredRun:
+    state = asked if isinstance(asked, RunState) else None
+    first = getattr(state, "_current_agent", None) or agent
+    kept = any(given.get(name) or getattr(state, f"_{name}", None) for name in SERVER_KEEPS)
+    session = given.get("session")
+    run = new_run(
+        rb,
+        options,
+        agent_name=first.name,
+        task=task_of(asked if not isinstance(asked, RunState) else getattr(state, "_original_input", "")),
+        model=own_model(first, config),
+        caps=SERVER_MANAGED if kept else CAPS,
+        snapshot=snapshot,
+        session_id=getattr(session, "session_id", None) or given.get("conversation_id"),
+    )
+    run.agent_name = first.name
+    return run
+
+
+def _config(given: object) -> RunConfig | None:
+    """The caller's configuration; newer versions of the SDK take a dictionary of it, too. None for anything else."""
+    if given is None or isinstance(given, Mapping):
+        return RunConfig(**(given or {}))
+    return given if isinstance(given, RunConfig) else None
+
+
+def _out_of_turns(result: RunResultStreaming) -> bool:
+    """The SDK's loop just ends then: whoever reads the stream gets the exception."""
+    most: int | None = result.max_turns
+    return most is not None and result.current_turn > most and result.final_output is None
+
+
+def _stopped(result: RunResult | RunResultStreaming, run: SteeredRun) -> bool:
+    """Cancelled after a turn: the tools are done, and nothing was answered to that."""
+    streamed = isinstance(result, RunResultStreaming)
+    return streamed and result.final_output is None and run.call is not None and bool(run.call.waits_for)
+
+
+@contextmanager
+def _calls_of_its_own() -> Iterator[None]:
+    """What is decided inside is not seen outside."""
+    before = CALL.set(CALL.get())
+    try:
+        yield
+    finally:
+        CALL.reset(before)

@@ -1,0 +1,75 @@
+"""Makes the session of one run of the SDK from what the caller says and what the run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agents import Agent, Model, RunConfig
+from agents.models import get_default_model
+
+from reasonblocks.adapters import RunOptions
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.routing import model_name
+from reasonblocks.types import AdapterCaps
+
+from ._calls import calling_run
+from ._routes import route_names
+from ._steered import SteeredRun
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+FRAMEWORK = "openai-agents"
+CAPS = AdapterCaps()
+SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}))
+"""Of a conversation that the server keeps: a message at its end would be stored."""
+ONLY_RECORDED = AdapterCaps(routing="none", max_guidance_chars=0)
+
+
+def new_run(
+    rb: ReasonBlocks,
+    options: RunOptions,
+    *,
+    agent_name: str,
+    task: str,
+    model: str,
+    run_id: str | None = None,
+    caps: AdapterCaps = CAPS,
+    snapshot: Mapping[str, Any] | None = None,
+    parent: SteeredRun | None = None,
+    parent_call_id: str | None = None,
+    session_id: str | None = None,
+) -> SteeredRun:
+    """A run that begins here, or goes on from a snapshot. Raises `ConfigError`, `SnapshotError`."""
+    if caps is SERVER_MANAGED and options.placement == "tail":
+        raise ConfigError("placement", "tail", "the server would store it in this conversation: use 'system'")
+    caller = parent or calling_run()
+    session = options.session(
+        rb,
+        framework=FRAMEWORK,
+        run_id=run_id,
+        agent_name=agent_name,
+        task=task,
+        model=model,
+        caps=caps,
+        snapshot=snapshot,
+        parent_run_id=caller.run_id if caller else None,
+        parent_call_id=parent_call_id,
+        session_id=session_id,
+        route_names=route_names(rb.model_routing),
+    )
+    return SteeredRun(
+        session,
+        routed=bool(rb.model_routing),
+        server_managed=caps is SERVER_MANAGED,
+        resumed=snapshot is not None,
+    )
+
+
+def own_model(agent: Agent[Any], config: RunConfig | None = None) -> str:
+    """The name of the model that this agent calls by itself."""
+    wanted = (config.model if config else None) or agent.model
+    if isinstance(wanted, Model):
+        return model_name(wanted)
+    return wanted or get_default_model()

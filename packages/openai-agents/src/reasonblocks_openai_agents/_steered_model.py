@@ -1,0 +1,139 @@
+"""A model to give to an agent: steered by the run that it is in, or by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agents import Model, MultiProvider
+from agents.models import get_default_model
+
+from reasonblocks.adapters import RunOptions, Runs, SteeringFace
+from reasonblocks.routing import model_name
+
+from ._calls import CALL, Call, waiting_call
+from ._convert import Items, newest_call_id, task_of
+from ._model import Asked, Attempt, CallingModel, attempt
+from ._request import user_message
+from ._routes import Routes
+from ._start import CAPS, SERVER_MANAGED, new_run
+from ._steered import SteeredRun
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+CLOSE_SECONDS = 5.0
+"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
+MOST_WAITING = 4_096
+"""Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
+MOST_FAILED = 16
+"""Requests that raised, and may be sent again."""
+
+
+class SteeredModel(SteeringFace[SteeredRun], CallingModel):
+    """Made by `rb.openai_model(...)`, for `Agent(model=...)`.
+
+    In a run of `rb.openai_run` it belongs to that run. In any other it sees requests alone: it knows a run by the tool
+    calls that its request answers, finishes it with an answer that calls no tool, and leaves one that raises open for
+    `close()`. A context manager.
+    """
+
+    def __init__(
+        self,
+        rb: ReasonBlocks,
+        options: RunOptions,
+        default_model: str | Model | None,
+        model_factory: Callable[[str], Model] | None,
+    ) -> None:
+        self._rb = rb
+        self._options = options
+        self._default = default_model
+        self._factory = model_factory or MultiProvider().get_model
+        self._own: Model | None = default_model if isinstance(default_model, Model) else None
+        self._routes = Routes(rb.model_routing)
+        self._runs = Runs(options.run_id)
+        self._waiting: OrderedDict[str, SteeredRun] = OrderedDict()
+        self._failed: list[tuple[Items, SteeredRun]] = []
+
+    @property
+    def model(self) -> str:
+        """The name of the model that it calls when nothing else is decided."""
+        return model_name(self._own or self._default or get_default_model())
+
+    async def _attempt(self, asked: Asked) -> Attempt:
+        own = await self._own_model()
+        if self._rb.disabled:
+            return Attempt(own, asked, None)
+        call = waiting_call()
+        if call is None:
+            call, asked = await self._decided(asked, own)
+        if call is None:
+            return Attempt(own, asked, None)
+        model = await self._routes.model(call.decision.route, call.run.session, self._factory) or own
+        return attempt(call, model, own, asked)
+
+    async def _own_model(self) -> Model:
+        if self._own is None:
+            make: Callable[..., Model] = self._factory
+            self._own = await asyncio.to_thread(make, self._default)
+        return self._own
+
+    # ------------------------------------------------------------ runs that are known by their requests
+
+    async def _decided(self, asked: Asked, own: Model) -> tuple[Call | None, Asked]:
+        """The call that this request makes, and the request with its guidance."""
+        with self._rb.guard("steering a call"):
+            items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
+            kept = bool(asked.get("conversation_id") or asked.get("previous_response_id"))
+            run = self._run_of(items) or self._begun(items, model_name(own), server_managed=kept)
+            call = await run.decide(items, agent_name=None, own_model=model_name(own))
+            if call is None:
+                return None, asked
+            call.filtered = False
+            CALL.set(call)
+            self._failed = [*self._failed, (items, run)][-MOST_FAILED:]
+            said = run.say(asked["system_instructions"], items, call.decision, server_managed=kept)
+            return call, {**asked, "system_instructions": said[0], "input": said[1]}
+        return None, asked
+
+    def _run_of(self, items: Items) -> SteeredRun | None:
+        retried = next((run for request, run in self._failed if request is items), None)
+        return retried or self._waiting.get(newest_call_id(items) or "")
+
+    def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
+        run = new_run(
+            self._rb,
+            self._options,
+            run_id=self._runs.new_id(),
+            agent_name="",
+            task=task_of(items),
+            model=model,
+            caps=SERVER_MANAGED if server_managed else CAPS,
+        )
+        return self._runs.add(run)
+
+    async def _answered(self, call: Call) -> None:
+        if call.filtered:
+            return
+        run = call.run
+        self._failed = [one for one in self._failed if one[1] is not run]
+        for call_id in call.waits_for:
+            self._waiting[call_id] = run
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+        if not call.waits_for:
+            with run.session.guard("finishing a run"):
+                await run.session.afinish()
+
+    # ------------------------------------------------------------ the rest of the SDK's protocol
+
+    async def close(self, timeout: float = CLOSE_SECONDS) -> None:  # type: ignore[override]  # the SDK awaits it
+        """Finishes as abandoned what is open, gives sinks at most `timeout` seconds, and closes the models behind."""
+        await asyncio.to_thread(super().close, timeout)
+        for model in self._behind():
+            await model.close()
+
+    def _behind(self) -> list[Model]:
+        return [*([self._own] if self._own else []), *self._routes.built()]
