@@ -1,0 +1,162 @@
+"""An agent written by hand on the Anthropic client (Messages API), steered: sync, async and streamed.
+
+`python examples/anthropic_loop.py` runs the first of the three against a scripted provider, offline. It needs
+`pip install anthropic` beside `reasonblocks-core`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import Message, ToolParam, ToolResultBlockParam, ToolUseBlock
+from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, run_tools, story
+
+from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.adapters import failure_of, ms_since
+from reasonblocks.render import place
+from reasonblocks.testing.server import ScriptedServer
+from reasonblocks.types import StepDecision
+
+MODEL = "claude-sonnet-5-5"
+MAX_TOKENS = 4_096
+TOOLS = [
+    ToolParam(name=name, description=text, input_schema=dict(PARAMETERS[name])) for name, text in DESCRIPTIONS.items()
+]
+
+
+def run(client: Anthropic, session: SteeringSession, task: str) -> str:
+    """The agent's answer. What the client raises is recorded, and raised on; either way the run is finished."""
+    history: list[Any] = [{"role": "user", "content": task}]  # the client's own messages, what comes back included
+    completed: Step | None = None
+    with session:
+        while True:
+            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                message = client.messages.create(
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                )
+            except BaseException as exc:
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(message, ms_since(started))
+            session.end_step(decision, outcome)
+            history.append({"role": "assistant", "content": message.content})
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history.append({"role": "user", "content": [result_block(result) for result in results]})
+            completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
+
+
+async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str) -> str:
+    """`run` for an event loop."""
+    history: list[Any] = [{"role": "user", "content": task}]
+    completed: Step | None = None
+    async with session:
+        while True:
+            decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                message = await client.messages.create(
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                )
+            except BaseException as exc:  # a cancellation, too
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(message, ms_since(started))
+            session.end_step(decision, outcome)
+            history.append({"role": "assistant", "content": message.content})
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history.append({"role": "user", "content": [result_block(result) for result in results]})
+            completed = Step(tool_results=results)
+
+
+def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Callable[[str], object]) -> str:
+    """`run`, and `say` hears the model's words as they come. A stream that breaks off is an error of the call."""
+    history: list[Any] = [{"role": "user", "content": task}]
+    completed: Step | None = None
+    with session:
+        while True:
+            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                with client.messages.stream(
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                ) as stream:
+                    for text in stream.text_stream:
+                        say(text)
+                    message = stream.get_final_message()
+            except BaseException as exc:
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(message, ms_since(started))
+            session.end_step(decision, outcome)
+            history.append({"role": "assistant", "content": message.content})
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history.append({"role": "user", "content": [result_block(result) for result in results]})
+            completed = Step(tool_results=results)
+
+
+# --- the client's words and ours
+
+
+def system(decision: StepDecision) -> Any:
+    """The system prompt of this one request: a cached block, and the guidance in one of its own behind it.
+
+    (Any: `place` serves clients that take plain text, too.)
+    """
+    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=True)
+
+
+def outcome_of(message: Message, latency_ms: float) -> StepOutcome:
+    """What the call did, as steering takes it."""
+    return StepOutcome(
+        model=message.model,
+        usage=usage_of(message),
+        latency_ms=latency_ms,
+        text="\n".join(block.text for block in message.content if block.type == "text"),
+        reasoning="\n".join(block.thinking for block in message.content if block.type == "thinking"),
+        tool_calls=tuple(call_of(block) for block in message.content if block.type == "tool_use"),
+        stop_reason=message.stop_reason,
+    )
+
+
+def call_of(block: ToolUseBlock) -> ToolCall:
+    arguments: Any = block.input  # JSON, whatever the client's type says
+    return ToolCall(id=block.id, name=block.name, arguments=arguments)
+
+
+def usage_of(message: Message) -> Usage:
+    """This API counts what was read from the cache or written to it apart; to us all of it is input."""
+    read, written = message.usage.cache_read_input_tokens or 0, message.usage.cache_creation_input_tokens or 0
+    return Usage(
+        input=message.usage.input_tokens + read + written,
+        output=message.usage.output_tokens,
+        cache_read=read,
+        cache_write=written,
+    )
+
+
+def result_block(result: ToolResult) -> ToolResultBlockParam:
+    return ToolResultBlockParam(
+        type="tool_result", tool_use_id=result.call_id, content=result.output, is_error=bool(result.is_error)
+    )
+
+
+def main() -> None:
+    with ScriptedServer(SCRIPT) as server, Anthropic(base_url=server.anthropic_url, api_key="not needed") as client:
+        session = ReasonBlocks().session(task=TASK)
+        answer = run(client, session, TASK)
+        print("\n".join(story(session, server.requests)), answer, sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

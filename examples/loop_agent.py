@@ -1,0 +1,100 @@
+"""The small agent that the hand-written loops run: its tools, and what its scripted model says.
+
+The tools know nothing of steering or of a provider. The script runs the same tests twice, so that a monitor has
+something to say, and then does what it says.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from reasonblocks import SteeringSession, ToolCall, ToolResult
+from reasonblocks.render import FRAME
+from reasonblocks.testing import Script, Turn, tool_call
+from reasonblocks.testing.server import Asked
+from reasonblocks.types import JSON, Usage
+
+SYSTEM_PROMPT = "You fix bugs. You can read files and run the tests."
+TASK = "Fix the failing tests."
+FILES = {"tests/test_prices.py": 'def test_round_price():\n    assert cents("12.5") == 1250\n'}
+
+
+def read_file(path: str) -> str:
+    return FILES[path]
+
+
+def run_tests() -> str:
+    return "tests/test_prices.py::test_round_price FAILED: 1205 != 1250"
+
+
+TOOLS: Mapping[str, Callable[..., str]] = {"read_file": read_file, "run_tests": run_tests}
+DESCRIPTIONS = {"read_file": "Reads a file of the repository.", "run_tests": "Runs all tests of the repository."}
+PARAMETERS: Mapping[str, Mapping[str, object]] = {
+    "read_file": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+    "run_tests": {"type": "object", "properties": {}},
+}
+
+
+def arguments_of(text: str) -> JSON:
+    """What a model sent as arguments. No model is sure to send JSON: what is none stays text."""
+    try:
+        arguments: JSON = json.loads(text)
+    except ValueError:
+        return text
+    return arguments
+
+
+def run_tools(calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
+    """Runs what the model asked for. A tool that fails is a result, too: `is_error` tells steering and the model."""
+    return tuple(map(_run_tool, calls))
+
+
+def _run_tool(call: ToolCall) -> ToolResult:
+    arguments: Any = call.arguments  # as the model has them: not always an object
+    try:
+        output = TOOLS[call.name](**arguments)
+    except Exception as exc:  # noqa: BLE001 - whatever a tool raises, the model is to read it
+        return ToolResult(call_id=call.id, name=call.name, output=f"{type(exc).__name__}: {exc}", is_error=True)
+    return ToolResult(call_id=call.id, name=call.name, output=output, is_error=False)
+
+
+# --- the scripted model
+
+
+def says(at: int, text: str, name: str, **arguments: str) -> Turn:
+    usage = Usage(input=400 + 60 * at, output=30, cache_read=300 if at else 0)
+    return Turn(text=text, tool_calls=(tool_call(f"call_{at}", name, arguments),), usage=usage)
+
+
+SCRIPT = Script(
+    task=TASK,
+    system_prompt=SYSTEM_PROMPT,
+    turns=(
+        says(0, "I run the tests to see what fails.", "run_tests"),
+        says(1, "One price test fails. Perhaps that was bad luck, so I run the tests again.", "run_tests"),
+        says(2, "I have that result twice: I read the test that it names.", "read_file", path="tests/test_prices.py"),
+        Turn(
+            reasoning="12.5 has one decimal only.",
+            text="cents() reads the 5 of 12.5 as 5 cents, not 50: its decimals have to be filled up to two.",
+            usage=Usage(input=700, output=40, cache_read=300, reasoning=12),
+        ),
+    ),
+)
+
+
+# --- what happened
+
+
+def story(session: SteeringSession, requests: Sequence[Asked]) -> Iterator[str]:
+    """The run, call by call: what steering knew before it, what the model read of it, and what the call did."""
+    for entry, request in zip(session.step_log, requests):
+        score = "" if entry.difficulty is None else f", difficulty of the step before {entry.difficulty:.2f}"
+        yield f"call {entry.step}: {entry.fsm_state}{score}"
+        _, frame, guidance = request.system.partition(FRAME)
+        if frame:
+            yield textwrap.indent(frame + guidance, "  | ", lambda _: True)
+        yield f"  -> {', '.join(entry.tool_calls) or 'answers'}"
+    yield f"{session.outcome}: {len(session.step_log)} calls, {len(requests)} requests"

@@ -1,0 +1,176 @@
+"""An agent written by hand on the OpenAI client (Responses API), steered: sync, async and streamed.
+
+`python examples/openai_loop.py` runs the first of the three against a scripted provider, offline. It needs
+`pip install openai` beside `reasonblocks-core`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from loop_agent import (
+    DESCRIPTIONS,
+    PARAMETERS,
+    SCRIPT,
+    SYSTEM_PROMPT,
+    TASK,
+    arguments_of,
+    run_tools,
+    story,
+)
+from openai import AsyncOpenAI, OpenAI
+from openai.types.responses import FunctionToolParam, Response, ResponseStreamEvent
+from openai.types.responses.response_input_param import FunctionCallOutput
+
+from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.adapters import failure_of, ms_since
+from reasonblocks.render import place
+from reasonblocks.testing.server import ScriptedServer
+from reasonblocks.types import StepDecision
+
+MODEL = "gpt-6.2-sol"
+TOOLS = [
+    FunctionToolParam(type="function", name=name, description=text, parameters=dict(PARAMETERS[name]), strict=False)
+    for name, text in DESCRIPTIONS.items()
+]
+
+
+def run(client: OpenAI, session: SteeringSession, task: str) -> str:
+    """The agent's answer. What the client raises is recorded, and raised on; either way the run is finished."""
+    history: list[Any] = [{"role": "user", "content": task}]  # the client's own items, what comes back included
+    completed: Step | None = None
+    with session:
+        while True:
+            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                response = client.responses.create(
+                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS
+                )
+            except BaseException as exc:
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(response, ms_since(started))
+            session.end_step(decision, outcome)
+            history += response.output
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history += map(output_item, results)
+            completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
+
+
+async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) -> str:
+    """`run` for an event loop."""
+    history: list[Any] = [{"role": "user", "content": task}]
+    completed: Step | None = None
+    async with session:
+        while True:
+            decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                response = await client.responses.create(
+                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS
+                )
+            except BaseException as exc:  # a cancellation, too
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(response, ms_since(started))
+            session.end_step(decision, outcome)
+            history += response.output
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history += map(output_item, results)
+            completed = Step(tool_results=results)
+
+
+def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Callable[[str], object]) -> str:
+    """`run`, and `say` hears the model's words as they come. A stream that breaks off is an error of the call."""
+    history: list[Any] = [{"role": "user", "content": task}]
+    completed: Step | None = None
+    with session:
+        while True:
+            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            started = time.perf_counter()
+            try:
+                with client.responses.create(
+                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS, stream=True
+                ) as stream:
+                    response = listened(iter(stream), say)
+            except BaseException as exc:
+                session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
+                raise
+            outcome = outcome_of(response, ms_since(started))
+            session.end_step(decision, outcome)
+            history += response.output
+            if not outcome.tool_calls:
+                return outcome.text
+            results = run_tools(outcome.tool_calls)
+            history += map(output_item, results)
+            completed = Step(tool_results=results)
+
+
+# --- the client's words and ours
+
+
+def instructions(decision: StepDecision) -> Any:
+    """The system prompt of this one request. (Any: `place` serves clients that take blocks, too.)"""
+    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=False)
+
+
+def outcome_of(response: Response, latency_ms: float) -> StepOutcome:
+    """What the call did, as steering takes it."""
+    calls = [item for item in response.output if item.type == "function_call"]
+    thoughts = [part.text for item in response.output if item.type == "reasoning" for part in item.summary]
+    return StepOutcome(
+        model=response.model,
+        usage=usage_of(response),
+        latency_ms=latency_ms,
+        text=response.output_text,
+        reasoning="\n".join(thoughts),
+        tool_calls=tuple(
+            ToolCall(id=one.call_id, name=one.name, arguments=arguments_of(one.arguments)) for one in calls
+        ),
+        stop_reason=response.status,
+    )
+
+
+def usage_of(response: Response) -> Usage:
+    if response.usage is None:
+        return Usage()
+    read, written = response.usage.input_tokens_details, response.usage.output_tokens_details
+    return Usage(
+        input=response.usage.input_tokens,
+        output=response.usage.output_tokens,
+        cache_read=read.cached_tokens,
+        cache_write=read.cache_write_tokens,
+        reasoning=written.reasoning_tokens,
+    )
+
+
+def output_item(result: ToolResult) -> FunctionCallOutput:
+    return FunctionCallOutput(type="function_call_output", call_id=result.call_id, output=result.output)
+
+
+def listened(events: Iterator[ResponseStreamEvent], say: Callable[[str], object]) -> Response:
+    """The response at the end of a stream."""
+    for event in events:
+        if event.type == "response.output_text.delta":
+            say(event.delta)
+        elif event.type in ("response.completed", "response.incomplete"):
+            return event.response
+    raise RuntimeError("the stream ended without a response")
+
+
+def main() -> None:
+    with ScriptedServer(SCRIPT) as server, OpenAI(base_url=server.openai_url, api_key="not needed") as client:
+        session = ReasonBlocks().session(task=TASK)
+        answer = run(client, session, TASK)
+        print("\n".join(story(session, server.requests)), answer, sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
