@@ -18,13 +18,14 @@ from packaging.version import Version
 ROOT = Path(__file__).parent
 CONSTRAINTS = ROOT / "constraints.txt"
 REPORTS = ROOT / ".nox" / "reports"
+PARITY_FILES = ROOT / ".nox" / "parity-files"
+MATRIX_PARITY_FILES = ROOT / ".nox" / "parity-files-matrix"
 PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
 VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
 PYTHONS: list[str] = VERSIONS["python"]
 ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
 CORE = ("-e", "packages/core[cli,testing]")
-PARITY = ["parity"] if (ROOT / "tests/parity").exists() else []
 
 # A warning is an error in what the tests start, too, and an error of ours is raised instead of logged.
 TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}
@@ -82,11 +83,17 @@ def everything() -> list[str]:
     return [*CORE, *(part for name in ADAPTERS for part in adapter_package(name))]
 
 
-def run_pytest(session: nox.Session, *paths: str, report: str, python: tuple[str, ...] = ("python",)) -> None:
-    """Runs pytest with the session's arguments; a report is left for `closing_line`."""
+def run_pytest(
+    session: nox.Session, *paths: str, report: str, parity: Path = PARITY_FILES, python: tuple[str, ...] = ("python",)
+) -> None:
+    """Runs pytest with the session's arguments; a report is left for `closing_line`.
+
+    In the folder `parity` adapters leave what they decide, and the parity sessions look for it.
+    """
     command = (*python, "-m", "pytest", f"--junitxml={REPORTS / report}.xml", *paths, *session.posargs)
     nothing_chosen = [5] if session.posargs else []
-    session.run(*command, env=TEST_ENV, success_codes=[0, *nothing_chosen], external=python != ("python",))
+    env = {**TEST_ENV, "REASONBLOCKS_PARITY": str(parity)}
+    session.run(*command, env=env, success_codes=[0, *nothing_chosen], external=python != ("python",))
 
 
 def run_all(session: nox.Session, tested: Iterable[str], checks: Iterable[str] = ()) -> None:
@@ -129,7 +136,7 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All that follows, and a closing line; arguments go to pytest."""
     adapters = [f"adapters({name})" for name in ADAPTERS]
-    run_all(session, tested=["core", *adapters, *PARITY, "repo", "wheel"], checks=["lint", "types", "layers"])
+    run_all(session, tested=["core", *adapters, "parity", "repo", "wheel"], checks=["lint", "types", "layers"])
 
 
 @nox.session(reuse_venv=True)
@@ -169,13 +176,11 @@ def adapters(session: nox.Session, adapter: str) -> None:
     run_pytest(session, adapter_tests(adapter), report=f"adapters({adapter})")
 
 
-if PARITY:
-
-    @nox.session(reuse_venv=True)
-    def parity(session: nox.Session) -> None:
-        """Every adapter decides as the core does."""
-        install_pinned(session, *CORE, *group("test"))
-        run_pytest(session, "tests/parity", report="parity")
+@nox.session(reuse_venv=True)
+def parity(session: nox.Session) -> None:
+    """Every adapter decides as the core does: compares what `adapters` left, entry by entry."""
+    install_pinned(session, *CORE, *group("test"))
+    run_pytest(session, "tests/parity", report="parity")
 
 
 @nox.session(reuse_venv=True)
@@ -233,9 +238,10 @@ def wheel(session: nox.Session) -> None:
 def smoke_tests(there: Path) -> list[str]:
     """Copies what tests an installed wheel to the folder `there`; gives what pytest is to run of it."""
     folders = [adapter_tests(name) for name in ADAPTERS]
+    of_a_checkout = shutil.ignore_patterns("__pycache__", "test_parity.py")
     files = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/test_smoke*.py")]
     for folder in [*folders, "tests/golden"]:
-        shutil.copytree(ROOT / folder, there / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, there / folder, ignore=of_a_checkout)
     (there / "tests/core").mkdir()
     for file in [*files, "pyproject.toml"]:
         shutil.copy(ROOT / file, there / file)
@@ -251,10 +257,15 @@ ENDS = [PYTHONS[0], PYTHONS[-1]]
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """The core on every Python; each adapter on the oldest and newest Python and framework. Nothing is pinned."""
+    """The core on every Python; each adapter on the oldest and newest Python and framework. Nothing is pinned.
+
+    Every cell of an adapter leaves a file of what it decides, and one core is compared with all of them at the end: so
+    the oldest framework decides as the newest does, and one Python as another.
+    """
+    shutil.rmtree(MATRIX_PARITY_FILES, ignore_errors=True)
     cores = [f"matrix-core-{python}" for python in PYTHONS]
     adapters = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
-    run_all(session, tested=[*cores, *adapters])
+    run_all(session, tested=[*cores, *adapters, "matrix-parity"])
 
 
 @nox.session(name="matrix-core", python=PYTHONS)
@@ -274,7 +285,15 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     install(session, *CORE, *adapter_package(adapter), *adapter_group(adapter), supported["distribution"] + wanted)
     check_python(session)
     check_framework(session, supported, framework)
-    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{session.python}({adapter}-{framework})")
+    cell = f"{session.python}({adapter}-{framework})"
+    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{cell}", parity=MATRIX_PARITY_FILES / cell)
+
+
+@nox.session(name="matrix-parity", reuse_venv=True)
+def matrix_parity(session: nox.Session) -> None:
+    """Every cell of an adapter decides as the core does: compares what the `matrix-adapter` sessions left."""
+    install_pinned(session, *CORE, *group("test"))
+    run_pytest(session, "tests/parity", report="matrix-parity", parity=MATRIX_PARITY_FILES)
 
 
 def check_python(session: nox.Session) -> None:
@@ -332,6 +351,8 @@ def closing_line(session: nox.Session) -> None:
     suites = [suite for name in session.posargs for suite in suites_of(name)]
     total = {key: sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")}
     failed = total["failures"] + total["errors"]
+    for told in (found for suite in suites for found in suite.iter("property")):
+        print(f"{told.get('name')}: {told.get('value')}")
     print(f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ._golden import Golden, World, load_golden
 from ._harness import Harness, Ran, Seen
 from ._loop import LoopHarness
+from ._parity import ParityRun, parity_lines, write_parity
 from ._script import Script, Turn, tool_call, tool_result
 from ._scripted import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, scripted_scorer
 
@@ -21,6 +22,7 @@ __all__ = [
     "Golden",
     "Harness",
     "LoopHarness",
+    "ParityRun",
     "Ran",
     "RecordingSink",
     "Script",
@@ -31,9 +33,11 @@ __all__ = [
     "Turn",
     "World",
     "load_golden",
+    "parity_lines",
     "scripted_scorer",
     "tool_call",
     "tool_result",
+    "write_parity",
 ]
 
 

@@ -1,0 +1,30 @@
+"""What everything is compared with: the entries of the hand-written loop."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
+from reasonblocks.testing._parity import Runner
+from tests.parity.exchange import Line
+from tests.parity.runs import parity_runs, skip_if_not_recorded
+
+
+@cache
+def _runs() -> dict[str, ParityRun]:
+    return parity_runs()
+
+
+def entries(harness: Runner, name: str, mode: str) -> list[Line]:
+    """As they would stand in a file. Skips the test that asks for a recorded run where there is no corpus."""
+    skip_if_not_recorded(name, _runs())
+    lines, faults = parity_lines(harness, _runs()[name], mode)
+    assert faults == []
+    found: list[Line] = json.loads(json.dumps(lines))
+    return found
+
+
+@cache
+def core(name: str) -> list[Line]:
+    return entries(LoopHarness(), name, "sync")
