@@ -136,7 +136,8 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All that follows, and a closing line; arguments go to pytest."""
     adapters = [f"adapters({name})" for name in ADAPTERS]
-    run_all(session, tested=["core", *adapters, "parity", "repo", "wheel"], checks=["lint", "types", "layers"])
+    tested = ["core", *adapters, "parity", "examples", "repo", "wheel"]
+    run_all(session, tested=tested, checks=["lint", "types", "layers"])
 
 
 @nox.session(reuse_venv=True)
@@ -150,7 +151,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def types(session: nox.Session) -> None:
     """mypy, strict, on packages and tests."""
-    install_pinned(session, *everything(), *group("types"), *all_adapter_groups())
+    install_pinned(session, *everything(), *group("types", "examples"), *all_adapter_groups())
     session.run("mypy", *(session.posargs or [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]))
 
 
@@ -181,6 +182,13 @@ def parity(session: nox.Session) -> None:
     """Every adapter decides as the core does: compares what `adapters` left, entry by entry."""
     install_pinned(session, *CORE, *group("test"))
     run_pytest(session, "tests/parity", report="parity")
+
+
+@nox.session(reuse_venv=True)
+def examples(session: nox.Session) -> None:
+    """The examples, run as they are read: loops on the providers' own clients, and agents of the frameworks."""
+    install_pinned(session, *CORE, *adapter_package("openai-agents"), *group("examples"))
+    run_pytest(session, "tests/examples", report="examples")
 
 
 @nox.session(reuse_venv=True)
@@ -337,7 +345,7 @@ def lock(session: nox.Session) -> None:
 def outside_requirements() -> list[str]:
     """Everything that is installed in any session, without our own packages."""
     projects = [nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES]
-    wanted = set(group("dev", "build", "repo", "lint", "types", "layers")).union(all_adapter_groups())
+    wanted = set(group("dev", "build", "repo", "lint", "types", "layers", "examples")).union(all_adapter_groups())
     for project in projects:
         wanted.update(project["dependencies"])
         for extra in project.get("optional-dependencies", {}).values():

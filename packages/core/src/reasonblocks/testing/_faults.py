@@ -20,10 +20,11 @@ class FaultScenarios:
         failing = Turn(error=ConnectionError("the model is gone"))
         script = Script(turns=(world.busy_turn(0), failing))
         (ran,) = self.harness.run(world.client(), script, mode)
-        assert isinstance(ran.error, ConnectionError)
+        kind = type(ran.error).__name__  # the script's own, or the one that a provider's client makes of it
+        assert "the model is gone" in str(ran.error)
         assert len(ran.seen) == 2
-        assert "ConnectionError" in (ran.log[1].error or "")
-        assert ran.outcome == "failure: ConnectionError"
+        assert (ran.log[1].error or "").startswith(kind)
+        assert ran.outcome == f"failure: {kind}"
 
     def test_a_retried_call_keeps_its_decision(self, mode: str) -> None:
         script = world.looping(4)

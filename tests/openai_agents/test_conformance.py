@@ -1,0 +1,13 @@
+"""The adapter passes the suite that every adapter has to pass, on real agents, over both of OpenAI's APIs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reasonblocks.testing import ConformanceSuite
+from tests.openai_agents.harness import OpenAIHarness
+
+
+class TestOpenAIAgents(ConformanceSuite):
+    harness = OpenAIHarness()
+    golden_dir = Path(__file__).parents[1] / "golden"
