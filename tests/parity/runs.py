@@ -166,8 +166,12 @@ def _arguments(given: JSON) -> Mapping[str, JSON]:
 # --- what every framework can say
 
 
+UNCOUNTED = Usage(input=100, output=20, cache_read=0, cache_write=0)
+"""Tokens of a call whose recording counts none: in some frameworks 0 is what is said of a call without counts."""
+
+
 def sayable(script: Script) -> Script:
-    """The same run in words that every framework has: counts of tokens that are numbers, errors or nothing.
+    """The same run in words that every framework has: calls with counts of their tokens, errors or nothing.
 
     A result that is expressly no error is one of which nothing is said, since some frameworks cannot tell them apart.
     """
@@ -176,7 +180,11 @@ def sayable(script: Script) -> Script:
 
 def _sayable(turn: Turn) -> Turn:
     used = turn.usage
-    counts = (used.input or 0, used.output or 0, used.cache_read or 0, used.cache_write or 0)
-    names = ("input", "output", "cache_read", "cache_write")
+    usage = Usage(
+        input=used.input or UNCOUNTED.input,
+        output=used.output or UNCOUNTED.output,
+        cache_read=used.cache_read or UNCOUNTED.cache_read,
+        cache_write=used.cache_write or UNCOUNTED.cache_write,
+    )
     results = (replace(result, is_error=result.is_error or None) for result in turn.results)
-    return replace(turn, usage=Usage(**dict(zip(names, counts))), results=tuple(results))
+    return replace(turn, usage=usage, results=tuple(results))
