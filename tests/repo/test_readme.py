@@ -1,4 +1,7 @@
-"""What README.md shows runs, and what it says of numbers and names holds."""
+"""What README.md shows runs, and what it and docs/ say of numbers and names holds.
+
+Its run of the OpenAI Agents SDK is tried where that is installed: tests/examples/test_frameworks.py.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-LANGCHAIN, LOOP = blocks("python")
+LANGCHAIN, _, LOOP = blocks("python")
 
 
 class ScriptedModel(BaseChatModel):
@@ -114,13 +117,34 @@ def test_the_diagram_is_that_of_the_transition_table() -> None:
     assert tool("diagram").with_diagram(README) == README, "run tools/diagram.py"
 
 
+def test_every_link_within_the_repository_leads_somewhere() -> None:
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8"))]
+    assert [link for page, link in links if not leads_somewhere(page, link)] == []
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    if link.startswith("https://"):
+        return True
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def anchors(page: Path) -> list[str]:
+    """Of its headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads]
+
+
 def test_every_figure_has_a_script_that_makes_it() -> None:
     named = re.findall(r"\./dev bench (\w+)", README)
     assert sorted(set(named)) == sorted(path.stem for path in ROOT.glob("benchmarks/[!_]*.py"))
 
 
-def test_a_recursion_limit_of_25_allows_what_the_readme_says() -> None:
-    said = re.search(r"`recursion_limit=25` allows (\d+) tool calls instead of (\d+)", README)
+def test_a_recursion_limit_of_25_allows_what_the_page_says() -> None:
+    page = (ROOT / "docs/langchain.md").read_text(encoding="utf-8")
+    said = re.search(r"`recursion_limit=25` allows (\d+) tool calls instead of (\d+)", page)
     assert said is not None
     assert [most_tool_calls(25, [ReasonBlocks().middleware()]), most_tool_calls(25, [])] == [*map(int, said.groups())]
 

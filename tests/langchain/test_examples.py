@@ -1,0 +1,71 @@
+"""LangChain's example, and what docs/langchain.md shows, run as they stand."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.langchain.scripted import ScriptedModel, by_position, calls
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/langchain_agent.py"
+PAGE = ROOT / "docs/langchain.md"
+pytestmark = pytest.mark.skipif(not EXAMPLE.exists(), reason="examples and docs are no part of the wheels")
+
+FINDING = "with the same arguments and got the same result"
+
+
+def test_the_example_prints_what_the_agent_was_told() -> None:
+    shown = subprocess.run(
+        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"call 2: NORMAL\n  | Steps 0 and 1 called run_tests {FINDING}" in shown.stdout
+    assert shown.stdout.endswith("success: 4 calls\n")
+
+
+# --- the page
+
+
+def read_file(path: str) -> str:
+    """Reads a file."""
+    return f"{path} is empty"
+
+
+def run_tests() -> str:
+    """Runs the tests."""
+    return "3 failed"
+
+
+@pytest.fixture(scope="module")
+def page() -> dict[str, Any]:
+    """The names that the page's blocks leave, and what they printed."""
+    looping = [calls("run_tests", "I run the tests.", id=f"c{at}") for at in range(3)]
+    model = ScriptedModel(script=by_position(*looping, "Done."))
+    names: dict[str, Any] = {"model": model, "read_file": read_file, "run_tests": run_tests}
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            exec(compile(block, PAGE.name, "exec"), names)
+    return {**names, "printed": out.getvalue()}
+
+
+def test_both_runs_of_the_page_are_steered(page: dict[str, Any]) -> None:
+    read = [seen.system for seen in page["model"].seen]
+    assert [FINDING in text for text in read] == [False, False, True, False] * 2
+
+
+def test_the_page_s_step_log_is_that_of_the_named_run(page: dict[str, Any]) -> None:
+    assert [line.split()[:2] for line in page["printed"].splitlines()] == [
+        ["0", "INIT"],
+        ["1", "NORMAL"],
+        ["2", "NORMAL"],
+        ["3", "NORMAL"],
+        ["success"],
+    ]
