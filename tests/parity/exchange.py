@@ -87,6 +87,7 @@ class ParityFile:
     framework: str
     code: str
     modes: tuple[str, ...]
+    tool_errors: bool
     entries: Mapping[tuple[str, str], list[Line]]
 
 
@@ -97,7 +98,13 @@ def read(path: Path) -> ParityFile:
     entries: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         entries.setdefault((line["run"], line["mode"]), []).append(line)
-    return ParityFile(framework=head["framework"], code=head["code"], modes=tuple(head["modes"]), entries=entries)
+    return ParityFile(
+        framework=head["framework"],
+        code=head["code"],
+        modes=tuple(head["modes"]),
+        tool_errors=head["tool_errors"],
+        entries=entries,
+    )
 
 
 def files_of(adapter: str, folder: Path | None = None) -> list[ParityFile]:

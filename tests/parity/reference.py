@@ -6,7 +6,7 @@ import json
 from functools import cache
 
 from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
-from reasonblocks.testing._parity import Runner
+from reasonblocks.testing._parity import Runner, without_errors
 from tests.parity.exchange import Line
 from tests.parity.runs import parity_runs, skip_if_not_recorded
 
@@ -16,15 +16,16 @@ def _runs() -> dict[str, ParityRun]:
     return parity_runs()
 
 
-def entries(harness: Runner, name: str, mode: str) -> list[Line]:
+def entries(harness: Runner, name: str, mode: str, *, tool_errors: bool = True) -> list[Line]:
     """As they would stand in a file. Skips the test that asks for a recorded run where there is no corpus."""
     skip_if_not_recorded(name, _runs())
-    lines, faults = parity_lines(harness, _runs()[name], mode)
+    run = _runs()[name] if tool_errors else without_errors(_runs()[name])
+    lines, faults = parity_lines(harness, run, mode)
     assert faults == []
     found: list[Line] = json.loads(json.dumps(lines))
     return found
 
 
 @cache
-def core(name: str) -> list[Line]:
-    return entries(LoopHarness(), name, "sync")
+def core(name: str, tool_errors: bool = True) -> list[Line]:
+    return entries(LoopHarness(), name, "sync", tool_errors=tool_errors)

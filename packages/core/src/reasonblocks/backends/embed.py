@@ -36,7 +36,7 @@ class HashEmbedder:
             _add(vector, term, 1 + math.log(count))
         for first, second in pairwise(tokens):
             _add(vector, f"{first} {second}", PAIR_WEIGHT)
-        norm = math.sqrt(sum(value * value for value in vector))
+        norm = math.sqrt(math.fsum(value * value for value in vector))
         return tuple(value / norm for value in vector) if norm else tuple(vector)
 
     def similarity(self, cosine: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class MemoryStore:
         return tuple(sorted(near, key=lambda trace: (-trace.similarity, trace.pattern.id))[: request.top_k])
 
     def _similarity(self, query: tuple[float, ...], entry: _Entry) -> float:
-        cosine = max(sum(query[at] * value for at, value in vector) for vector in entry.vectors)
+        cosine = max(math.fsum(query[at] * value for at, value in vector) for vector in entry.vectors)
         return self.embedder.similarity(cosine)
 
     def _entry(self, pattern: Pattern) -> _Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -91,7 +92,7 @@ def _seen(
         findings=findings,
         parts=parts,
         fired=tuple([name for name, finding in findings.items() if finding.score and _fires(name, finding, known)]),
-        composite=min(1.0, sum(parts.values())),
+        composite=min(1.0, math.fsum(parts.values())),  # `sum` rounds otherwise before Python 3.12
         before=before,
     )
 
@@ -138,7 +139,7 @@ def _speaker(seen: _Seen, injected: tuple[Injected, ...]) -> tuple[str | None, s
     fired = [name for name in able if name in seen.fired]
     if fired:
         return fired[0], "monitor"
-    spent = sum(part for name, part in seen.parts.items() if _rung(name, injected) > RUNGS)
+    spent = math.fsum(part for name, part in seen.parts.items() if _rung(name, injected) > RUNGS)
     if able and min(seen.before, seen.composite - spent) >= COMPOSITE_FIRES:
         return able[0], "composite"
     return None, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -16,7 +16,7 @@ from ..render import FRAME
 from ..types import JSON, StepLogEntry
 from ._checks import guidance
 from ._harness import Harness, Ran, Seen
-from ._script import Script
+from ._script import Script, Turn
 from ._scripted import RecordingSink
 
 Line: TypeAlias = "dict[str, JSON]"
@@ -71,16 +71,18 @@ def write_parity(
     """Run everything in every mode of the harness into one file; gives what was wrong with the runs, by name.
 
     The first line says what the file is: `framework` (name and version), `code` (a digest by which a reader knows old
-    files) and `modes`. The others are entries, numbers exact. The file appears when it is whole.
+    files), `modes`, and `tool_errors`: where a framework does not tell which results are errors, none of a script is.
+    The others are entries, numbers exact. The file appears when it is whole.
     """
     runs, target = list(runs), Path(path)
-    head: Line = {"framework": framework, "code": code, "modes": harness.modes}
+    tells = harness.caps.tool_errors
+    head: Line = {"framework": framework, "code": code, "modes": harness.modes, "tool_errors": tells}
     faults: dict[str, list[str]] = {run.name: [] for run in runs}
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     with part.open("w", encoding="utf-8") as file:
         _write(file.write, head)
-        for run in runs:
+        for run in runs if tells else map(without_errors, runs):
             for mode in harness.modes:
                 lines, wrong = parity_lines(harness, run, mode)
                 faults[run.name] += [f"{mode}: {text}" for text in wrong]
@@ -88,6 +90,15 @@ def write_parity(
                     _write(file.write, {"framework": framework, **line})
     part.replace(target)
     return faults
+
+
+def without_errors(run: ParityRun) -> ParityRun:
+    """The same run in a framework that does not tell errors from other results."""
+    return replace(run, script=replace(run.script, turns=tuple(map(_without_errors, run.script.turns))))
+
+
+def _without_errors(turn: Turn) -> Turn:
+    return replace(turn, results=tuple(replace(result, is_error=None) for result in turn.results))
 
 
 def _write(write: Callable[[str], object], line: Line) -> None:
