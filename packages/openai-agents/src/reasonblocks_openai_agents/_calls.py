@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from reasonblocks.adapters import failure_of, ms_since
 from reasonblocks.types import StepDecision
 
-from ._convert import Item, answer_of, local_call_ids, outcome_of, usage_of
+from ._convert import answer_of, local_call_ids, outcome_of, usage_of
+from ._items import Item
 from ._request import reasoning_ids
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class Call:
         """An attempt begins: the first one, or a retry of the SDK's."""
         self.target, self.model, self.own_model = target, model, own_model
         self.started, self.first_event, self.told = time.perf_counter(), None, False
+
+    @property
+    def is_of_this_task(self) -> bool:
+        """Whether its run is at work here; what runs in another task is called by it, as tools are."""
+        return self.task is _task()
 
     def saw_event(self) -> None:
         self.first_event = self.first_event or time.perf_counter()
@@ -94,12 +100,7 @@ def waiting_call() -> Call | None:
 def calling_run() -> SteeredRun | None:
     """The run whose tool the caller is: tools run in tasks, or threads, of their own."""
     call = CALL.get()
-    return None if call is None or call.task is _task() or call.run.over else call.run
-
-
-def is_within(run: SteeredRun) -> bool:
-    """Whether the caller runs inside a tool of this run."""
-    return calling_run() is run
+    return None if call is None or call.is_of_this_task or call.run.over else call.run
 
 
 def _task() -> asyncio.Task[Any] | None:

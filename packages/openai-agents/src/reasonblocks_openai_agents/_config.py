@@ -12,8 +12,9 @@ from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterA
 
 from reasonblocks.adapters import RunOptions
 
-from ._calls import CALL, is_within
-from ._convert import Item, task_of
+from ._calls import CALL
+from ._convert import task_of
+from ._items import Item
 from ._model import SteeredProvider
 from ._routes import Routes
 from ._start import SERVER_MANAGED, new_run, own_model
@@ -32,6 +33,8 @@ class Steering:
     config: RunConfig
     """The caller's."""
     routes: Routes
+    owns_provider: bool = False
+    """Whether its provider is nobody else's to close."""
     run: SteeredRun | None = None
     """None until the agent of a tool makes its first call."""
     parent: SteeredRun | None = None
@@ -43,7 +46,7 @@ class Steering:
         """The caller's, with ours around it."""
         return replace(
             self.config,
-            model_provider=SteeredProvider(self.config.model_provider, self.routes),
+            model_provider=SteeredProvider(self.config.model_provider, self.routes, owned=self.owns_provider),
             call_model_input_filter=self._filter,
             tool_error_formatter=self._formatted,
         )
@@ -80,15 +83,25 @@ class Steering:
         return ModelInputData(input=asked, instructions=instructions)
 
     def _run_of(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
+        """The run that asks: this configuration's, or one of an agent that a tool within it calls.
+
+        The SDK hands the configuration of an agent on to the agents of its tools, and calls our hooks for the root's.
+        """
+        home = self._home(agent, items)
+        newest = CALL.get()
+        if newest is not None and home.holds(newest.run):
+            if newest.is_of_this_task:
+                return newest.run
+            return newest.run.within(items, lambda call_id: self._child(agent, items, newest.run, call_id))
+        if self.parent is None and home.agent_name not in (None, agent.name):  # goes on in a tool after an approval
+            return home.within(items, lambda call_id: self._child(agent, items, home, call_id))
+        return home
+
+    def _home(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
         if self.run is None and self.parent is not None:
             self.run = self.parent.child(self.call_id, lambda: self._child(agent, items, self.parent, self.call_id))
-        run = self.run
-        assert run is not None  # the root's is given
-        # Two ways in which the SDK asks with this configuration for another run: an agent that goes on inside a tool
-        # after an approval, and one that is called by the agent of a tool, whose hooks are not ours.
-        if is_within(run) or (self.parent is None and run.agent_name not in (None, agent.name)):
-            return run.child(f"{agent.name} at {run.calls}", lambda: self._child(agent, items, run, None))
-        return run
+        assert self.run is not None  # the root's is given
+        return self.run
 
     def _child(
         self, agent: Agent[Any], items: Sequence[Item], parent: SteeredRun | None, call_id: str | None

@@ -1,23 +1,17 @@
-"""Says in our words what the SDK's items say. Pure; the way back is `_request`.
-
-Items come as the SDK has them: dictionaries in a request, pydantic models in an answer.
-"""
+"""Says in our words what the SDK's items say. Pure; the way back is `_request`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, cast
 
 from agents import default_tool_error_function
 from agents.run_context import RunContextWrapper
 
 from reasonblocks.types import JSON, Step, StepOutcome, ToolCall, ToolResult, Usage
 
-Item: TypeAlias = Any
-"""The SDK's unions of item types have some forty members, and grow."""
-Items: TypeAlias = "list[Item]"
+from ._items import Item, Items, get, is_call, is_message, is_output, kind, plain
 
 TOOL_FAILED = default_tool_error_function(RunContextWrapper(None), Exception("")).split(" Error:")[0]
 """What the SDK tells the model of a tool that raised, as the installed version words it."""
@@ -38,12 +32,8 @@ def answer_of(output: Iterable[Item]) -> Step:
         thought="\n".join(filter(None, (_message_text(item) for item in items if is_message(item)))),
         reasoning="\n".join(filter(None, (_reasoning(item) for item in items if kind(item) == "reasoning"))),
         tool_calls=tuple(_call(item) for item in items if is_call(item)),
-        tool_results=tuple(result for item in items if is_call(item) for result in _hosted_result(item)),
+        tool_results=tuple(result for item in items if is_call(item) for result in _hosted_result(item, items)),
     )
-
-
-def is_message(item: Item) -> bool:
-    return kind(item) in ("message", "") and get(item, "role") == "assistant"
 
 
 def texts_of(content: object) -> str:
@@ -69,10 +59,6 @@ def _reasoning(item: Item) -> str:
     return texts_of(get(item, "summary") or ()) or texts_of(get(item, "content") or ())
 
 
-def is_call(item: Item) -> bool:
-    return kind(item).endswith("_call")
-
-
 def _call(item: Item) -> ToolCall:
     name = get(item, "name") or kind(item).removesuffix("_call")
     return ToolCall(id=_call_id(item), name=str(name), arguments=_arguments(item))
@@ -84,27 +70,36 @@ def _call_id(item: Item) -> str:
 
 def _arguments(item: Item) -> JSON:
     """Malformed ones, and free text, are the argument `input`."""
-    text = get(item, "arguments") or get(item, "input")
-    if isinstance(text, str):
+    given = get(item, "arguments") or get(item, "input")
+    if isinstance(given, str):
         with suppress(ValueError):
-            if isinstance(given := json.loads(text), dict):
-                return given
-        return {"input": text}
-    return {name: _plain(value) for name in ARGUMENTS if (value := get(item, name)) is not None}
+            if isinstance(read := json.loads(given), dict):
+                return read
+        return {"input": given}
+    if given is not None:  # of a tool search, an object already
+        return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
+    return {name: plain(value) for name in ARGUMENTS if (value := get(item, name)) is not None}
 
 
-def _hosted_result(item: Item) -> list[ToolResult]:
+def _hosted_result(item: Item, answer: Items) -> list[ToolResult]:
+    """Most calls of that kind hold it; of a shell it is an item of its own."""
+    if (call_id := get(item, "call_id")) is not None:
+        return [_output(one, _call(item).name) for one in answer if is_output(one) and _call_id(one) == call_id]
     error = get(item, "error")
     found = next((value for name in OUTPUTS if (value := get(item, name)) is not None), error)
     if found is None or kind(item) == "image_generation_call":
         return []
-    text = found if isinstance(found, str) else json.dumps(_plain(found), ensure_ascii=False, default=str)
+    text = found if isinstance(found, str) else json.dumps(plain(found), ensure_ascii=False, default=str)
     return [ToolResult(call_id=_call_id(item), name=_call(item).name, output=text, is_error=error is not None or None)]
 
 
 def local_call_ids(output: Iterable[Item]) -> tuple[str, ...]:
-    """The calls that the provider does not run itself: those alone have an id for what comes back."""
-    return tuple(str(get(item, "call_id")) for item in output if is_call(item) and get(item, "call_id"))
+    """The calls that the provider did not run itself: those have an id for what is to come back."""
+    items = list(output)
+    done = {get(item, "call_id") for item in items if is_output(item)}
+    return tuple(
+        str(call_id) for item in items if is_call(item) and (call_id := get(item, "call_id")) not in {None, *done}
+    )
 
 
 # --- what came back, and what was asked
@@ -135,6 +130,10 @@ def completed_step(
     )
 
 
+def failed_calls(done: Step | None) -> frozenset[str]:
+    return frozenset(result.call_id for result in (done.tool_results if done else ()) if result.is_error)
+
+
 def _named(result: ToolResult, name: str, ended: ToolResult | None, failed: bool) -> ToolResult:
     return ToolResult(
         call_id=result.call_id,
@@ -157,13 +156,9 @@ def _outputs(items: Sequence[Item], wanted: set[str] | None) -> dict[str, ToolRe
     return dict(reversed(found.items()))
 
 
-def is_output(item: Item) -> bool:
-    return kind(item).endswith("_output")
-
-
-def _output(item: Item) -> ToolResult:
+def _output(item: Item, name: str = "") -> ToolResult:
     failed = True if get(item, "status") == "failed" else None
-    return ToolResult(call_id=_call_id(item), name="", output=texts_of(get(item, "output") or ""), is_error=failed)
+    return ToolResult(call_id=_call_id(item), name=name, output=texts_of(get(item, "output") or ""), is_error=failed)
 
 
 def _newest_answer(items: Sequence[Item]) -> Step:
@@ -187,9 +182,13 @@ def task_of(asked: str | Sequence[Item]) -> str:
 
 
 def newest_call_id(items: Sequence[Item]) -> str | None:
-    """The id of the last tool call, or of its output, in a request: it says whose next step it is."""
-    calls = (item for item in reversed(items[-MOST_LOOKED_AT:]) if is_call(item) or is_output(item))
-    return next((_call_id(item) for item in calls), None)
+    """The id of the call whose result a request brings: it says whose next step it is. None after an answer."""
+    for item in reversed(items[-MOST_LOOKED_AT:]):
+        if is_call(item) or is_output(item):
+            return _call_id(item)
+        if is_message(item):
+            return None
+    return None
 
 
 # --- what a call did
@@ -219,25 +218,3 @@ def outcome_of(answer: Step, usage: Usage, *, model: str, latency_ms: float, ttf
         reasoning=answer.reasoning,
         tool_calls=answer.tool_calls,
     )
-
-
-# --- how items are read
-
-
-def kind(item: Item) -> str:
-    """Its type; a message of a request need not say one."""
-    return str(get(item, "type") or "")
-
-
-def get(item: Item, name: str) -> Any:
-    """A field of an item in either form, None where it has none."""
-    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
-
-
-def _plain(value: Any) -> JSON:
-    """JSON of what may be a pydantic model, or hold some."""
-    if hasattr(value, "model_dump"):
-        return cast("JSON", value.model_dump(mode="json", exclude_none=True))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else cast("JSON", value)

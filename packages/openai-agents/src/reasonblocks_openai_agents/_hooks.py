@@ -13,7 +13,8 @@ from agents.tool_context import ToolContext
 
 from reasonblocks.adapters import RunOptions, Runs, SteeringFace
 
-from ._convert import Item, task_of
+from ._convert import task_of
+from ._items import Item
 from ._start import ONLY_RECORDED, new_run, own_model
 from ._steered import SteeredRun
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDon
 from reasonblocks.routing import model_name
 
 from ._calls import CALL, Call, waiting_call
-from ._convert import Items
+from ._items import Items
 from ._routes import Routes
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
@@ -108,14 +108,21 @@ class _Heard:
 
 
 class SteeredProvider(ModelProvider):
-    """The run's own provider, whose models are steered."""
+    """The run's own provider, whose models are steered. One that is `owned` is closed when the run ends."""
 
-    def __init__(self, own: ModelProvider, routes: Routes) -> None:
+    def __init__(self, own: ModelProvider, routes: Routes, *, owned: bool = False) -> None:
         self.own = own
+        self.owned = owned
         self._routes = routes
+        self._models: dict[str | None, RunModel] = {}
 
     def get_model(self, model_name: str | None) -> Model:
-        return RunModel(self.own.get_model(model_name), self._routes, self.own.get_model)
+        """The same facade for the same model: a run cleans up each one that it was given, at its end."""
+        own = self.own.get_model(model_name)
+        known = self._models.get(model_name)
+        if known is None or known.own is not own:
+            known = self._models[model_name] = RunModel(own, self._routes, self)
+        return known
 
     async def aclose(self) -> None:
         await self.own.aclose()
@@ -127,10 +134,10 @@ class SteeredProvider(ModelProvider):
 class RunModel(CallingModel):
     """A facade: the model that an agent names, or the one that its call is routed to."""
 
-    def __init__(self, own: Model, routes: Routes, build: Callable[[str], Model]) -> None:
+    def __init__(self, own: Model, routes: Routes, provider: SteeredProvider) -> None:
         self.own = own
         self._routes = routes
-        self._build = build
+        self._provider = provider
 
     @property  # type: ignore[misc]  # so that the SDK, which asks which API a model speaks, sees the one behind it
     def __class__(self) -> type:
@@ -140,8 +147,13 @@ class RunModel(CallingModel):
         call = waiting_call()
         if call is None:
             return Attempt(self.own, asked, None)
-        routed = await self._routes.model(call.decision.route, call.run.session, self._build)
+        routed = await self._routes.model(call.decision.route, call.run.session, self._provider.own.get_model)
         return attempt(call, routed or self.own, self.own, asked)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await super()._cleanup_on_run_end(owner)
+        if self._provider.owned:
+            await self._provider.aclose()
 
     async def close(self) -> None:
         for model in self._behind():

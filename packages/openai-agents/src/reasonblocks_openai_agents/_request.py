@@ -8,7 +8,7 @@ from typing import Any, cast
 from reasonblocks import render
 from reasonblocks.types import StepDecision
 
-from ._convert import Item, Items, get, is_call, is_message, kind
+from ._items import Item, Items, get, is_call, is_message, kind
 
 
 def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:

@@ -8,15 +8,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agents import Agent, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
+from agents import Agent, AgentsException, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
 
 from reasonblocks.adapters import RunOptions
 
 from ._calls import CALL
 from ._config import Steering
-from ._convert import Item, task_of
+from ._convert import task_of
 from ._hooks import HooksOfRun
+from ._items import Item
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run, own_model
 from ._steered import SteeredRun
@@ -133,7 +134,14 @@ def begin(
     hooks = given.get("hooks")
     if rb.disabled or config is None or not isinstance(hooks, RunHooksBase | None):
         return Begun(agent, asked, given, run)  # what is wrong with them the SDK says
-    steering = Steering(rb=rb, options=options, config=config, routes=Routes(rb.model_routing), run=run)
+    steering = Steering(
+        rb=rb,
+        options=options,
+        config=config,
+        routes=Routes(rb.model_routing),
+        owns_provider=_names_no_provider(given.get("run_config")),
+        run=run,
+    )
     ours = {"run_config": steering.run_config, "hooks": HooksOfRun(run, steering.for_tool, hooks)}
     return Begun(agent, asked, {**given, **ours}, run)
 
@@ -166,10 +174,19 @@ def _run(
 
 
 def _config(given: object) -> RunConfig | None:
-    """The caller's configuration; newer versions of the SDK take a dictionary of it, too. None for anything else."""
-    if given is None or isinstance(given, Mapping):
-        return RunConfig(**(given or {}))
+    """The caller's configuration; newer versions of the SDK take a dictionary of it, too. None for a wrong one."""
+    if given is None:
+        return RunConfig()
+    if isinstance(given, Mapping):
+        with suppress(TypeError, ValueError, AgentsException):
+            return RunConfig(**given)
+        return None
     return given if isinstance(given, RunConfig) else None
+
+
+def _names_no_provider(config: object) -> bool:
+    """The SDK closes a provider after the run where it made that itself, which then we have."""
+    return config is None or (isinstance(config, Mapping) and "model_provider" not in config)
 
 
 def _out_of_turns(result: RunResultStreaming) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from reasonblocks.adapters import HeldRun, same_model
@@ -12,11 +12,11 @@ from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput, StepLogEntry, ToolResult
 
 from ._calls import Call
-from ._convert import TOOL_FAILED, Item, Items, completed_step, texts_of
+from ._children import Children
+from ._convert import TOOL_FAILED, completed_step, failed_calls, texts_of
+from ._items import Item, Items
 from ._request import steered, without_foreign_reasoning
 
-MOST_CHILDREN = 64
-"""Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
 MOST_AUTHORS = 4_096
 """Reasoning items of routed calls whose model is remembered."""
 MOST_WAITING = 1_024
@@ -43,7 +43,7 @@ class SteeredRun(HeldRun):
         self._started: OrderedDict[str, float] = OrderedDict()
         self._ended: OrderedDict[str, ToolResult] = OrderedDict()
         self._failed: OrderedDict[str, bool] = OrderedDict()
-        self._children: OrderedDict[str, SteeredRun] = OrderedDict()
+        self._children: Children[SteeredRun] = Children()
 
     # ------------------------------------------------------------ what the user reads and says
 
@@ -65,7 +65,7 @@ class SteeredRun(HeldRun):
     @property
     def children(self) -> list[SteeredRun]:
         """Runs of agents that this run's agents called as tools, the newest 64."""
-        return list(self._children.values())
+        return list(self._children)
 
     def snapshot(self) -> dict[str, object]:
         """Plain JSON to keep beside `RunState.to_json()`: give it to the run that goes on, as `snapshot`."""
@@ -85,12 +85,9 @@ class SteeredRun(HeldRun):
     async def decide(self, items: Sequence[Item], *, agent_name: str | None, own_model: str) -> Call | None:
         """What the next call gets; None after a fault, and while steering is off."""
         with self.session.guard("deciding a call"):
-            given = StepInput(
-                key=self._key(),
-                completed=self._completed(items) if self.session.trace.state.calls else None,
-                default_model=own_model,
-                agent_name=agent_name,
-            )
+            done = self._completed(items) if self.calls else None
+            await self._settle(done)
+            given = StepInput(key=self._key(), completed=done, default_model=own_model, agent_name=agent_name)
             decision = await self.session.abegin_step(given)
             self.call = Call(self, decision, own_model)
             self._started.clear()
@@ -152,35 +149,44 @@ class SteeredRun(HeldRun):
 
     def child(self, call_id: str, make: Callable[[], SteeredRun]) -> SteeredRun:
         """The run of the agent that a tool call has called; made when that agent makes its first call."""
-        if call_id not in self._children:
-            _keep(self._children, call_id, make(), MOST_CHILDREN)
-        return self._children[call_id]
+        return self._children.of_call(call_id, make)
+
+    def within(self, items: Sequence[Item], make: Callable[[str | None], SteeredRun]) -> SteeredRun:
+        """The same where no hook has told of the tool call: known by the request, `make` gets the id if it is sure."""
+        waits_for = self.call.waits_for if self.call else ()
+        only = waits_for[0] if len(waits_for) == 1 else None
+        return self._children.of_request(items, lambda: make(only))
+
+    def holds(self, run: SteeredRun) -> bool:
+        """Whether it is this run, or one within it."""
+        return run is self or any(child.holds(run) for child in self._children)
 
     # ------------------------------------------------------------ the run's end
 
     async def ended(self, items: Sequence[Item] = ()) -> None:
         """The run is done; `items` are those that it made, for the results of the last step."""
-        await self.session.afinish(completed=self._last_step(items))
+        last = self._last_step(items)
+        await self._settle(last)
+        await self.session.afinish(completed=last)
 
     async def failed(self, error: Exception) -> None:
         """The run ends with this error, and so do the runs within it."""
-        outcome = f"failure: {type(error).__name__}"
-        for run in (*self._children.values(), self):
-            if not run.over:
-                run.cut_off(error)
-                await run.session.afinish(outcome, completed=run._last_step(()))
+        for run in self._open():
+            run.cut_off(error)
+            await run.session.afinish(f"failure: {type(error).__name__}", completed=run._last_step(()))
 
     def ended_sync(self, items: Sequence[Item] = ()) -> None:
         """`ended`, where no event loop runs."""
-        self.session.finish(completed=self._last_step(items))
+        last = self._last_step(items)
+        for run in self._open()[:-1]:
+            run.session.finish(run._outcome(failed_calls(last)), completed=run._last_step(()))
+        self.session.finish(completed=last)
 
     def failed_sync(self, error: Exception) -> None:
         """`failed`, where no event loop runs."""
-        outcome = f"failure: {type(error).__name__}"
-        for run in (*self._children.values(), self):
-            if not run.over:
-                run.cut_off(error)
-                run.session.finish(outcome, completed=run._last_step(()))
+        for run in self._open():
+            run.cut_off(error)
+            run.session.finish(f"failure: {type(error).__name__}", completed=run._last_step(()))
 
     def cut_off(self, error: BaseException) -> None:
         """The entry of a call under way keeps what ended it. A cancelled run stays open."""
@@ -190,19 +196,33 @@ class SteeredRun(HeldRun):
     async def child_ended(self, call_id: str, result: object) -> None:
         """The agent that a tool call has called is done; the SDK's own text says that it failed."""
         child = self._children.get(call_id)
-        if child is None or child.over:
-            return
-        failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
-        kind = child.call.error if child.call else None
-        await child.session.afinish(
-            f"failure: {kind or 'unknown'}" if failed else "success", completed=child._last_step(())
-        )
+        if child is not None:
+            failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
+            await child._ended_as_tool({call_id} if failed else frozenset())
+
+    async def _settle(self, done: Step | None) -> None:
+        """A step that is done has no tool under way, whose agents' ends no hook may have told of."""
+        for child in self._children:
+            await child._ended_as_tool(failed_calls(done))
+
+    async def _ended_as_tool(self, failed: Set[str]) -> None:
+        for run in self._open():
+            await run.session.afinish(run._outcome(failed), completed=run._last_step(()))
+
+    def _outcome(self, failed: Set[str]) -> str:
+        """Of a run that is done, as one of an agent in a tool if its tool call is one of those that failed."""
+        error = self.call.error if self.call and not self.call.answered else None
+        return f"failure: {error or 'unknown'}" if error or self.session.run.parent_call_id in failed else "success"
 
     def pause(self) -> None:
         """It waits for an approval, and so do the runs within it."""
-        for run in (*self._children.values(), self):
-            if not run.over:
-                run.session.pause()
+        for run in self._open():
+            run.session.pause()
+
+    def _open(self) -> list[SteeredRun]:
+        """Itself and the runs within it, those first, that are not over."""
+        within = [run for child in self._children for run in child._open()]
+        return within if self.over else [*within, self]
 
     def _last_step(self, items: Sequence[Item]) -> Step | None:
         """The last step, with what came back; None where the last call was not answered: it is judged already."""

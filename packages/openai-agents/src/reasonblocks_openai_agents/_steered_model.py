@@ -14,7 +14,8 @@ from reasonblocks.adapters import RunOptions, Runs, SteeringFace
 from reasonblocks.routing import model_name
 
 from ._calls import CALL, Call, waiting_call
-from ._convert import Items, newest_call_id, task_of
+from ._convert import newest_call_id, task_of
+from ._items import Items
 from ._model import Asked, Attempt, CallingModel, attempt
 from ._request import user_message
 from ._routes import Routes

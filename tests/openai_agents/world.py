@@ -1,0 +1,210 @@
+"""What the tests of one behaviour need around it: a provider on loopback, a client of its own, agents and tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TypeAlias, TypeVar
+
+import pytest
+from agents import (
+    Agent,
+    Model,
+    OpenAIChatCompletionsModel,
+    OpenAIProvider,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+    function_tool,
+)
+from openai import AsyncOpenAI
+
+from reasonblocks import ReasonBlocks
+from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
+from reasonblocks.testing.server import Answer, Asked, ScriptedServer
+from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
+from reasonblocks_openai_agents import openai_run, openai_run_streamed, openai_run_sync
+
+SDK = tuple(int(part) for part in version("openai-agents").split(".")[:2])
+TASK = "Fix the failing tests."
+PROMPT = "You fix bugs."
+RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
+WAYS = tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat"))
+every_way = pytest.mark.parametrize("way", WAYS)
+whole_and_streamed = pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses"])
+"""Where the API makes no difference, nor whether a loop runs already."""
+Result: TypeAlias = "RunResult | RunResultStreaming"
+T = TypeVar("T")
+
+
+def since(newest: int, why: str) -> pytest.MarkDecorator:
+    """For what the SDK can do since its version 0.`newest`."""
+    return pytest.mark.skipif((0, newest) > SDK, reason=f"before 0.{newest} the SDK {why}")
+
+
+# ------------------------------------------------------------ tools, and a model that calls them
+
+
+@function_tool
+def look(path: str) -> str:
+    """Looks at a file."""
+    return f"{path} is empty"
+
+
+@function_tool
+def crash(path: str) -> str:
+    """Raises."""
+    raise LookupError(path)
+
+
+def call(name: str, id: str = "", text: str = "", **arguments: Any) -> Turn:
+    """A turn that calls one tool."""
+    usage = Usage(input=100, output=10)
+    return Turn(text=text, tool_calls=(tool_call(id or f"{name}-call", name, arguments),), usage=usage)
+
+
+def looks(count: int, mark: str = "") -> list[Turn]:
+    """So many turns that call `look`, and one that ends."""
+    return [*(call("look", f"c{mark}{at}", f"I look at file {at}.", path=f"f{at}") for at in range(count)), said()]
+
+
+def said(text: str = "All seen.") -> Turn:
+    return Turn(text=text, usage=Usage(input=100, output=10))
+
+
+def in_turn(*turns: Turn) -> Answer:
+    """Turn n answers a conversation that holds n answers."""
+    return lambda asked: turns[asked.answers]
+
+
+def one_by_one(*turns: Turn) -> Answer:
+    """Turn n answers the n-th request, whatever it holds."""
+    left = iter(turns)
+    return lambda asked: next(left)
+
+
+def by_model(**turns: Sequence[Turn]) -> Answer:
+    """The same, with a list of turns for each model that is asked."""
+    return lambda asked: turns[asked.model][asked.answers]
+
+
+# ------------------------------------------------------------ steering
+
+
+def speaking(at: int) -> Evaluation:
+    return Evaluation(
+        inject=True,
+        intervention_text=f"Step {at} looked again. Read what it said.",
+        fired=("semantic_loop",),
+        scores={"semantic_loop": 0.9},
+        composite=0.225,
+        failure_type="loop",
+        monitor="semantic_loop",
+    )
+
+
+def steering(**options: Any) -> ScriptedReasonBlocks:
+    """Every step wants its own text said, at a middling difficulty; one standing rule is in the store."""
+    given: dict[str, Any] = {
+        "evaluator": ScriptedEvaluator([speaking(at) for at in range(400)]),
+        "pattern_store": ScriptedStore(lambda asked: [ETrace(pattern=RULE)] if asked.tier == "e3" else []),
+        "scorer": lambda step: 0.4,
+        "strict": True,
+    }
+    return ScriptedReasonBlocks(**{**given, **options})
+
+
+def fixer(**options: Any) -> Agent[Any]:
+    given: dict[str, Any] = {"name": "fixer", "instructions": PROMPT, "model": "own", "tools": [look], **options}
+    return Agent(**given)
+
+
+# ------------------------------------------------------------ where an agent runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A scripted provider and a client of it; `way` says which of the SDK's functions runs agents, over which API."""
+
+    server: ScriptedServer
+    openai: AsyncOpenAI
+    loop: asyncio.AbstractEventLoop
+    way: str
+
+    @property
+    def requests(self) -> list[Asked]:
+        return self.server.requests
+
+    @property
+    def guided(self) -> list[bool]:
+        """Of each request, whether it holds guidance, wherever."""
+        return ["[REASONBLOCKS]" in json.dumps(asked.body) for asked in self.requests]
+
+    @property
+    def provider(self) -> OpenAIProvider:
+        return OpenAIProvider(openai_client=self.openai, use_responses=self.way.endswith("responses"))
+
+    def config(self, **options: Any) -> RunConfig:
+        return RunConfig(**{"model_provider": self.provider, "tracing_disabled": True, **options})
+
+    def model(self, name: str) -> Model:
+        kind = OpenAIResponsesModel if self.way.endswith("responses") else OpenAIChatCompletionsModel
+        return kind(name, self.openai)
+
+    def until(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def run(self, rb: ReasonBlocks, agent: Agent[Any], asked: Any = TASK, **options: Any) -> Result:
+        """A steered run to its end."""
+        given = {"run_config": self.config(), **options}
+        if self.way.startswith("run_sync"):
+            return openai_run_sync(rb, agent, asked, **given)
+        return self.until(self.arun(rb, agent, asked, **given))
+
+    async def arun(self, rb: ReasonBlocks, agent: Agent[Any], asked: Any = TASK, **options: Any) -> Result:
+        given = {"run_config": self.config(), **options}
+        if self.way.startswith("run_streamed"):
+            return await read(openai_run_streamed(rb, agent, asked, **given))
+        return await openai_run(rb, agent, asked, **given)
+
+    def plain(self, agent: Agent[Any], asked: Any = TASK, **options: Any) -> Result:
+        """A run by the SDK's own `Runner`."""
+        given = {"run_config": self.config(), **options}
+        if self.way.startswith("run_sync"):
+            return Runner.run_sync(agent, asked, **given)
+        return self.until(self.aplain(agent, asked, **given))
+
+    async def aplain(self, agent: Agent[Any], asked: Any = TASK, **options: Any) -> Result:
+        given = {"run_config": self.config(), **options}
+        if self.way.startswith("run_streamed"):
+            return await read(Runner.run_streamed(agent, asked, **given))
+        return await Runner.run(agent, asked, **given)
+
+
+async def read(result: RunResultStreaming) -> RunResultStreaming:
+    """A streamed result whose stream was read to its end."""
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+@contextmanager
+def place(answer: Answer, way: str = "run/responses") -> Iterator[Place]:
+    """The loop is this thread's, `Runner.run_sync`'s too: a client belongs to the loop of its first request."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    with ScriptedServer(answer) as server:
+        openai = AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
+        try:
+            yield Place(server=server, openai=openai, loop=loop, way=way)
+        finally:
+            loop.run_until_complete(openai.close())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            asyncio.set_event_loop(None)
+            loop.close()
