@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from .adapters import find_adapter
+from .adapters._find import find_adapter, load_adapters
 
 if TYPE_CHECKING:
     from .config import Calibration, Standing
@@ -85,6 +85,8 @@ class ReasonBlocks:
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
         self._runs = OpenRuns()
+        with self._faults.guard("loading adapters"):
+            load_adapters()
         _CLIENTS.add(self)
         weakref.finalize(self, self._telemetry.stop).atexit = False
 

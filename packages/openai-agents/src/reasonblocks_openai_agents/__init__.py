@@ -7,6 +7,7 @@ agent's own.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -131,3 +132,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+if "agents" in sys.modules:  # then the rest costs little, and is not to be loaded within somebody's event loop
+    from . import _run as _run
+    from . import _steered_model as _steered_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,11 @@ ADAPTERS = {
     "openai_run_sync": "reasonblocks-openai-agents",
 }
 """Which distribution brings which method of `rb`."""
+FIRST_CALLED_IN_A_STEP = {"agents": "openai_run"}
+"""Frameworks, by the module that everyone imports, whose adapter's first call may stand in an event loop."""
 FOREIGN = "reasonblocks"
+
+_FOUND: dict[str, Callable[..., Any]] = {}
 
 
 def find_adapter(method: str) -> Callable[..., Any] | None:
@@ -27,14 +32,27 @@ def find_adapter(method: str) -> Callable[..., Any] | None:
     """
     if method.startswith("_"):
         return None
-    from importlib.metadata import entry_points  # slow to import, and needed by adapters only
-
-    for point in entry_points(group=ADAPTER_GROUP, name=method):
-        target: Callable[..., Any] = point.load()
-        return target
+    if (found := _FOUND.get(method) or _loaded(method)) is not None:
+        return found
     if method in ADAPTERS:
         raise AdapterMissing(method, ADAPTERS[method])
     return None
+
+
+def _loaded(method: str) -> Callable[..., Any] | None:
+    """Looked up once: it reads the metadata of everything that is installed."""
+    from importlib.metadata import entry_points  # slow to import, and needed by adapters only
+
+    for point in entry_points(group=ADAPTER_GROUP, name=method):
+        _FOUND[method] = point.load()
+    return _FOUND.get(method)
+
+
+def load_adapters() -> None:
+    """Load the installed adapters of the frameworks that are loaded already, so that no step has to."""
+    for framework, method in FIRST_CALLED_IN_A_STEP.items():
+        if framework in sys.modules and method not in _FOUND:
+            _loaded(method)
 
 
 def refuse_foreign() -> None:
