@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from agents.models.fake_id import FAKE_RESPONSES_ID
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseReasoningItem
@@ -76,7 +77,12 @@ def output(id: str) -> dict[str, Any]:
 
 
 def without_id(item: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in item.items() if key != "id"}
+    return {key: value for key, value in item.items() if key not in {"id", "provider_data"}}
+
+
+def unknown(item: dict[str, Any]) -> dict[str, Any]:
+    """As the SDK marks what no server knows."""
+    return {**item, "id": FAKE_RESPONSES_ID, "provider_data": {"model": ""}}
 
 
 def foreign(id: str) -> bool:
@@ -87,20 +93,20 @@ def test_foreign_reasoning_goes_and_what_followed_it_in_its_answer_loses_its_id(
     items = [*ITEMS, reasoning("x"), message("m"), call("f"), output("f")]
     assert without_foreign_reasoning(items, foreign) == [
         *ITEMS,
-        without_id(message("m")),
-        without_id(call("f")),
+        unknown(message("m")),
+        unknown(call("f")),
         output("f"),
     ]
 
 
 def test_what_follows_other_reasoning_keeps_its_id() -> None:
     items = [reasoning("x"), call("f"), output("f"), reasoning("own"), call("g"), output("g"), message("m")]
-    assert without_foreign_reasoning(items, foreign) == [without_id(call("f")), *items[2:]]
+    assert without_foreign_reasoning(items, foreign) == [unknown(call("f")), *items[2:]]
 
 
 def test_an_answer_that_thinks_twice_loses_what_is_foreign() -> None:
     items = [reasoning("x"), message("m"), reasoning("own"), call("f")]
-    assert without_foreign_reasoning(items, foreign) == [without_id(message("m")), *items[2:]]
+    assert without_foreign_reasoning(items, foreign) == [unknown(message("m")), *items[2:]]
 
 
 def test_items_without_foreign_reasoning_are_the_very_same() -> None:
@@ -122,6 +128,12 @@ def test_nothing_but_reasoning_and_ids_is_ever_lost(items: list[dict[str, Any]])
     assert [without_id(one) for one in kept] == [
         without_id(one) for one in items if one.get("type") != "reasoning" or not foreign(one["id"])
     ]
+
+
+def test_reasoning_whose_author_the_sdk_knows_is_left_to_it() -> None:
+    items = [{**reasoning("x"), "provider_data": {"model": "own"}}, message("m")]
+    assert without_foreign_reasoning(items, foreign) is items
+    assert reasoning_ids(items) == []
 
 
 def test_the_ids_of_reasoning_are_those_of_an_answers_reasoning_items() -> None:

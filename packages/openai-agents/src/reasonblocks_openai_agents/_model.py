@@ -44,10 +44,11 @@ class CallingModel(Model):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         trial = await self._attempt(_named(args, kwargs))
+        args, kwargs = _as_given(trial.asked, len(args))
         if trial.call is None:
-            return await trial.model.get_response(**trial.asked)
+            return await trial.model.get_response(*args, **kwargs)
         try:
-            response = await trial.model.get_response(**trial.asked)
+            response = await trial.model.get_response(*args, **kwargs)
         except BaseException as exc:
             trial.call.failed(exc)
             raise
@@ -57,7 +58,8 @@ class CallingModel(Model):
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         trial = await self._attempt(_named(args, kwargs))
-        events = trial.model.stream_response(**trial.asked)
+        args, kwargs = _as_given(trial.asked, len(args))
+        events = trial.model.stream_response(*args, **kwargs)
         heard = _Heard(trial.call)
         try:
             async for event in events:
@@ -77,8 +79,11 @@ class CallingModel(Model):
         """A call has its answer."""
 
     def get_retry_advice(self, request: Any) -> Any:
+        """That of the model that was asked: the agent's own, where steering had nothing to do with the call."""
         call = CALL.get()
-        return None if call is None or call.target is None else call.target.get_retry_advice(request)
+        asked = None if call is None or call.answered else call.target
+        model = asked or next(iter(self._behind()), None)
+        return None if model is None else model.get_retry_advice(request)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         """The SDK calls it on every model that a run has looked up."""
@@ -168,3 +173,9 @@ class RunModel(CallingModel):
 
 def _named(args: tuple[Any, ...], kwargs: Asked) -> Asked:
     return {**dict(zip(ARGUMENTS, args)), **kwargs}
+
+
+def _as_given(asked: Asked, by_position: int) -> tuple[tuple[Any, ...], Asked]:
+    """The way back: a model of the caller's may call its arguments as it likes where the SDK gives them by position."""
+    first = ARGUMENTS[:by_position]
+    return tuple(asked[name] for name in first), {name: value for name, value in asked.items() if name not in first}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from agents.models.fake_id import FAKE_RESPONSES_ID
+
 from reasonblocks import render
 from reasonblocks.types import StepDecision
 
 from ._items import Item, Items, get, is_call, is_message, kind
+
+NOBODYS = {"model": ""}
+"""With the SDK's own id for what no server knows: its Responses models send neither, its others ask for some id."""
 
 
 def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:
@@ -24,26 +29,29 @@ def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -
     """The items without the reasoning of other models, which only its author takes back.
 
     What followed it in the same answer loses its id: the server asks for the reasoning of an item that it knows.
+    Reasoning with `provider_data` stays: the SDK itself sends it to nobody but its author.
     """
     kept: Items = []
     orphaned = False
     for item in items:
         if kind(item) == "reasoning":
-            orphaned = is_foreign(str(get(item, "id") or ""))
+            orphaned = not get(item, "provider_data") and is_foreign(str(get(item, "id") or ""))
             if orphaned:
                 continue
         elif not is_message(item) and not is_call(item):
             orphaned = False
-        kept.append(_without_id(item) if orphaned and isinstance(item, Mapping) else item)
+        kept.append(_unknown_to_the_server(item) if orphaned and isinstance(item, Mapping) else item)
     return kept if len(kept) < len(items) else items
 
 
 def reasoning_ids(output: Iterable[Item]) -> list[str]:
-    return [str(get(item, "id")) for item in output if kind(item) == "reasoning" and get(item, "id")]
+    """Of those whose author only we know."""
+    found = (item for item in output if kind(item) == "reasoning" and not get(item, "provider_data"))
+    return [str(id) for item in found if (id := get(item, "id"))]
 
 
-def _without_id(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in item.items() if key != "id"}
+def _unknown_to_the_server(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"provider_data": NOBODYS, **item, "id": FAKE_RESPONSES_ID}
 
 
 def user_message(text: str) -> dict[str, str]:
