@@ -10,10 +10,10 @@ import pytest
 from agents import UserError
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 
-from reasonblocks.types import Step
 from reasonblocks_openai_agents import steering_of
 from tests.openai_agents.world import (
     PROMPT,
+    Judged,
     call,
     crash,
     every_way,
@@ -62,15 +62,10 @@ def test_a_step_is_judged_by_what_happened_not_by_what_the_callers_filter_leaves
         data.model_data.input[:] = [{"role": "user", "content": "Go on."}]
         return data.model_data
 
-    seen: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        seen.append(step)
-        return 0.4
-
+    judged = Judged()
     with place(one_by_one(*looks(2)), way) as here:
-        here.run(steering(scorer=scorer), fixer(), run_config=here.config(call_model_input_filter=nothing_left))
-    assert [[one.output for one in step.tool_results] for step in seen] == [["f0 is empty"], ["f1 is empty"], []]
+        here.run(steering(scorer=judged), fixer(), run_config=here.config(call_model_input_filter=nothing_left))
+    assert judged.results == [[("f0 is empty", None)], [("f1 is empty", None)], []]
 
 
 def raising(data: CallModelData[Any]) -> ModelInputData:

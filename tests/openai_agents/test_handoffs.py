@@ -10,10 +10,10 @@ from agents import Agent, handoff
 from agents.extensions.handoff_filters import remove_all_tools
 from agents.handoffs import HandoffInputData
 
-from reasonblocks.types import Step
 from reasonblocks_openai_agents import SteeredRun, steering_of
 from tests.openai_agents.world import (
     TASK,
+    Judged,
     Place,
     call,
     every_way,
@@ -37,14 +37,9 @@ def second() -> Agent[Any]:
     return fixer(name="second", instructions="You go on.", model="other")
 
 
-def run_of(here: Place, agent: Agent[Any], **options: Any) -> tuple[SteeredRun, list[Step]]:
-    steps: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        steps.append(step)
-        return 0.4
-
-    return steering_of(here.run(steering(scorer=scorer), agent, **options)), steps
+def run_of(here: Place, agent: Agent[Any], **options: Any) -> tuple[SteeredRun, Judged]:
+    judged = Judged()
+    return steering_of(here.run(steering(scorer=judged), agent, **options)), judged
 
 
 @every_way
@@ -60,8 +55,8 @@ def test_a_handoff_stays_in_the_run(way: str) -> None:
 @every_way
 def test_the_step_that_hands_off_holds_what_came_back(way: str) -> None:
     with place(one_by_one(*TURNS), way) as here:
-        _, steps = run_of(here, fixer(handoffs=[second()]))
-    results = [[(one.name, one.output) for one in step.tool_results] for step in steps]
+        _, judged = run_of(here, fixer(handoffs=[second()]))
+    results = [[(one.name, one.output) for one in step.tool_results] for step in judged.steps]
     assert results == [
         [("look", "a is empty")],
         [("transfer_to_second", '{"assistant": "second"}')],
@@ -78,8 +73,8 @@ def only_the_question(data: HandoffInputData) -> HandoffInputData:
 @pytest.mark.parametrize("own", [remove_all_tools, only_the_question])
 def test_a_step_is_judged_whatever_a_handoff_filter_leaves(own: Callable[..., Any], way: str) -> None:
     with place(one_by_one(*TURNS), way) as here:
-        run, steps = run_of(here, fixer(handoffs=[handoff(second(), input_filter=own)]))
-        assert [step.thought for step in steps] == ["I look.", "You go on.", "I look, too.", "All seen."]
+        run, judged = run_of(here, fixer(handoffs=[handoff(second(), input_filter=own)]))
+        assert judged.thoughts == ["I look.", "You go on.", "I look, too.", "All seen."]
         assert [entry.step for entry in run.step_log] == [0, 1, 2, 3]
 
 
@@ -87,8 +82,8 @@ def test_a_step_is_judged_whatever_a_handoff_filter_leaves(own: Callable[..., An
 def test_a_nested_history_leaves_the_run_as_it_is(way: str) -> None:
     with place(one_by_one(*TURNS), way) as here:
         config = here.config(nest_handoff_history=True)
-        run, steps = run_of(here, fixer(handoffs=[second()]), run_config=config)
-        assert [step.thought for step in steps] == ["I look.", "You go on.", "I look, too.", "All seen."]
+        run, judged = run_of(here, fixer(handoffs=[second()]), run_config=config)
+        assert judged.thoughts == ["I look.", "You go on.", "I look, too.", "All seen."]
         assert run.session.run.task == TASK
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from openai import AsyncOpenAI
 from reasonblocks import ReasonBlocks
 from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
 from reasonblocks.testing.server import Answer, Asked, ScriptedServer
-from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
+from reasonblocks.types import ETrace, Evaluation, Pattern, Step, Usage
 from reasonblocks_openai_agents import openai_run, openai_run_streamed, openai_run_sync
 
 SDK = tuple(int(part) for part in version("openai-agents").split(".")[:2])
@@ -120,6 +121,26 @@ def steering(**options: Any) -> ScriptedReasonBlocks:
     return ScriptedReasonBlocks(**{**given, **options})
 
 
+class Judged:
+    """A scorer that keeps the steps which it was given."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def __call__(self, step: Step) -> float:
+        self.steps.append(step)
+        return 0.4
+
+    @property
+    def thoughts(self) -> list[str]:
+        return [step.thought for step in self.steps]
+
+    @property
+    def results(self) -> list[list[tuple[str, bool | None]]]:
+        """Of each step its tools' outputs, and whether they are errors."""
+        return [[(one.output, one.is_error) for one in step.tool_results] for step in self.steps]
+
+
 def fixer(**options: Any) -> Agent[Any]:
     given: dict[str, Any] = {"name": "fixer", "instructions": PROMPT, "model": "own", "tools": [look], **options}
     return Agent(**given)
@@ -199,12 +220,23 @@ def place(answer: Answer, way: str = "run/responses") -> Iterator[Place]:
     """The loop is this thread's, `Runner.run_sync`'s too: a client belongs to the loop of its first request."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    with ScriptedServer(answer) as server:
+    with ScriptedServer(answer) as server, warnings.catch_warnings():
+        # `Runner.run_sync` of 0.18 shuts the loop's generators down after each run.
+        warnings.filterwarnings("ignore", "asynchronous generator .* was scheduled after", ResourceWarning)
         openai = AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
         try:
             yield Place(server=server, openai=openai, loop=loop, way=way)
         finally:
+            loop.run_until_complete(_left_over())
             loop.run_until_complete(openai.close())
             loop.run_until_complete(loop.shutdown_asyncgens())
             asyncio.set_event_loop(None)
             loop.close()
+
+
+async def _left_over() -> None:
+    """Ends what the SDK has left: 0.18 does not wait for a call that a guardrail cut off."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from agents import default_tool_error_function
 from agents.run_context import RunContextWrapper
+from agents.tool import default_tool_timeout_error_message
 
 from reasonblocks.types import JSON, Step, StepOutcome, ToolCall, ToolResult, Usage
 
@@ -139,9 +140,14 @@ def _named(result: ToolResult, name: str, ended: ToolResult | None, failed: bool
         call_id=result.call_id,
         name=result.name or name,
         output=result.output,
-        is_error=True if failed or result.output.startswith(TOOL_FAILED) else result.is_error,
+        is_error=True if failed or result.output.startswith((TOOL_FAILED, _timed_out(name))) else result.is_error,
         duration_ms=ended.duration_ms if ended else None,
     )
+
+
+def _timed_out(name: str) -> str:
+    """What the SDK tells the model of a tool that took too long, up to how long that was."""
+    return default_tool_timeout_error_message(tool_name=name, timeout_seconds=1).split(" 1 ")[0]
 
 
 def _outputs(items: Sequence[Item], wanted: set[str] | None) -> dict[str, ToolResult]:

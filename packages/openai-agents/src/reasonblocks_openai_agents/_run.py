@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agents import Agent, AgentsException, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
+from agents.stream_events import StreamEvent
 
 from reasonblocks.adapters import RunOptions
 
@@ -75,7 +76,23 @@ class Begun:
         if (loop := result.run_loop_task) is not None:
             result.run_loop_task = asyncio.create_task(self._followed(loop, result))
             result.run_loop_task.add_done_callback(lambda ours: loop.cancel() if ours.cancelled() else None)
+        self._heard(result)
         return result
+
+    def _heard(self, result: RunResultStreaming) -> None:
+        """What the reader of the stream is told has ended the run: of some guardrails nobody else is."""
+        events = result.stream_events
+
+        async def stream_events() -> AsyncIterator[StreamEvent]:
+            try:
+                async with aclosing(cast("AsyncGenerator[StreamEvent]", events())) as stream:
+                    async for event in stream:
+                        yield event
+            except Exception as exc:
+                await self.raised(exc)
+                raise
+
+        result.stream_events = stream_events  # type: ignore[method-assign]
 
     async def _followed(self, loop: asyncio.Task[Any], result: RunResultStreaming) -> Any:
         """The SDK waits for this task where it waited for its own, so that the run is over when its stream is.
