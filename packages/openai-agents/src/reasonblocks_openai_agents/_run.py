@@ -175,7 +175,6 @@ def _run(
     state = asked if isinstance(asked, RunState) else None
     first = getattr(state, "_current_agent", None) or agent
     kept = any(given.get(name) or getattr(state, f"_{name}", None) for name in SERVER_KEEPS)
-    session = given.get("session")
     run = new_run(
         rb,
         options,
@@ -184,10 +183,16 @@ def _run(
         model=own_model(first, config),
         caps=SERVER_MANAGED if kept else CAPS,
         snapshot=snapshot,
-        session_id=getattr(session, "session_id", None) or given.get("conversation_id"),
+        session_id=_session_id(given),
     )
     run.agent_name = first.name
     return run
+
+
+def _session_id(given: Mapping[str, Any]) -> str | None:
+    with suppress(Exception):  # somebody's property: the SDK's conversations have no id before their first request
+        return getattr(given.get("session"), "session_id", None) or given.get("conversation_id")
+    return None
 
 
 def _config(given: object) -> RunConfig | None:
