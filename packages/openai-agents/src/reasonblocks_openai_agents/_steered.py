@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
-from reasonblocks.adapters import HeldRun, same_model
+from reasonblocks.adapters import HeldRun, call_key, same_model
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput, StepLogEntry, ToolResult
 
@@ -87,7 +87,9 @@ class SteeredRun(HeldRun):
         with self.session.guard("deciding a call"):
             done = self._completed(items) if self.calls else None
             await self._settle(done)
-            given = StepInput(key=self._key(), completed=done, default_model=own_model, agent_name=agent_name)
+            given = StepInput(
+                key=call_key(self.session.trace.state), completed=done, default_model=own_model, agent_name=agent_name
+            )
             decision = await self.session.abegin_step(given)
             self.call = Call(self, decision, own_model)
             self._started.clear()
@@ -119,11 +121,6 @@ class SteeredRun(HeldRun):
         if not same_model(call.model, call.own_model):
             for one in reasoning:
                 _keep(self._authors, one, call.model, MOST_AUTHORS)
-
-    def _key(self) -> str:
-        """The number of answers so far: a call that was never answered is the same call when it comes again."""
-        state = self.session.trace.state
-        return f"call-{state.calls - (state.calls > 0 and state.pending is None)}"
 
     def _completed(self, items: Sequence[Item]) -> Step:
         return completed_step(items, self._answer, self._ended, self._failed)

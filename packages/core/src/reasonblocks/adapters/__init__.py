@@ -9,7 +9,7 @@ from ._find import ADAPTERS, find_adapter, refuse_foreign
 
 if TYPE_CHECKING:
     from ..session import ms_since
-    from ._calls import failure_of
+    from ._calls import call_key, failure_of
     from ._face import SteeringFace
     from ._keywords import RunKeywords, split_keywords
     from ._models import same_model
@@ -24,6 +24,7 @@ __all__ = [
     "RunOptions",
     "Runs",
     "SteeringFace",
+    "call_key",
     "failure_of",
     "find_adapter",
     "ms_since",
@@ -40,6 +41,7 @@ _HOMES = {
     "RunOptions": "._options",
     "Runs": "._runs",
     "SteeringFace": "._face",
+    "call_key": "._calls",
     "failure_of": "._calls",
     "ms_since": "..session",
     "same_model": "._models",

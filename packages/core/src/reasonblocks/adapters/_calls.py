@@ -1,10 +1,10 @@
-"""What a model call that failed leaves."""
+"""What every adapter says alike of one model call: its key, and what it leaves when it fails."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from ..types import StepOutcome
+from ..types import StepOutcome, TraceState
 
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
@@ -13,3 +13,11 @@ def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOu
     with suppress(Exception):  # its own `__str__` may raise, and must not hide it
         text = str(error)
     return StepOutcome(model=model, latency_ms=latency_ms, error=f"{name}: {text}" if text else name)
+
+
+def call_key(state: TraceState) -> str:
+    """The next call's key where the framework has none: the number of answers so far.
+
+    A call that was never answered is the same call when it comes again.
+    """
+    return f"call-{state.calls - (state.calls > 0 and state.pending is None)}"

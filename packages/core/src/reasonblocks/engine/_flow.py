@@ -27,6 +27,8 @@ from ._judge import Judged, after, judge, judgement
 from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
 from ._speak import speak, spoken
 
+SENT_KEPT = 64
+"""Texts that are known to be sent; the caps allow fewer in a run."""
 KEYS_KEPT = 64
 """Newest keys by which an older one is known."""
 KEY_BYTES = 200
@@ -192,8 +194,12 @@ def _decided(
         rules = "\n".join([*filter(None, (rules,)), *(one.text for one in told)])
         injections = tuple(one for one in injections if one.source != "E3Injection")
         state = with_shown(state, told)
-    kept, dropped = render.fit(injections, settings.max_guidance_chars)
+    fresh = [one for one in injections if not state.sent or digest(one.text) not in state.sent]
+    kept, dropped = render.fit(fresh, settings.max_guidance_chars)
+    dropped = (*(one.source for one in injections if one not in fresh), *dropped)
     state = with_shown(state, kept)
+    if settings.placement == "context":
+        state = evolve(state, sent=(*state.sent, *(digest(one.text) for one in kept))[-SENT_KEPT:])
     guidance = render.guidance(kept)
     decision = evolve(
         decision,

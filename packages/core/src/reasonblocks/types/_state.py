@@ -71,6 +71,8 @@ class TraceState:
     injected_text: str | None = None
     injected_types: tuple[str, ...] = ()
     patterns_shown: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    """Of a framework that keeps what it is told: short hashes of the texts, none of which is sent again."""
     e1: TierUse = field(default_factory=TierUse)
     e2: TierUse = field(default_factory=TierUse)
     e3: TierUse = field(default_factory=TierUse)
