@@ -1,0 +1,105 @@
+"""Says the framework's words in ours, and in one request what a decision says. Pure: what it changes, it copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    InstructionPart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ThinkingPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.usage import RequestUsage
+
+from reasonblocks.adapters import same_model
+from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
+
+ERRORS = {"success": False, "failed": True, "retried": True}
+"""Outcomes of a tool call; the others (denied, interrupted) say nothing of the tool."""
+
+
+def completed_step(messages: Sequence[ModelMessage]) -> Step:
+    """The newest answer and what its tools gave back: the end of the messages, however long they are."""
+    results: list[ToolResult] = []
+    for message in reversed(messages):
+        results = [result_of(part) for part in message.parts if isinstance(part, BaseToolReturnPart)] + results
+        if isinstance(message, ModelResponse):
+            return replace(said(message), tool_results=tuple(results))
+    return Step(tool_results=tuple(results))
+
+
+def said(response: ModelResponse) -> Step:
+    calls = (part for part in response.parts if isinstance(part, BaseToolCallPart))
+    return Step(
+        thought=response.text or "",
+        reasoning=response.thinking or "",
+        tool_calls=tuple(
+            ToolCall(id=one.tool_call_id, name=one.tool_name, arguments=one.args_as_dict()) for one in calls
+        ),
+    )
+
+
+def result_of(part: BaseToolReturnPart[Any]) -> ToolResult:
+    text = part.model_response_str(wrap_if_error=False)
+    return ToolResult(call_id=part.tool_call_id, name=part.tool_name, output=text, is_error=ERRORS.get(part.outcome))
+
+
+def outcome_of(response: ModelResponse, *, model: str, latency_ms: float) -> StepOutcome:
+    answer = said(response)
+    return StepOutcome(
+        model=model,
+        usage=usage_of(response.usage),
+        latency_ms=latency_ms,
+        text=answer.thought,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls,
+        stop_reason=response.finish_reason,
+    )
+
+
+def usage_of(used: RequestUsage) -> Usage:
+    if used.unmeasured_requests or not used.has_values():
+        return Usage()
+    return Usage(
+        input=used.input_tokens,
+        output=used.output_tokens,
+        cache_read=used.cache_read_tokens,
+        cache_write=used.cache_write_tokens,
+        reasoning=used.details.get("reasoning_tokens"),
+    )
+
+
+def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
+    """A copy of the request with its guidance: in the instructions, after what a provider caches, or at the tail."""
+    tail = decision.placement == "tail"
+    texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
+    added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
+    if added:
+        parameters = request.model_request_parameters
+        parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *added])
+        request = replace(request, model_request_parameters=replace(parameters, instruction_parts=parts))
+    last = request.messages[-1]
+    if tail and decision.guidance and isinstance(last, ModelRequest):
+        last = replace(last, parts=[*last.parts, UserPromptPart(content=decision.guidance)])
+        request = replace(request, messages=[*request.messages[:-1], last])
+    return request
+
+
+def without_foreign_thinking(request: ModelRequestContext, model: str) -> ModelRequestContext:
+    """A copy without the thinking that other models have signed: only its author takes it back."""
+    return replace(request, messages=[_without_foreign(message, model) for message in request.messages])
+
+
+def _without_foreign(message: ModelMessage, model: str) -> ModelMessage:
+    if not isinstance(message, ModelResponse) or same_model(message.model_name or model, model):
+        return message
+    parts = [part for part in message.parts if not (isinstance(part, ThinkingPart) and part.signature)]
+    return replace(message, parts=parts) if len(parts) < len(message.parts) else message

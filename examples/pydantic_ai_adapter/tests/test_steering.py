@@ -1,0 +1,147 @@
+"""What the framework has beside what every framework has: thinking, structured output, `run_stream`, instructions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, Tool
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from reasonblocks import ReasonBlocks
+from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.render import FRAME
+
+from .harness import ScriptedModel, answers
+
+LOOPS = 4
+SIGNED = ThinkingPart(content="Hm.", signature="of its author")
+
+
+def run_tests() -> str:
+    """Runs the tests."""
+    return "3 failed"
+
+
+def looping(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    if answers(messages) == LOOPS:
+        return ModelResponse(parts=[TextPart("Done.")])
+    return ModelResponse(parts=[SIGNED, TextPart("I run the tests."), ToolCallPart("run_tests", {})])
+
+
+def agent(rb: ReasonBlocks, model: FunctionModel, **options: Any) -> tuple[Agent[None, Any], Any]:
+    steering = rb.pydantic_ai()
+    return Agent(model, tools=[Tool(run_tests)], capabilities=[steering], **options), steering
+
+
+@pytest.fixture
+def rb() -> ReasonBlocks:
+    return ReasonBlocks()
+
+
+def test_the_recorded_instructions_are_the_agent_s_own(rb: ReasonBlocks) -> None:
+    fixer, steering = agent(rb, FunctionModel(looping), instructions="You fix bugs.")
+    messages = asyncio.run(fixer.run("Fix it.")).all_messages()
+    assert {one.instructions for one in messages if isinstance(one, ModelRequest)} == {"You fix bugs."}
+    assert any(entry.intervention_texts for entry in steering.step_log)
+
+
+def test_guidance_stands_after_what_a_provider_caches(rb: ReasonBlocks) -> None:
+    seen: list[AgentInfo] = []
+
+    def listening(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info)
+        return looping(messages, info)
+
+    fixer, _ = agent(rb, FunctionModel(listening), instructions="You fix bugs.")
+    asyncio.run(fixer.run("Fix it."))
+    parts = seen[0].model_request_parameters.instruction_parts or []
+    assert [(part.dynamic, part.content.startswith(FRAME)) for part in parts] == [(False, False), (True, True)]
+
+
+def test_a_routed_model_is_not_sent_the_thinking_that_another_has_signed() -> None:
+    thoughts: list[int] = []
+
+    def strong(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        thoughts.append(sum(SIGNED in message.parts for message in messages))
+        return looping(messages, info)
+
+    routed = ReasonBlocks(model_routing={"NORMAL": FunctionModel(strong, model_name="strong")})
+    fixer, _ = agent(routed, FunctionModel(looping, model_name="own"))
+    result = asyncio.run(fixer.run("Fix it."))
+    assert thoughts == [0, 1, 2, 3]  # its own are left
+    assert sum(SIGNED in message.parts for message in result.all_messages()) == LOOPS
+
+
+def test_a_run_that_ends_in_structured_output_is_a_success(rb: ReasonBlocks) -> None:
+    def answering(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"response": 7})])
+
+    fixer, steering = agent(rb, FunctionModel(answering), output_type=int)
+    assert asyncio.run(fixer.run("How many?")).output == 7
+    (run,) = steering.runs.values()
+    assert (run.outcome, len(run.step_log)) == ("success", 1)
+
+
+def test_run_stream_is_steered_to_the_output_that_it_stops_at(rb: ReasonBlocks) -> None:
+    fixer, steering = agent(rb, ScriptedModel(looping, model_name="own"))
+
+    async def main() -> str:
+        async with fixer.run_stream("Fix it.") as result:
+            return str(await result.get_output())
+
+    assert asyncio.run(main()) == "I run the tests."  # text is its final output, whatever else was said
+    (run,) = steering.runs.values()
+    assert (run.outcome, len(run.step_log)) == ("success", 1)
+
+
+def test_a_tool_that_raises_ends_the_run_as_failed_with_its_last_step(rb: ReasonBlocks) -> None:
+    def raising() -> str:
+        raise ZeroDivisionError
+
+    steering = rb.pydantic_ai()
+    fixer: Agent[None, str] = Agent(
+        FunctionModel(looping), tools=[Tool(raising, name="run_tests")], capabilities=[steering]
+    )
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(fixer.run("Fix it."))
+    (run,) = steering.runs.values()
+    assert run.outcome == "failure: ZeroDivisionError"
+    assert run.final is not None
+    assert run.final.thought_preview == "I run the tests."
+
+
+def test_a_run_within_a_tool_knows_the_call_that_started_it(rb: ReasonBlocks) -> None:
+    steering = rb.pydantic_ai()
+    child: Agent[None, str] = Agent(FunctionModel(looping), tools=[Tool(run_tests)], capabilities=[steering])
+
+    async def delegate() -> str:
+        return (await child.run("Look.")).output
+
+    def once(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        part = TextPart("Done.") if answers(messages) else ToolCallPart("delegate", {}, "call-1")
+        return ModelResponse(parts=[part])
+
+    parent: Agent[None, str] = Agent(FunctionModel(once), tools=[Tool(delegate)], capabilities=[steering])
+    asyncio.run(parent.run("Fix it."))
+    outside, inside = steering.runs.values()
+    assert (inside.run.parent_run_id, inside.run.parent_call_id) == (outside.run_id, "call-1")
+
+
+def test_a_disabled_client_leaves_every_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    fixer, steering = agent(ReasonBlocks(), FunctionModel(looping))
+    assert asyncio.run(fixer.run("Fix it.")).output == "Done."
+    assert dict(steering.runs) == {}
+
+
+def test_a_wrong_option_is_refused_with_the_right_one(rb: ReasonBlocks) -> None:
+    with pytest.raises(ConfigError, match="agent_name"):
+        rb.pydantic_ai(agentname="fixer")
+
+
+def test_a_snapshot_that_cannot_be_read_is_refused_where_it_is_given(rb: ReasonBlocks) -> None:
+    with pytest.raises(SnapshotError):
+        rb.pydantic_ai(snapshot={"version": 1})
