@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reasonblocks.adapters import failure_of, ms_since
 from reasonblocks.types import StepDecision
 
-from ._convert import answer_of, local_call_ids, outcome_of, usage_of
+from ._convert import answer_of, local_call_ids, newest_answer, outcome_of, usage_of
 from ._items import Item
 from ._request import reasoning_ids
 
@@ -61,13 +61,13 @@ class Call:
     def saw_event(self) -> None:
         self.first_event = self.first_event or time.perf_counter()
 
-    def answer(self, output: Iterable[Item], usage: object) -> None:
-        """The call's answer; told once, by whoever sees it first."""
+    def answer(self, output: Iterable[Item], usage: object, *, just_now: bool = True) -> None:
+        """The call's answer; told once, by whoever sees it first. How long it took is known `just_now` alone."""
         if self.answered:
             return
         self.answered = self.told = True
         with self.run.session.guard("recording an answer"):
-            latency = ms_since(self.started)
+            latency = ms_since(self.started) if just_now else None
             items = list(output)
             said = answer_of(items)
             self.waits_for = local_call_ids(items)
@@ -75,6 +75,11 @@ class Call:
             ttft = None if self.first_event is None else round((self.first_event - self.started) * 1000, 3)
             outcome = outcome_of(said, usage_of(usage), model=self.model, latency_ms=latency, ttft_ms=ttft)
             self.run.session.end_step(self.decision, outcome)
+
+    def catch_up(self, items: Sequence[Item]) -> None:
+        """Nobody tells of the answers of a model object that the agent of a tool holds: the next items say them."""
+        if not self.told and (output := newest_answer(items)):
+            self.answer(output, None, just_now=False)
 
     def failed(self, error: BaseException) -> None:
         """The error is the user's and goes on; the entry keeps it."""
@@ -100,7 +105,9 @@ def waiting_call() -> Call | None:
 def calling_run() -> SteeredRun | None:
     """The run whose tool the caller is: tools run in tasks, or threads, of their own."""
     call = CALL.get()
-    return None if call is None or call.is_of_this_task or call.run.over else call.run
+    if call is None or call.is_of_this_task or call.run.over:
+        return None
+    return call.run if call.answered or call.error is None else None  # no tool runs after a call that failed
 
 
 def _task() -> asyncio.Task[Any] | None:

@@ -115,7 +115,7 @@ def completed_step(
     the server keeps, only the results are known. `ended` are results as the tools gave them, for those that a filter
     took out of the items; `failed` are ids of calls that the SDK says have failed.
     """
-    said = answer or _newest_answer(items)
+    said = answer or answer_of(newest_answer(items))
     names = {call.id: call.name for call in said.tool_calls}
     outputs = _outputs(items, set(names) if names or answer else None)
     known = {**{key: result for key, result in ended.items() if key in names}, **outputs}
@@ -167,15 +167,15 @@ def _output(item: Item, name: str = "") -> ToolResult:
     return ToolResult(call_id=_call_id(item), name=name, output=texts_of(get(item, "output") or ""), is_error=failed)
 
 
-def _newest_answer(items: Sequence[Item]) -> Step:
-    """The answer right before the outputs at the end."""
+def newest_answer(items: Sequence[Item]) -> Items:
+    """The answer right before the outputs at the end; empty where none stands there."""
     found: Items = []
     for item in reversed(items[-MOST_LOOKED_AT:]):
         if is_message(item) or is_call(item) or kind(item) == "reasoning":
             found.append(item)
         elif found or not is_output(item):
             break
-    return answer_of(reversed(found))
+    return found[::-1]
 
 
 def task_of(asked: str | Sequence[Item]) -> str:
@@ -214,7 +214,9 @@ def usage_of(usage: Item) -> Usage:
     )
 
 
-def outcome_of(answer: Step, usage: Usage, *, model: str, latency_ms: float, ttft_ms: float | None) -> StepOutcome:
+def outcome_of(
+    answer: Step, usage: Usage, *, model: str, latency_ms: float | None, ttft_ms: float | None
+) -> StepOutcome:
     return StepOutcome(
         model=model,
         usage=usage,

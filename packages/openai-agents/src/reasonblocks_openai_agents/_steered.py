@@ -85,6 +85,8 @@ class SteeredRun(HeldRun):
     async def decide(self, items: Sequence[Item], *, agent_name: str | None, own_model: str) -> Call | None:
         """What the next call gets; None after a fault, and while steering is off."""
         with self.session.guard("deciding a call"):
+            if self.call is not None:
+                self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
             await self._settle(done)
             given = StepInput(
@@ -195,6 +197,8 @@ class SteeredRun(HeldRun):
         child = self._children.get(call_id)
         if child is not None:
             failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
+            if child.call is not None and not failed:
+                child.call.catch_up([{"role": "assistant", "content": result}])
             await child._ended_as_tool({call_id} if failed else frozenset())
 
     async def _settle(self, done: Step | None) -> None:
