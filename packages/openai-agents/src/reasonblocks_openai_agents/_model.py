@@ -8,12 +8,14 @@ from typing import Any
 
 from agents import Model, ModelProvider
 from agents.items import ModelResponse
+from agents.models import get_default_model_settings
 from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
 
 from reasonblocks.routing import model_name
 
 from ._calls import CALL, Call, waiting_call
 from ._items import Items
+from ._request import settings_for
 from ._routes import Routes
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
@@ -126,7 +128,7 @@ class SteeredProvider(ModelProvider):
         own = self.own.get_model(model_name)
         known = self._models.get(model_name)
         if known is None or known.own is not own:
-            known = self._models[model_name] = RunModel(own, self._routes, self)
+            known = self._models[model_name] = RunModel(own, model_name, self._routes, self)
         return known
 
     async def aclose(self) -> None:
@@ -139,8 +141,9 @@ class SteeredProvider(ModelProvider):
 class RunModel(CallingModel):
     """A facade: the model that an agent names, or the one that its call is routed to."""
 
-    def __init__(self, own: Model, routes: Routes, provider: SteeredProvider) -> None:
+    def __init__(self, own: Model, name: str | None, routes: Routes, provider: SteeredProvider) -> None:
         self.own = own
+        self._name = name
         self._routes = routes
         self._provider = provider
 
@@ -153,7 +156,11 @@ class RunModel(CallingModel):
         if call is None:
             return Attempt(self.own, asked, None)
         routed = await self._routes.model(call.decision.route, call.run.session, self._provider.own.get_model)
-        return attempt(call, routed or self.own, self.own, asked)
+        if routed is None:
+            return attempt(call, self.own, self.own, asked)
+        implied, instead = get_default_model_settings(self._name), self._routes.settings(call.decision.route)
+        settings = settings_for(asked["model_settings"], implied, instead)
+        return attempt(call, routed, self.own, {**asked, "model_settings": settings})
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await super()._cleanup_on_run_end(owner)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any, cast
 
+from agents import ModelSettings
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from reasonblocks import render
@@ -42,6 +44,17 @@ def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -
             orphaned = False
         kept.append(_unknown_to_the_server(item) if orphaned and isinstance(item, Mapping) else item)
     return kept if len(kept) < len(items) else items
+
+
+def settings_for(given: ModelSettings, implied: ModelSettings, instead: ModelSettings) -> ModelSettings:
+    """Settings that the SDK has filled in for one model (all that is `implied`) become those of another.
+
+    It does the same for a `RunConfig.model`: what one model needs another may refuse.
+    """
+    names = [field.name for field in fields(implied) if getattr(implied, field.name) is not None]
+    if any(getattr(given, name) != getattr(implied, name) for name in names):
+        return given
+    return replace(given, **{name: getattr(instead, name) for name in names}) if names else given
 
 
 def reasoning_ids(output: Iterable[Item]) -> list[str]:

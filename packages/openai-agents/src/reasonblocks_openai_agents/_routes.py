@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 
-from agents import Model
+from agents import Model, ModelSettings
+from agents.models import get_default_model_settings
 
 from reasonblocks.routing import model_name
 from reasonblocks.session import SteeringSession
@@ -38,6 +39,11 @@ class Routes:
                 return await asyncio.to_thread(self._made, wanted, build)
             return self._built[wanted] if isinstance(wanted, str) else _model(wanted)
         return None
+
+    def settings(self, state: str | None) -> ModelSettings:
+        """What the SDK fills in for that model: for an identifier alone."""
+        wanted = self._models.get(state or "")
+        return get_default_model_settings(wanted) if isinstance(wanted, str) else ModelSettings()
 
     def built(self) -> list[Model]:
         """What was made here, and nobody else closes."""
