@@ -108,7 +108,8 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
 
     async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
         if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
-            run.tool_ended(context.tool_call_id, result)
+            with self._rb.guard("ending a tool"):
+                run.tool_ended(context.tool_call_id, result)
 
     async def on_handoff(self, context: Context, from_agent: Any, to_agent: Any) -> None:
         if (run := self._by_context.get(context)) is not None:
