@@ -12,7 +12,7 @@ from ..client import ReasonBlocks
 from ..render import FRAME
 from ..types import StepLogEntry
 from . import _world as world
-from ._harness import Harness, Ran
+from ._harness import Harness, Ran, Seen
 from ._script import Script
 
 
@@ -36,9 +36,14 @@ def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
 
 
 def guidance(text: str) -> str:
-    """What stands in a request from our frame to the end of that part."""
+    """What stands in a part of a request from our frame to its end."""
     at = text.find(FRAME)
     return "" if at < 0 else text[at:]
+
+
+def read(seen: Seen) -> list[str]:
+    """The guidance that a request holds, by its parts."""
+    return [guidance(part) for part in (seen.system, *seen.texts) if FRAME in part]
 
 
 def judged(client: Any) -> list[Any]:

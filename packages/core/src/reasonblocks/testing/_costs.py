@@ -7,7 +7,7 @@ from typing import ClassVar
 from ..client import ReasonBlocks
 from ..types import Evaluation
 from . import _world as world
-from ._checks import decided, guidance, kept, seconds
+from ._checks import decided, kept, read, seconds
 from ._harness import Harness
 from ._loop import LoopHarness
 from ._scripted import ScriptedEvaluator
@@ -40,7 +40,7 @@ class CostScenarios:
         mode = self.harness.modes[0]
         script = world.looping(self.long_run)
         (ran,) = self.harness.run(_changing(self.long_run), script, mode)
-        (core,) = LoopHarness().run(_changing(self.long_run), script, "sync")
+        (core,) = LoopHarness(self.harness.caps).run(_changing(self.long_run), script, "sync")
         assert decided(ran.log) == decided(core.log)
-        assert [guidance(seen.everything) for seen in ran.seen] == [guidance(seen.everything) for seen in core.seen]
+        assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
         assert ran.outcome == "success"

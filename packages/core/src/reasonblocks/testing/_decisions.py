@@ -9,7 +9,7 @@ import pytest
 
 from ..render import FRAME
 from . import _world as world
-from ._checks import decided, guidance
+from ._checks import decided, read
 from ._golden import Golden, World
 from ._harness import Harness
 from ._loop import LoopHarness
@@ -27,9 +27,9 @@ class DecisionScenarios:
 
     def test_the_model_reads_the_guidance_that_the_core_decides(self, mode: str) -> None:
         (ran,) = self.harness.run(world.client(), world.looping(9), mode)
-        (core,) = LoopHarness().run(world.client(), world.looping(9), "sync")
+        (core,) = LoopHarness(self.harness.caps).run(world.client(), world.looping(9), "sync")
         assert decided(ran.log) == decided(core.log)
-        assert [guidance(seen.everything) for seen in ran.seen] == [guidance(seen.everything) for seen in core.seen]
+        assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
 
     def test_guidance_at_the_tail_reaches_the_call(self, mode: str) -> None:
         if "tail" not in self.harness.caps.placements:

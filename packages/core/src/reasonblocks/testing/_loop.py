@@ -53,7 +53,7 @@ class _Agent:
     def resume(self) -> None:
         snapshot = json.loads(json.dumps(self.session.trace.snapshot()))
         self.log += self.session.step_log
-        self.session = self.rb.session(snapshot=snapshot, task=self.script.task)
+        self.session = self.rb.session(snapshot=snapshot, task=self.script.task, caps=self.session.caps)
 
     def ran(self, error: BaseException | None = None) -> Ran:
         session = self.session
@@ -93,7 +93,10 @@ class LoopHarness:
     """The conformance suite's second client, and what every adapter is compared with."""
 
     modes: tuple[str, ...] = ("sync", "async")
-    caps = AdapterCaps()
+
+    def __init__(self, caps: AdapterCaps | None = None) -> None:
+        """`caps` are those of the framework that it is compared with."""
+        self.caps = caps or AdapterCaps()
 
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
@@ -114,8 +117,8 @@ class LoopHarness:
         return await self._arun(rb, script, ())
 
     def run_nested(self, rb: ReasonBlocks, outer: Script, inner: Script, mode: str) -> tuple[Ran, Ran]:
-        outside = _Agent.start(rb, outer)
-        inside = _Agent.start(rb, inner, parent_run_id=outer.run_id)
+        outside = _Agent.start(rb, outer, caps=self.caps)
+        inside = _Agent.start(rb, inner, caps=self.caps, parent_run_id=outer.run_id)
         for call, turn in enumerate(outer.turns):
             outside.call(outside.session.begin_step(outside.given(call)), turn)
             if turn.tool_calls and not inside.seen:
@@ -124,7 +127,7 @@ class LoopHarness:
         return outside.ran(), inside.ran()
 
     def run_cancelled(self, rb: ReasonBlocks, script: Script, at: int) -> Ran:
-        agent = _Agent.start(rb, script)
+        agent = _Agent.start(rb, script, caps=self.caps)
 
         async def main() -> None:
             for call, turn in enumerate(script.turns):
@@ -144,7 +147,7 @@ class LoopHarness:
         return agent.ran(asyncio.CancelledError())
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        session = rb.session()
+        session = rb.session(caps=self.caps)
         turn = Turn(text="I look at the next file and note what it says.")
 
         def step(call: int) -> None:
@@ -157,7 +160,7 @@ class LoopHarness:
     def _one(self, rb: ReasonBlocks, script: Script, mode: str, resume_at: Sequence[int]) -> Ran:
         if mode == "async":
             return asyncio.run(self._arun(rb, script, resume_at))
-        return self._drive(_Agent.start(rb, script), resume_at)
+        return self._drive(_Agent.start(rb, script, caps=self.caps), resume_at)
 
     def _drive(self, agent: _Agent, resume_at: Sequence[int]) -> Ran:
         try:
@@ -172,7 +175,7 @@ class LoopHarness:
         return agent.ran()
 
     async def _arun(self, rb: ReasonBlocks, script: Script, resume_at: Sequence[int]) -> Ran:
-        agent = _Agent.start(rb, script)
+        agent = _Agent.start(rb, script, caps=self.caps)
         try:
             for call, turn in enumerate(script.turns):
                 if call in resume_at:

@@ -12,9 +12,8 @@ from typing import Protocol, TypeAlias
 from ..client import ReasonBlocks
 from ..events import StepEvent
 from ..ports import TelemetrySink
-from ..render import FRAME
 from ..types import JSON, StepLogEntry
-from ._checks import guidance
+from ._checks import read
 from ._harness import Harness, Ran, Seen
 from ._script import Script, Turn
 from ._scripted import RecordingSink
@@ -126,8 +125,7 @@ def _decided(entry: StepLogEntry, event: StepEvent | None) -> Line:
 def _read(seen: Seen | None) -> Line:
     if seen is None:
         return {"guidance": None, "model_asked": None}
-    parts = (seen.system, *seen.texts)
-    return {"guidance": [guidance(part) for part in parts if FRAME in part], "model_asked": seen.model}
+    return {"guidance": read(seen), "model_asked": seen.model}
 
 
 def _faults(ran: Ran, script: Script) -> list[str]:
