@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 
 import nox
 from nox.command import CommandFailed
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 ROOT = Path(__file__).parent
@@ -24,6 +26,8 @@ PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml")
 VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
 PYTHONS: list[str] = VERSIONS["python"]
 ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
+OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.toml"))
+"""Adapters as somebody outside would write them: distributions of their own under examples/."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
 CORE = ("-e", "packages/core[cli,testing]")
 
@@ -51,6 +55,10 @@ def adapter_package(name: str) -> tuple[str, str]:
 
 def adapter_group(name: str) -> tuple[str, ...]:
     return group(f"test-{name}")
+
+
+def outside_group(example: str) -> str:
+    return f"test-{example.replace('_', '-')}"
 
 
 def adapter_tests(name: str) -> str:
@@ -136,7 +144,8 @@ def bench(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All that follows, and a closing line; arguments go to pytest."""
     adapters = [f"adapters({name})" for name in ADAPTERS]
-    tested = ["core", *adapters, "parity", "examples", "repo", "wheel"]
+    others = [f"outside({name})" for name in OUTSIDE]
+    tested = ["core", *adapters, "parity", "examples", *others, "repo", "wheel"]
     run_all(session, tested=tested, checks=["lint", "types", "layers"])
 
 
@@ -152,7 +161,9 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """mypy, strict, on packages and tests."""
     install_pinned(session, *everything(), *group("types", "examples"), *all_adapter_groups())
-    session.run("mypy", *(session.posargs or [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]))
+    elsewhere = f"^examples/({'|'.join(OUTSIDE)})/"  # where their frameworks are: in the sessions `outside`
+    folders = [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]
+    session.run("mypy", "--exclude", elsewhere, *(session.posargs or folders))
 
 
 @nox.session(reuse_venv=True)
@@ -189,6 +200,20 @@ def examples(session: nox.Session) -> None:
     """The examples, run as they are read: loops on the providers' own clients, and agents of the frameworks."""
     install_pinned(session, *CORE, *adapter_package("openai-agents"), *group("examples"))
     run_pytest(session, "tests/examples", report="examples")
+
+
+@nox.session(reuse_venv=True)
+@nox.parametrize("example", OUTSIDE, ids=OUTSIDE)
+def outside(session: nox.Session, example: str) -> None:
+    """An adapter written from outside, in an environment of its own: its types, its tests, the whole suite."""
+    project = nox.project.load_toml(ROOT / "examples" / example / "pyproject.toml")["project"]
+    supported = SpecifierSet(project["requires-python"])
+    if not supported.contains(platform.python_version()):
+        session.skip(f"{project['name']} needs Python {supported}, this is {platform.python_version()}")
+    oldest = next(python for python in PYTHONS if supported.contains(python))
+    install_pinned(session, *CORE, "-e", f"examples/{example}", *group(outside_group(example)))
+    session.run("mypy", "--python-version", oldest, f"examples/{example}")
+    run_pytest(session, f"examples/{example}", report=f"outside({example})")
 
 
 @nox.session(reuse_venv=True)
@@ -345,7 +370,8 @@ def lock(session: nox.Session) -> None:
 def outside_requirements() -> list[str]:
     """Everything that is installed in any session, without our own packages."""
     projects = [nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES]
-    wanted = set(group("dev", "build", "repo", "lint", "types", "layers", "examples")).union(all_adapter_groups())
+    wanted = set(group("dev", "build", "repo", "lint", "types", "layers", "examples", *map(outside_group, OUTSIDE)))
+    wanted.update(all_adapter_groups())
     for project in projects:
         wanted.update(project["dependencies"])
         for extra in project.get("optional-dependencies", {}).values():

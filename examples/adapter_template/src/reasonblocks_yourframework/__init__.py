@@ -1,0 +1,156 @@
+"""Maps the life of a run of yourframework, as its hooks tell of it, onto a steering session."""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from reasonblocks.adapters import (
+    HeldRun,
+    RunKeywords,
+    Runs,
+    SteeringFace,
+    call_key,
+    failure_of,
+    ms_since,
+    split_keywords,
+)
+from reasonblocks.routing import model_name
+from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput
+
+# YOURS: the types of your framework. Everything that is marked so speaks of them, and nothing else does.
+from tinyagents import Agent, Ask, Call, Hooks, Message, Request, Run, Tool
+
+from ._convert import completed_step, outcome_of, steered
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from reasonblocks import ReasonBlocks, SteeringSession
+    from reasonblocks.adapters import RunOptions
+
+__all__ = ["CAPS", "Steering", "yourframework"]
+
+CAPS = AdapterCaps()  # YOURS: what the framework cannot do
+STATE = "reasonblocks"
+"""Where a run that waits keeps its snapshot."""
+TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_yourframework_tool", default=None)
+"""The run and the tool call within which we are: the parents of a run that the tool starts."""
+
+
+def yourframework(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> Steering:
+    """Hooks for agents of yourframework. They may serve many runs at once. Raises `ConfigError` for a wrong option."""
+    wanted, _ = split_keywords("yourframework", options)
+    wanted.check(rb)
+    return Steering(rb, wanted)
+
+
+class Steering(SteeringFace[HeldRun], Hooks):
+    """Made by `rb.yourframework(...)`. Of a run it holds nothing but its session, and that as long as the run lives."""
+
+    def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
+        self._rb = rb
+        self._options = options
+        self._runs = Runs(options.run_id)
+        self._sessions: WeakKeyDictionary[Run, SteeringSession] = WeakKeyDictionary()
+        self._routes = {state: model_name(model) for state, model in rb.model_routing.items()}
+
+    # YOURS: the names and parameters of the hooks, here and below.
+    async def run_starts(self, agent: Agent, run: Run) -> None:
+        if not self._rb.disabled:
+            with self._rb.guard("starting a run"):
+                self._sessions[run] = self._runs.add(HeldRun(self._session(agent, run))).session
+
+    async def run_ends(self, agent: Agent, run: Run, error: BaseException | None) -> None:
+        """A run that waits is neither over nor failed, and one that was cancelled stays as it is."""
+        session = self._sessions.get(run)
+        if session is None:
+            return  # after a fault at the start of the run, and while steering is off: no hook does anything then
+        if run.waits:
+            with session.guard("pausing a run"):
+                run.state[STATE] = session.trace.snapshot()
+            session.pause()
+        elif error is None:
+            await session.afinish(completed=_last_step(session, run))
+        elif isinstance(error, Exception):
+            await session.afinish(f"failure: {type(error).__name__}", completed=_last_step(session, run))
+
+    async def around_call(self, agent: Agent, run: Run, request: Request, ask: Ask) -> Message:
+        """One attempt: the framework's retries come here again, and get the same decision by its key."""
+        session = self._sessions.get(run)
+        decision = await self._decision(session, agent, request) if session else None
+        if session is None or decision is None:
+            return await ask(request)
+        request = self._applied(session, decision, request)
+        started = time.perf_counter()
+        try:
+            answer = await ask(request)
+        except BaseException as exc:  # a cancellation, too: it goes on, and the entry keeps it
+            session.end_step(decision, failure_of(exc, model=request.model, latency_ms=ms_since(started)))
+            raise
+        with session.guard("recording an answer"):
+            session.end_step(decision, outcome_of(answer, model=request.model, latency_ms=ms_since(started)))
+        return answer
+
+    async def around_tool(self, agent: Agent, run: Run, call: Call, tool: Tool) -> Message:
+        session = self._sessions.get(run)
+        before = TOOL.set((session.run.run_id, call.id) if session else None)
+        try:
+            return await tool(call)
+        finally:
+            TOOL.reset(before)
+
+    def _session(self, agent: Agent, run: Run) -> SteeringSession:
+        # YOURS: what the framework knows of a run.
+        parent, call = TOOL.get() or (None, None)
+        return self._options.session(
+            self._rb,
+            framework="yourframework",
+            run_id=self._runs.new_id(None if self._options.run_id else run.id),
+            agent_name=agent.name,
+            task=next((message.text for message in run.messages if message.role == "user"), None),
+            model=agent.model,
+            caps=CAPS,
+            snapshot=run.state.get(STATE),
+            parent_run_id=parent,
+            parent_call_id=call,
+            route_names=self._routes,
+        )
+
+    async def _decision(self, session: SteeringSession, agent: Agent, request: Request) -> StepDecision | None:
+        with session.guard("deciding a call"):
+            state = session.trace.state
+            given = StepInput(
+                key=call_key(state),
+                completed=completed_step(request.messages) if state.calls else None,
+                default_model=request.model,
+                agent_name=agent.name,
+            )
+            return await session.abegin_step(given)
+        return None
+
+    def _applied(self, session: SteeringSession, decision: StepDecision, request: Request) -> Request:
+        with session.guard("placing guidance"):
+            request = steered(request, decision)
+        if decision.route is not None:
+            with session.routing(decision.route):
+                return replace(request, model=self._model(decision.route))
+        return request
+
+    def _model(self, state: str) -> str:
+        """The mapped model as the framework takes it. What raises here closes the route, not the run."""
+        # YOURS: build an identifier's model once; on an event loop in a thread, if that may load a package.
+        wanted = self._rb.model_routing[state]
+        if not isinstance(wanted, str):
+            raise TypeError(f"{wanted!r} is no model: map a state to the name of one")
+        return wanted
+
+
+def _last_step(session: SteeringSession, run: Run) -> Step | None:
+    """None where the last call was not answered: the step before it is judged already."""
+    with session.guard("reading the last step"):
+        return completed_step(run.messages) if session.trace.state.pending else None
+    return None
