@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,17 +56,35 @@ class Golden:
             **{"strict": True, **settings, **options},
         )
 
-    def differences(self, entries: Sequence[StepLogEntry], final: StepLogEntry | None, asked: World) -> list[str]:
-        """Every field that is not what the file says; empty: the run is golden."""
+    def differences(
+        self, entries: Sequence[StepLogEntry], final: StepLogEntry | None, asked: World, *, told_once: bool = False
+    ) -> list[str]:
+        """Every field that is not what the file says; empty: the run is golden.
+
+        `told_once`: the framework keeps what it is told, so that a text which was sent is not expected again.
+        """
         found = [f"{len(entries)} entries for {len(self.calls)} calls"] if len(entries) != len(self.calls) else []
+        sent: set[str] = set()
         for line, entry in zip(self.calls, entries, strict=False):
             where = f"call {line['call']}"
-            found += [f"{where}: {text}" for text in _entry_differences(line["expect"], entry)]
+            expected = _without(line["expect"], sent) if told_once else line["expect"]
+            sent.update(line["expect"].get("intervention_texts", ()))
+            found += [f"{where}: {text}" for text in _entry_differences(expected, entry)]
             if asked.asked_at(line["call"]) != line["expect"]["asked"]:
                 found.append(f"{where}: asked {asked.asked_at(line['call'])}, not {line['expect']['asked']}")
         if final is None:
             return [*found, "no final entry"]
         return found + [f"final: {text}" for text in _entry_differences(self.final, final)]
+
+
+def _without(expected: Mapping[str, Any], sent: Collection[str]) -> dict[str, Any]:
+    """What is expected of a call, without the texts that were sent before, and their sources."""
+    if "intervention_texts" not in expected:
+        return dict(expected)
+    pairs = zip(expected["injection_sources"], expected["intervention_texts"], strict=True)
+    fresh = [(source, text) for source, text in pairs if text not in sent]
+    sources, texts = [source for source, _ in fresh], [text for _, text in fresh]
+    return {**expected, "injection_sources": sources, "intervention_texts": texts, "intervention_texts_contain": ()}
 
 
 class World:
