@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from reasonblocks import ReasonBlocks, StepOutcome, adapters
 from reasonblocks.adapters import RunOptions, failure_of, same_model
 from reasonblocks.exceptions import ConfigError, ForeignDistribution
+from reasonblocks.types import JSON
 from tests.core.world import client, run
 
 
@@ -67,10 +71,66 @@ def test_a_session_goes_on_from_a_snapshot() -> None:
     assert RunOptions().session(rb, framework="f", snapshot=before.trace.snapshot()).trace.state.calls == 2
 
 
-@pytest.mark.parametrize("wrong", [{"placement": "nowhere"}, {"task_profile": "cooking"}])
+def test_a_run_that_goes_on_from_a_snapshot_keeps_its_id_whatever_the_adapter_has_numbered() -> None:
+    rb = client()
+    kept = rb.session(run_id="r").trace.snapshot()
+    assert RunOptions(run_id="s").session(rb, framework="f", run_id="s.2", snapshot=kept).run.run_id == "r"
+
+
+WRONG: list[dict[str, Any]] = [
+    {"placement": "nowhere"},
+    {"placement": ["tail"]},
+    {"task_profile": "cooking"},
+    {"task_profile": ["qa"]},
+    {"run_id": UUID(int=7)},
+    {"agent_name": 5},
+    {"task": 3},
+    {"model": object()},
+    {"codebase_id": 5},
+    {"org_id": 5},
+    {"project_id": b"x"},
+    *[{"metadata": value} for value in ("x", [1], {1: "x"}, {"k": {1, 2}}, {"k": math.nan}, {"k": {"in": object()}})],
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
 def test_a_wrong_option_is_refused_when_it_is_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
+    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}"):
         RunOptions(**wrong).check(ReasonBlocks())
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
+def test_a_wrong_option_is_refused_by_the_session_that_gets_it(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}"):
+        ReasonBlocks().session(**wrong)
+
+
+def test_every_option_has_a_wrong_value_above() -> None:
+    assert {field.name for field in fields(RunOptions)} == {name for wrong in WRONG for name in wrong}
+
+
+def test_a_text_of_another_type_comes_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"run_id=UUID\(.*\): must be a string, or None: give str\(run_id\)"):
+        RunOptions(run_id=UUID(int=7)).check(ReasonBlocks())  # type: ignore[arg-type]  # on purpose
+
+
+def test_metadata_that_holds_itself_is_refused() -> None:
+    metadata: dict[str, Any] = {}
+    metadata["me"] = metadata
+    with pytest.raises(ConfigError, match=r"metadata\['me'\]"):
+        RunOptions(metadata=metadata).check(ReasonBlocks())
+
+
+def test_metadata_may_be_any_json() -> None:
+    metadata: dict[str, JSON] = {"list": [1, 2.5, None, True], "deep": {"a": {"b": ("c",)}}}
+    assert ReasonBlocks().session(metadata=metadata).run.metadata == metadata
+
+
+def test_a_snapshot_of_another_run_than_the_callers_is_refused_when_it_is_checked() -> None:
+    rb = client()
+    kept = rb.session(run_id="first").trace.snapshot()
+    with pytest.raises(ConfigError, match="run_id='second': the snapshot is of run 'first'"):
+        RunOptions(run_id="second").check(rb, kept)
 
 
 def test_a_product_that_overwrites_our_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.exceptions import SnapshotError
+from reasonblocks.exceptions import ConfigError, SnapshotError
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import (
     JSON,
@@ -114,6 +114,19 @@ def test_a_resumed_run_keeps_its_id() -> None:
     session = rb.session(run_id="first")
     run(session, 2)
     assert rb.session(snapshot=through_json(session.trace.snapshot())).run.run_id == "first"
+
+
+def test_a_run_id_that_is_not_the_snapshots_is_refused() -> None:
+    rb = real()
+    with pytest.raises(ConfigError, match="run_id='second': the snapshot is of run 'first'"):
+        rb.session(run_id="second", snapshot=rb.session(run_id="first").trace.snapshot())
+
+
+@pytest.mark.parametrize("run_id", ["first", "first" * 100])
+def test_the_run_id_of_the_snapshot_may_be_given_again(run_id: str) -> None:
+    rb = real()
+    kept = rb.session(run_id=run_id).trace.snapshot()
+    assert rb.session(run_id=run_id, snapshot=kept).run.run_id == kept["trace_id"]
 
 
 def test_a_snapshot_shares_nothing_with_the_state() -> None:

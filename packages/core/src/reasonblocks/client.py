@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from .adapters._find import find_adapter, load_adapters
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .adapters import RunKeywords
     from .config import Calibration, Standing
     from .ports import Embedder, Monitor, PatternStore, TelemetrySink
     from .session import Backends, SteeringSession
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["ReasonBlocks"]
 
 TASK_CHARS = 2_000
-RUN_ID_BYTES = 200
 EXIT_SECONDS = 1.0
 """The most that the sinks of all clients may hold up the interpreter's exit."""
 
@@ -113,16 +115,18 @@ class ReasonBlocks:
     ) -> SteeringSession:
         """One run. `org_id`, `project_id`, `task_profile`, `placement` are the client's, `run_id` a random one.
 
-        `snapshot` goes on where another session stopped. `route_names` are the names by which an adapter knows the
-        mapped models. Raises `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
+        `snapshot` goes on where another session stopped, under that run's id: another `run_id` beside it is refused.
+        `route_names` are the names by which an adapter knows the mapped models. Raises `ConfigError`, and
+        `SnapshotError` for a snapshot that cannot be read.
         """
-        from .config import settings_of
+        given = dict(locals())
+        from .config import bounded_id, check_given, settings_of
         from .session import SteeringSession
-        from .text import bounded
         from .types import AdapterCaps, RunInfo
 
+        check_given(given)
         run = RunInfo(
-            run_id=bounded(run_id, RUN_ID_BYTES) if run_id else os.urandom(16).hex(),
+            run_id=bounded_id(run_id) if run_id else os.urandom(16).hex(),
             framework=framework,
             agent_name=agent_name or "",
             task=(task or "")[:TASK_CHARS],
@@ -150,13 +154,14 @@ class ReasonBlocks:
             owner=self,
         )
 
-    def check_run(self, *, task_profile: str | None = None, placement: Placement | None = None) -> None:
+    def check_run(self, snapshot: Mapping[str, Any] | None = None, **options: Unpack[RunKeywords]) -> None:
         """For adapters: refuse a wrong run option where it is given. Raises `ConfigError`."""
-        from .config import settings_of
+        from .config import check_given, settings_of
         from .types import AdapterCaps, RunInfo
 
-        run = RunInfo(run_id="", task_profile=task_profile or self._config.settings.task_profile)
-        settings_of(self._config, run, AdapterCaps(), placement, None)
+        check_given({**options, "snapshot": snapshot})
+        run = RunInfo(run_id="", task_profile=options.get("task_profile") or self._config.settings.task_profile)
+        settings_of(self._config, run, AdapterCaps(), options.get("placement"), None)
 
     def score_step(self, text: str) -> float:
         """The built-in difficulty of a text in [0, 1], by the prior alone."""

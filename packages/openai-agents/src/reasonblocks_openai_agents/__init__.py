@@ -53,7 +53,8 @@ async def openai_run(
 
     `steering_of(result)`, or of what was raised, is the run: its step log, trace and outcome. A run that waits for an
     approval goes on with `input` its `RunState` and `snapshot` what `steering_of(result).snapshot()` gave, in any
-    process. Raises `ConfigError` for a wrong option of ours, `SnapshotError` for a snapshot that cannot be read.
+    process; it keeps its id. Raises `ConfigError` for a wrong option of ours, also for a `run_id` that is not the
+    snapshot's, and `SnapshotError` for a snapshot that cannot be read.
     """
     return await _begun(rb, "openai_run", starting_agent, input, options).to_its_end()
 

@@ -145,7 +145,7 @@ def begin(
     given: Mapping[str, Any],
 ) -> Begun:
     """Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
-    options.check(rb)
+    options.check(rb, snapshot)
     config = _config(given.get("run_config"))
     run = _run(rb, options, agent, asked, snapshot, given, config)
     hooks = given.get("hooks")
@@ -191,7 +191,8 @@ def _run(
 
 def _session_id(given: Mapping[str, Any]) -> str | None:
     with suppress(Exception):  # somebody's property: the SDK's conversations have no id before their first request
-        return getattr(given.get("session"), "session_id", None) or given.get("conversation_id")
+        found = getattr(given.get("session"), "session_id", None) or given.get("conversation_id")
+        return str(found) if found else None
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ..types import JSON, AdapterCaps, Placement
@@ -29,10 +29,13 @@ class RunOptions:
     metadata: Mapping[str, JSON] | None = None
     placement: Placement | None = None
 
-    def check(self, rb: ReasonBlocks) -> None:
-        """Refuse them where they are given. Raises `ConfigError`, and `ForeignDistribution` as `refuse_foreign`."""
+    def check(self, rb: ReasonBlocks, snapshot: Mapping[str, Any] | None = None) -> None:
+        """Refuse them where they are given, with the snapshot that the caller gave beside them.
+
+        Raises `ConfigError`, and `ForeignDistribution` as `refuse_foreign`.
+        """
         refuse_foreign()
-        rb.check_run(task_profile=self.task_profile, placement=self.placement)
+        rb.check_run(snapshot, **{field.name: getattr(self, field.name) for field in fields(self)})
 
     def session(
         self,
@@ -54,11 +57,11 @@ class RunOptions:
         """The session of one run, of which the adapter tells what it found.
 
         The caller's `agent_name`, `task` and `model` win over what was found; `run_id` and `placement` given here win
-        over the caller's, since the adapter has numbered the one and narrowed the other. The rest, and what may be
-        raised, is that of `ReasonBlocks.session`.
+        over the caller's, since the adapter has numbered the one and narrowed the other; a run that goes on from a
+        `snapshot` keeps its id. The rest, and what may be raised, is that of `ReasonBlocks.session`.
         """
         return rb.session(
-            run_id=run_id or self.run_id,
+            run_id=None if snapshot is not None else run_id or self.run_id,
             agent_name=self.agent_name or agent_name,
             task=self.task or task,
             model=self.model or model,

@@ -11,10 +11,21 @@ from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks
-from ._run import settings_of
+from ._run import bounded_id, check_given, settings_of
 from ._values import budget, deadline, load_calibration, machine, on, refuse_server
 
-__all__ = ["Calibration", "Config", "Options", "Standing", "configure", "load_calibration", "on", "settings_of"]
+__all__ = [
+    "Calibration",
+    "Config",
+    "Options",
+    "Standing",
+    "bounded_id",
+    "check_given",
+    "configure",
+    "load_calibration",
+    "on",
+    "settings_of",
+]
 
 
 def configure(given: Options, environ: Mapping[str, str]) -> Config:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import TypeGuard, TypeVar
 
 from ..exceptions import ConfigError
@@ -18,6 +20,24 @@ def is_number(value: object) -> TypeGuard[float]:
 def text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value:
         raise ConfigError(name, value, "must be a string that is not empty")
+
+
+def optional_text(name: str, value: object) -> None:
+    if not isinstance(value, (str, NoneType)):
+        raise ConfigError(name, value, f"must be a string, or None: give str({name})")
+
+
+def json_by_name(name: str, value: object) -> None:
+    """A mapping of strings to what sinks can write, or None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(name, value, "must be a mapping of strings to JSON values, or None")
+    for key, item in (value or {}).items():
+        if not isinstance(key, str):
+            raise ConfigError(name, value, f"must have strings as keys: give str(key) in place of {key!r}")
+        try:
+            json.dumps(item, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ConfigError(f"{name}[{key!r}]", item, f"must be JSON ({exc}): give its text, or a list") from exc
 
 
 def flag(name: str, value: object) -> bool:

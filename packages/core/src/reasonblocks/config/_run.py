@@ -9,8 +9,34 @@ from ..exceptions import ConfigError
 from ..monitors.weights import WEIGHTS, resolve_weights
 from ..render import CONTEXT_CHARS
 from ..routing import check_routing, model_name
+from ..text import bounded
 from ..types import AdapterCaps, Placement, RunInfo, Settings
+from ._checks import json_by_name, optional_text
 from ._options import Config
+
+RUN_ID_BYTES = 200
+TEXTS = (
+    *("run_id", "agent_name", "task", "model", "codebase_id", "org_id", "project_id", "task_profile", "placement"),
+    *("framework", "parent_run_id", "parent_call_id", "session_id"),
+)
+
+
+def check_given(given: Mapping[str, object]) -> None:
+    """A run's options as its caller gives them. Raises `ConfigError` with the option's name."""
+    for name in TEXTS:
+        optional_text(name, given.get(name))
+    json_by_name("metadata", given.get("metadata"))
+    run_id, snapshot = given.get("run_id"), given.get("snapshot")
+    if isinstance(run_id, str) and run_id and isinstance(snapshot, Mapping):
+        kept = snapshot.get("trace_id")
+        if isinstance(kept, str) and kept not in (run_id, bounded_id(run_id)):
+            rule = f"the snapshot is of run {kept!r}, which goes on under its own id: give that id, or none"
+            raise ConfigError("run_id", run_id, rule)
+
+
+def bounded_id(run_id: str) -> str:
+    """The id as a run has it: what is too long ends in its hash."""
+    return bounded(run_id, RUN_ID_BYTES)
 
 
 def settings_of(
