@@ -19,6 +19,8 @@ import pytest
 import reasonblocks
 from reasonblocks._toml import loads
 from reasonblocks.testing import Harness, write_parity
+from reasonblocks.testing._parity import caps_of
+from reasonblocks.types import AdapterCaps
 from tests.parity.runs import CORPUS, GOLDEN, RECORDED, ROOT, parity_runs, skip_if_not_recorded
 
 VARIABLE = "REASONBLOCKS_PARITY"
@@ -87,7 +89,7 @@ class ParityFile:
     framework: str
     code: str
     modes: tuple[str, ...]
-    tool_errors: bool
+    caps: AdapterCaps
     entries: Mapping[tuple[str, str], list[Line]]
 
 
@@ -102,7 +104,7 @@ def read(path: Path) -> ParityFile:
         framework=head["framework"],
         code=head["code"],
         modes=tuple(head["modes"]),
-        tool_errors=head["tool_errors"],
+        caps=caps_of(head["caps"]),
         entries=entries,
     )
 

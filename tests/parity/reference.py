@@ -7,8 +7,11 @@ from functools import cache
 
 from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
 from reasonblocks.testing._parity import Runner, without_errors
+from reasonblocks.types import AdapterCaps
 from tests.parity.exchange import Line
 from tests.parity.runs import parity_runs, skip_if_not_recorded
+
+CAPS = AdapterCaps()
 
 
 @cache
@@ -27,5 +30,6 @@ def entries(harness: Runner, name: str, mode: str, *, tool_errors: bool = True) 
 
 
 @cache
-def core(name: str, tool_errors: bool = True) -> list[Line]:
-    return entries(LoopHarness(), name, "sync", tool_errors=tool_errors)
+def core(name: str, caps: AdapterCaps = CAPS) -> list[Line]:
+    """With what a framework can do: one that keeps what it is told is told it once."""
+    return entries(LoopHarness(caps), name, "sync", tool_errors=caps.tool_errors)

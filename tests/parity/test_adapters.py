@@ -17,7 +17,7 @@ def test_an_adapter_decides_as_the_core_does(adapter: str, name: str, tally: Tal
     compared = [(file, mode) for file in files_of(adapter) for mode in file.modes]
     found: list[str] = [] if compared else [f"{adapter} has written of no mode"]
     for file, mode in compared:
-        entries = core(name, file.tool_errors)
+        entries = core(name, file.caps)
         wrong = differences(file, name, mode, entries)
         tally.add(file.framework, len(entries), len(wrong))
         found += wrong

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ..client import ReasonBlocks
 from ..events import StepEvent
 from ..ports import TelemetrySink
-from ..types import JSON, StepLogEntry
+from ..types import JSON, AdapterCaps, StepLogEntry
 from ._checks import read
 from ._harness import Harness, Ran, Seen
 from ._script import Script, Turn
@@ -70,18 +70,17 @@ def write_parity(
     """Run everything in every mode of the harness into one file; gives what was wrong with the runs, by name.
 
     The first line says what the file is: `framework` (name and version), `code` (a digest by which a reader knows old
-    files), `modes`, and `tool_errors`: where a framework does not tell which results are errors, none of a script is.
-    The others are entries, numbers exact. The file appears when it is whole.
+    files), `modes` and `caps`: where a framework does not tell which results are errors, none of a script is. The
+    others are entries, numbers exact. The file appears when it is whole.
     """
     runs, target = list(runs), Path(path)
-    tells = harness.caps.tool_errors
-    head: Line = {"framework": framework, "code": code, "modes": harness.modes, "tool_errors": tells}
+    head: Line = {"framework": framework, "code": code, "modes": harness.modes, "caps": caps_line(harness.caps)}
     faults: dict[str, list[str]] = {run.name: [] for run in runs}
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(".part")
     with part.open("w", encoding="utf-8") as file:
         _write(file.write, head)
-        for run in runs if tells else map(without_errors, runs):
+        for run in runs if harness.caps.tool_errors else map(without_errors, runs):
             for mode in harness.modes:
                 lines, wrong = parity_lines(harness, run, mode)
                 faults[run.name] += [f"{mode}: {text}" for text in wrong]
@@ -89,6 +88,21 @@ def write_parity(
                     _write(file.write, {"framework": framework, **line})
     part.replace(target)
     return faults
+
+
+def caps_line(caps: AdapterCaps) -> Line:
+    """What of a framework's abilities shows in its entries."""
+    return {
+        "ephemeral": caps.ephemeral,
+        "placements": sorted(caps.placements),
+        "max_guidance_chars": caps.max_guidance_chars,
+        "tool_errors": caps.tool_errors,
+    }
+
+
+def caps_of(line: Mapping[str, Any]) -> AdapterCaps:
+    """The way back from `caps_line`."""
+    return AdapterCaps(**{**line, "placements": frozenset(line["placements"])})
 
 
 def without_errors(run: ParityRun) -> ParityRun:
