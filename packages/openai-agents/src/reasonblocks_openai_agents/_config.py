@@ -13,11 +13,11 @@ from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterA
 from reasonblocks.adapters import RunOptions
 
 from ._calls import CALL
-from ._convert import task_of
+from ._convert import newest_call_id, task_of
 from ._items import Item
 from ._model import SteeredProvider
 from ._routes import Routes
-from ._start import SERVER_MANAGED, new_run, own_model
+from ._start import SERVER_MANAGED, new_run, own_model, within
 from ._steered import SteeredRun
 
 if TYPE_CHECKING:
@@ -53,9 +53,13 @@ class Steering:
 
     def for_tool(self, call_id: str) -> RunConfig:
         """The configuration of an agent that this tool call may start: a run of its own."""
-        own = replace(self.options, run_id=None, agent_name=None, task=None, model=None, placement=None)
         child = Steering(
-            rb=self.rb, options=own, config=self.config, routes=self.routes, parent=self.run, call_id=call_id
+            rb=self.rb,
+            options=within(self.options),
+            config=self.config,
+            routes=self.routes,
+            parent=self.run,
+            call_id=call_id,
         )
         return child.run_config
 
@@ -93,8 +97,11 @@ class Steering:
             if newest.is_of_this_task:
                 return newest.run
             return newest.run.within(items, lambda call_id: self._child(agent, items, newest.run, call_id))
-        if self.parent is None and home.agent_name not in (None, agent.name):  # goes on in a tool after an approval
-            return home.within(items, lambda call_id: self._child(agent, items, home, call_id))
+        # After an approval the SDK goes on inside a tool without a word to our hooks.
+        if (waiting := home.waiting(newest_call_id(items))) is not None:
+            return waiting
+        if self.parent is None and home.agent_name not in (None, agent.name):
+            return home.within(items, lambda call_id: self._child(agent, items, home, None))
         return home
 
     def _home(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
@@ -122,7 +129,7 @@ class Steering:
         """Notes that a call failed, wherever it was made: its id tells whose it is. The text is not ours."""
         for run in (self.run, self.parent):
             if run is not None:
-                run.tool_failed(args.call_id)
+                run.tools.fail(args.call_id)
         if self.config.tool_error_formatter is None:
             return None
         own = self.config.tool_error_formatter(args)

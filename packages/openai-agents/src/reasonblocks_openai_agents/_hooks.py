@@ -51,14 +51,14 @@ class HooksOfRun(RunHooks[Any]):
     async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
         if isinstance(context, ToolContext):
             with self._run.session.guard("starting a tool"):
-                self._run.tool_started(context.tool_call_id)
+                self._run.tools.begin(context.tool_call_id)
                 context.run_config = self._for_tool(context.tool_call_id)
         await self._own.on_tool_start(context, agent, tool)
 
     async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
         if isinstance(context, ToolContext):
             with self._run.session.guard("ending a tool"):
-                self._run.tool_ended(context.tool_call_id, result)
+                self._run.tools.end(context.tool_call_id, result)
                 await self._run.child_ended(context.tool_call_id, result)
         await self._own.on_tool_end(context, agent, tool, result)
 
@@ -104,12 +104,12 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
 
     async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
         if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
-            run.tool_started(context.tool_call_id)
+            run.tools.begin(context.tool_call_id)
 
     async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
         if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
             with self._rb.guard("ending a tool"):
-                run.tool_ended(context.tool_call_id, result)
+                run.tools.end(context.tool_call_id, result)
 
     async def on_handoff(self, context: Context, from_agent: Any, to_agent: Any) -> None:
         if (run := self._by_context.get(context)) is not None:

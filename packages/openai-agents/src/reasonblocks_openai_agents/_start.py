@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agents import Agent, Model, RunConfig
 from agents.models import get_default_model
 
 from reasonblocks.adapters import RunOptions
-from reasonblocks.exceptions import ConfigError
+from reasonblocks.exceptions import ConfigError, SnapshotError
 from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps
 
@@ -59,12 +60,44 @@ def new_run(
         session_id=session_id,
         route_names=route_names(rb.model_routing),
     )
-    return SteeredRun(
+    run = SteeredRun(
         session,
         routed=bool(rb.model_routing),
         server_managed=caps is SERVER_MANAGED,
         resumed=snapshot is not None,
+        waits_for=[str(one) for one in _list_in(snapshot, "waits_for")],
     )
+    for child in _list_in(snapshot, "children"):
+        run.adopt(_gone_on(rb, options, child, run))
+    return run
+
+
+def within(options: RunOptions) -> RunOptions:
+    """Those of an agent that a tool calls: its name, its task and its model are its own."""
+    return replace(options, run_id=None, agent_name=None, task=None, model=None, placement=None)
+
+
+def _gone_on(rb: ReasonBlocks, options: RunOptions, kept: object, parent: SteeredRun) -> SteeredRun:
+    if not isinstance(kept, Mapping):
+        raise SnapshotError("children", kept, "must be JSON objects")
+    return new_run(
+        rb,
+        within(options),
+        agent_name=str(kept.get("agent_name") or ""),
+        task=str(kept.get("task") or ""),
+        model=str(kept.get("model") or ""),
+        caps=SERVER_MANAGED,
+        snapshot=kept.get("snapshot") or {},
+        parent=parent,
+        parent_call_id=kept.get("parent_call_id"),
+    )
+
+
+def _list_in(snapshot: Mapping[str, Any] | None, name: str) -> list[Any]:
+    found = (snapshot or {}).get(name, [])
+    if not isinstance(found, list):
+        raise SnapshotError(name, found, "must be a list")
+    return found
 
 
 def own_model(agent: Agent[Any], config: RunConfig | None = None) -> str:

@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
-from typing import TypeVar
 
 from reasonblocks.adapters import HeldRun, call_key, same_model
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import Step, StepDecision, StepInput, StepLogEntry, ToolResult
+from reasonblocks.types import Step, StepDecision, StepInput, StepLogEntry
 
 from ._calls import Call
-from ._children import Children
-from ._convert import TOOL_FAILED, completed_step, failed_calls, texts_of
+from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
 from ._items import Item, Items
+from ._newest import Newest
 from ._request import steered, without_foreign_reasoning
+from ._tools import ToolCalls
 
+MOST_CHILDREN = 64
+"""Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
 MOST_AUTHORS = 4_096
 """Reasoning items of routed calls whose model is remembered."""
-MOST_WAITING = 1_024
-"""Tool calls under way whose start, end or failure is remembered."""
-
-
-T = TypeVar("T")
 
 
 class SteeredRun(HeldRun):
     """A run as its user sees it, and as the SDK's hooks tell of it."""
 
     def __init__(
-        self, session: SteeringSession, *, routed: bool = False, server_managed: bool = False, resumed: bool = False
+        self,
+        session: SteeringSession,
+        *,
+        routed: bool = False,
+        server_managed: bool = False,
+        resumed: bool = False,
+        waits_for: Sequence[str] = (),
     ) -> None:
         super().__init__(session)
         self.agent_name: str | None = None
         """The agent whose turn it is; None until one is known."""
         self.call: Call | None = None
+        self.tools = ToolCalls()
+        self._waited_for = tuple(waits_for)
         self._server_managed = server_managed
         self._resumed_routed = resumed and routed
         self._answer: Step | None = None
-        self._authors: OrderedDict[str, str] = OrderedDict()
-        self._started: OrderedDict[str, float] = OrderedDict()
-        self._ended: OrderedDict[str, ToolResult] = OrderedDict()
-        self._failed: OrderedDict[str, bool] = OrderedDict()
-        self._children: Children[SteeredRun] = Children()
+        self._authors: Newest[str] = Newest(MOST_AUTHORS)
+        self._children: Newest[SteeredRun] = Newest(MOST_CHILDREN)
 
     # ------------------------------------------------------------ what the user reads and says
 
@@ -65,11 +65,18 @@ class SteeredRun(HeldRun):
     @property
     def children(self) -> list[SteeredRun]:
         """Runs of agents that this run's agents called as tools, the newest 64."""
-        return list(self._children)
+        return list(self._children.values())
 
     def snapshot(self) -> dict[str, object]:
         """Plain JSON to keep beside `RunState.to_json()`: give it to the run that goes on, as `snapshot`."""
-        return dict(self.session.trace.snapshot())
+        within = [run.kept() for run in self._children.values() if not run.over]
+        return {**self.session.trace.snapshot(), "waits_for": list(self.waits_for), "children": within}
+
+    def kept(self) -> dict[str, object]:
+        """What the run that holds it keeps of it: its snapshot, and who it is."""
+        run = self.session.run
+        names = {"agent_name": run.agent_name, "task": run.task, "model": run.model}
+        return {**names, "parent_call_id": run.parent_call_id, "snapshot": self.snapshot()}
 
     def mark_failure(self, reason: str) -> None:
         """The run failed, whatever it says itself."""
@@ -94,8 +101,7 @@ class SteeredRun(HeldRun):
             )
             decision = await self.session.abegin_step(given)
             self.call = Call(self, decision, own_model)
-            self._started.clear()
-            self._ended.clear()
+            self.tools.forget()
             return self.call
         return None
 
@@ -122,43 +128,46 @@ class SteeredRun(HeldRun):
         self._answer = answer
         if not same_model(call.model, call.own_model):
             for one in reasoning:
-                _keep(self._authors, one, call.model, MOST_AUTHORS)
+                self._authors.keep(one, call.model)
 
     def _completed(self, items: Sequence[Item]) -> Step:
-        return completed_step(items, self._answer, self._ended, self._failed)
+        return completed_step(items, self._answer, self.tools.ended, self.tools.failed)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
         unknown = "" if self._resumed_routed else own_model  # what another process heard may be anyone's
         return lambda one: not same_model(self._authors.get(one, unknown), model)
 
-    # ------------------------------------------------------------ tools, as the SDK's hooks tell of them
-
-    def tool_started(self, call_id: str) -> None:
-        _keep(self._started, call_id, time.perf_counter(), MOST_WAITING)
-
-    def tool_ended(self, call_id: str, result: object) -> None:
-        """A result as the tool gave it; what the model reads of it, where it does, stands in the next request."""
-        started = self._started.get(call_id)
-        took = None if started is None else round((time.perf_counter() - started) * 1000, 3)
-        text = texts_of(result) or ("" if isinstance(result, (list, dict)) else str(result))
-        _keep(self._ended, call_id, ToolResult(call_id=call_id, name="", output=text, duration_ms=took), MOST_WAITING)
-
-    def tool_failed(self, call_id: str) -> None:
-        _keep(self._failed, call_id, True, MOST_WAITING)
+    # ------------------------------------------------------------ runs within it
 
     def child(self, call_id: str, make: Callable[[], SteeredRun]) -> SteeredRun:
         """The run of the agent that a tool call has called; made when that agent makes its first call."""
-        return self._children.of_call(call_id, make)
+        return self._children.get(call_id) or self._children.keep(call_id, make())
 
     def within(self, items: Sequence[Item], make: Callable[[str | None], SteeredRun]) -> SteeredRun:
         """The same where no hook has told of the tool call: known by the request, `make` gets the id if it is sure."""
-        waits_for = self.call.waits_for if self.call else ()
-        only = waits_for[0] if len(waits_for) == 1 else None
-        return self._children.of_request(items, lambda: make(only))
+        answered = newest_call_id(items)
+        waiting = (child.waiting(answered) for child in self._children.values())
+        only = self.waits_for[0] if len(self.waits_for) == 1 else None
+        return next(filter(None, waiting), None) or self.adopt(make(only))
+
+    def adopt(self, run: SteeredRun) -> SteeredRun:
+        """Holds a run that was made for an agent of a tool of this one."""
+        return self._children.keep(run.session.run.parent_call_id or run.run_id, run)
+
+    def waiting(self, call_id: str | None) -> SteeredRun | None:
+        """The run, this one or one within it, whose newest answer made that call."""
+        if call_id in self.waits_for and not self.over:
+            return self
+        return next(filter(None, (child.waiting(call_id) for child in self._children.values())), None)
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """The tool calls whose results its next request brings."""
+        return self._waited_for if self.call is None else self.call.waits_for
 
     def holds(self, run: SteeredRun) -> bool:
         """Whether it is this run, or one within it."""
-        return run is self or any(child.holds(run) for child in self._children)
+        return run is self or any(child.holds(run) for child in self._children.values())
 
     # ------------------------------------------------------------ the run's end
 
@@ -193,17 +202,21 @@ class SteeredRun(HeldRun):
             self.call.failed(error)
 
     async def child_ended(self, call_id: str, result: object) -> None:
-        """The agent that a tool call has called is done; the SDK's own text says that it failed."""
+        """The agent that a tool call has called is done; the SDK's own text says that it failed.
+
+        SDK 0.18 says so of one that waits for an approval, too: a run that left a call is over when its parent goes on.
+        """
         child = self._children.get(call_id)
-        if child is not None:
-            failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
-            if child.call is not None and not failed:
-                child.call.catch_up([{"role": "assistant", "content": result}])
-            await child._ended_as_tool({call_id} if failed else frozenset())
+        failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
+        if child is None or (child.waits_for and not failed):
+            return
+        if child.call is not None and not failed:
+            child.call.catch_up([{"role": "assistant", "content": result}])
+        await child._ended_as_tool({call_id} if failed else frozenset())
 
     async def _settle(self, done: Step | None) -> None:
         """A step that is done has no tool under way, whose agents' ends no hook may have told of."""
-        for child in self._children:
+        for child in self._children.values():
             await child._ended_as_tool(failed_calls(done))
 
     async def _ended_as_tool(self, failed: Set[str]) -> None:
@@ -222,7 +235,7 @@ class SteeredRun(HeldRun):
 
     def _open(self) -> list[SteeredRun]:
         """Itself and the runs within it, those first, that are not over."""
-        within = [run for child in self._children for run in child._open()]
+        within = [run for child in self._children.values() for run in child._open()]
         return within if self.over else [*within, self]
 
     def _last_step(self, items: Sequence[Item]) -> Step | None:
@@ -232,9 +245,3 @@ class SteeredRun(HeldRun):
         with self.session.guard("reading the last step"):
             return self._completed(items)
         return None
-
-
-def _keep(held: OrderedDict[str, T], key: str, value: T, most: int) -> None:
-    held[key] = value
-    while len(held) > most:
-        held.popitem(last=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ._calls import CALL, Call, waiting_call
 from ._convert import newest_call_id, task_of
 from ._items import Items
 from ._model import Asked, Attempt, CallingModel, attempt
+from ._newest import Newest
 from ._request import user_message
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run
@@ -55,7 +55,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
         self._routes = Routes(rb.model_routing)
         self._runs = Runs(options.run_id)
-        self._waiting: OrderedDict[str, SteeredRun] = OrderedDict()
+        self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
         self._failed: list[tuple[Items, SteeredRun]] = []
 
     @property
@@ -121,9 +121,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         run = call.run
         self._failed = [one for one in self._failed if one[1] is not run]
         for call_id in call.waits_for:
-            self._waiting[call_id] = run
-        while len(self._waiting) > MOST_WAITING:
-            self._waiting.popitem(last=False)
+            self._waiting.keep(call_id, run)
         if not call.waits_for:
             with run.session.guard("finishing a run"):
                 await run.session.afinish()
