@@ -264,11 +264,21 @@ def named_inside(field: str) -> set[str]:
     """A value that lacks a field, or holds a wrong one, may be named itself."""
     inside: Mapping[str, set[str]] = {
         "steps": {"StepRecord"},
-        "injected": {"Injected", "monitor"},
-        "last": {"StepDecision", "fsm_state", "text", "Injection"},
+        "injected": {"Injected", "injected.monitor"},
+        "last": {"StepDecision", "last.fsm_state", "text", "Injection"},
         "pending": {"Pending", "ToolCall", "tool_calls"},
     }
     return inside.get(field, set())
+
+
+def test_a_snapshot_without_its_run_says_that_it_is_missing() -> None:
+    with pytest.raises(SnapshotError, match=r"^snapshot field 'trace_id' is missing: give all that snapshot\(\) gave$"):
+        client().session(snapshot={"version": 1})
+
+
+def test_a_part_that_is_missing_within_a_field_is_named_with_it(snapshot: dict[str, Any]) -> None:
+    with pytest.raises(SnapshotError, match=r"^snapshot field 'injected\.monitor' is missing"):
+        client().session(snapshot={**snapshot, "injected": [{"step": 1}]})
 
 
 def test_a_refused_restore_moves_nothing(snapshot: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -100,6 +100,20 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
     cls: tuple(field.name for field in fields(cls) if not (cls is StepDecision and field.name in _REBUILT))
     for cls in _VALUES
 }
+_NEEDED: Mapping[type, tuple[str, ...]] = {
+    cls: tuple(field.name for field in fields(cls) if field.default is field.default_factory is MISSING)
+    for cls in _VALUES
+}
+
+
+class _Missing:
+    """What a field that is not there has as its value."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+_MISSING = _Missing()
 
 
 def _built(cls: type[T], data: Any, name: str = "") -> T:
@@ -107,12 +121,11 @@ def _built(cls: type[T], data: Any, name: str = "") -> T:
     if not isinstance(data, Mapping):
         raise SnapshotError(name, data, "must be an object")
     given = {key: _read(key, data[key], hint) for key, hint in _hints(cls.__name__).items() if key in data}
+    if lacking := [key for key in _NEEDED[cls] if key not in given]:
+        raise SnapshotError(f"{name}.{lacking[0]}" if name else lacking[0], _MISSING, "give all that snapshot() gave")
     if cls is StepDecision and "injections" in given:
         given["guidance"] = render.guidance(given["injections"])
-    try:
-        return cls(**given)
-    except TypeError as exc:
-        raise SnapshotError(name, dict(data), f"lacks a field ({exc})") from exc
+    return cls(**given)
 
 
 @lru_cache(maxsize=32)
