@@ -317,6 +317,16 @@ def test_a_marked_failure_of_another_run_is_refused() -> None:
         session.mark_failure("no", run_id="other")
 
 
+@pytest.mark.parametrize("reason", [4, None, "", Boom("no")])
+def test_a_failure_without_a_text_as_its_reason_is_refused(reason: Any) -> None:
+    session, sink = recorded()
+    run(session, 1)
+    with pytest.raises(ConfigError, match=r"^reason="):
+        session.mark_failure(reason)
+    session.finish()
+    assert finishes(session, sink) == ["success"]
+
+
 def test_a_run_left_open_is_abandoned_at_close() -> None:
     session, sink = recorded()
     run(session, 1)
@@ -481,6 +491,24 @@ def test_a_mapped_model_that_cannot_be_built_leaves_the_steering(caplog: pytest.
     session.route_failed("NORMAL", Boom("no key"))
     decision = begin(session, 1)
     assert (decision.route, decision.gate_decision, len(caplog.records)) == (None, "inject", 1)
+
+
+def test_a_call_whose_mapped_model_cannot_be_built_is_logged_as_the_agents_own() -> None:
+    session = client(speaks("Text."), model_routing={"NORMAL": "small"}).session()
+    begin(session, 0)
+    decision = begin(session, 1)
+    session.route_failed("NORMAL", Boom("no key"))
+    session.end_step(decision, outcome(model="own"))
+    assert (decision.route, session.step_log[1].route, session.step_log[1].model_id) == ("NORMAL", None, "own")
+
+
+def test_a_route_that_fails_leaves_the_calls_before_it() -> None:
+    session = client(speaks("Text."), model_routing={"NORMAL": "small"}).session()
+    for n in range(2):
+        session.end_step(begin(session, n), outcome(model="small"))
+    begin(session, 2)
+    session.route_failed("NORMAL", Boom("no key"))
+    assert [entry.route for entry in session.step_log] == [None, "NORMAL", None]
 
 
 def test_a_run_start_is_told_once_before_the_first_call() -> None:

@@ -75,6 +75,11 @@ class StepLog:
         if at is not None:
             self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
 
+    def route_failed(self, state: str) -> None:
+        """The open call goes to the agent's own model."""
+        if self._open_decision is not None and self._entries[-1].route == state:
+            self._entries[-1] = evolve(self._entries[-1], route=None)
+
     def _at(self, step: int) -> int | None:
         """Where entry `step` stands: entries are consecutive, the first may be a resumed one."""
         if not self._entries:

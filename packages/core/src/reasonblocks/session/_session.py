@@ -33,7 +33,7 @@ from ._runs import OpenRuns
 from ._telemetry import Telemetry
 from ._teller import Teller
 from ._trace import TraceStateManager
-from ._turn import Turn, check_input, ms_since
+from ._turn import Turn, checked, ms_since, reason_of
 
 ABANDONED = "failure: abandoned"
 
@@ -123,9 +123,9 @@ class SteeringSession:
         """The run failed, whatever it says itself; also after its end, which is then told once more."""
         if run_id not in (None, self.run.run_id):
             raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")
-        self._failure = reason
+        self._failure = reason_of(reason)
         if self.outcome is not None:
-            self._tell_finish(reason)
+            self._tell_finish(self._failure)
 
     def pause(self) -> None:
         """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
@@ -168,6 +168,7 @@ class SteeringSession:
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
         self._faults.say(f"route {state}", f"the model for {state} cannot be built ({exc}); the agent's is used", exc)
         self._settings = evolve(self._settings, routes=routes)
+        self._log.route_failed(state)
 
     def __enter__(self) -> SteeringSession:
         return self
@@ -184,8 +185,7 @@ class SteeringSession:
         await self._telemetry.aflush()
 
     def _step(self, given: StepInput) -> Turn:
-        check_input(given)
-        return self._turn(step_flow(self._state, given, self._settings))
+        return self._turn(step_flow(self._state, checked(given), self._settings))
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
         ends = time.monotonic() + self._deadline

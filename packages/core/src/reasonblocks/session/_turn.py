@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from ..exceptions import ProtocolError
+from ..exceptions import ConfigError, ProtocolError
 from ..requests import Flow
 from ..types import Step, StepDecision, StepInput, TraceState
 from ._answers import Answers
@@ -30,7 +30,7 @@ def ms_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def check_input(given: object) -> None:
+def checked(given: object) -> StepInput:
     """Raise `ProtocolError` for what is no `StepInput` of a step and a key."""
     if not isinstance(given, StepInput):
         raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
@@ -40,3 +40,11 @@ def check_input(given: object) -> None:
         raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
     if not isinstance(completed, (Step, type(None))):
         raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")
+    return given
+
+
+def reason_of(failure: object) -> str:
+    """Raise `ConfigError` for what cannot be a run's outcome."""
+    if not isinstance(failure, str) or not failure:
+        raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
+    return failure

@@ -15,7 +15,8 @@ class StepLogEntry:
     """Entry n is call n: what was decided before it from completed step n-1, what it got, what it did.
 
     `timestamp` is seconds since the epoch; `latency_ms` the model's, `overhead_ms` what steering took before and
-    after it; `tokens` input + output as the framework reports them, None where it does not.
+    after it; `tokens` input + output as the framework reports them, None where it does not. `route` is the state whose
+    mapped model the call went to, None where it was the agent's own.
     """
 
     step: int
