@@ -95,13 +95,13 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
 def test_a_wrong_option_is_refused_when_it_is_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}"):
+    with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}"):
         RunOptions(**wrong).check(ReasonBlocks())
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
 def test_a_wrong_option_is_refused_by_the_session_that_gets_it(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}"):
+    with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}"):
         ReasonBlocks().session(**wrong)
 
 

@@ -119,6 +119,7 @@ def test_an_unknown_argument_is_refused() -> None:
     [
         ({"fsm_thresholds": {"fast_treshold": 0.1}}, "fast_threshold"),
         ({"model_routing": {"NORMALE": "m"}}, "NORMAL"),
+        ({"model_routing": {"slow": "m"}}, "SLOW"),
         ({"task_profile": "codng"}, "coding"),
         ({"weights": {"semantic_lop": 0.1}}, "semantic_loop"),
         ({"tool_roles": {"run": "tset"}}, "test"),
@@ -243,6 +244,38 @@ def test_an_unknown_method_is_an_attribute_error(name: str) -> None:
         getattr(ReasonBlocks(), name)
 
 
+@pytest.mark.parametrize(("name", "near"), [("sesion", "session"), ("openai_run_stream", "openai_run_streamed")])
+def test_an_unknown_method_comes_with_the_nearest_one_adapters_included(name: str, near: str) -> None:
+    with pytest.raises(AttributeError, match=f"did you mean '{near}'"):
+        getattr(ReasonBlocks(), name)
+
+
+def test_an_unknown_method_that_is_near_nothing_comes_without_a_guess() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'$"):
+        _ = ReasonBlocks().xyzzy
+
+
+def test_the_methods_of_an_installed_adapter_are_listed_with_the_clients_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "reasonblocks_langchain-0.1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: reasonblocks-langchain\nVersion: 0.1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"session", "middleware"} <= set(dir(ReasonBlocks()))
+
+
+LISTED = """
+from reasonblocks import ReasonBlocks
+from reasonblocks.adapters import ADAPTERS
+print([name for name in ADAPTERS if name in dir(ReasonBlocks())])
+"""
+
+
+def test_the_methods_of_adapters_that_are_not_installed_are_not_listed() -> None:
+    assert without_adapters(LISTED) == "[]\n"
+
+
 BARE = """
 import sys
 from reasonblocks import ReasonBlocks
@@ -259,10 +292,14 @@ except AdapterMissing as missing:
     [("middleware", "reasonblocks-langchain"), ("openai_run_sync", "reasonblocks-openai-agents")],
 )
 def test_an_adapter_that_is_not_installed_says_what_to_install(method: str, distribution: str) -> None:
+    assert without_adapters(BARE, method) == f"rb.{method}() needs its adapter: pip install {distribution}\n"
+
+
+def without_adapters(code: str, *arguments: str) -> str:
+    """What it prints where nothing is installed: without site-packages no adapter is."""
     environ = {"PYTHONPATH": str(Path(reasonblocks.__file__).parents[1])}
-    code = [sys.executable, "-S", "-c", BARE, method]  # without site-packages no adapter is installed
-    done = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60, env=environ)
-    assert done.stdout == f"rb.{method}() needs its adapter: pip install {distribution}\n"
+    command = [sys.executable, "-S", "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environ).stdout
 
 
 def test_an_adapter_that_is_not_installed_is_no_attribute() -> None:

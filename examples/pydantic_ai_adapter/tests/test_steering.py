@@ -6,8 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, Tool
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from reasonblocks import ReasonBlocks
@@ -73,6 +81,26 @@ def test_a_routed_model_is_not_sent_the_thinking_that_another_has_signed() -> No
     result = asyncio.run(fixer.run("Fix it."))
     assert thoughts == [0, 1, 2, 3]  # its own are left
     assert sum(SIGNED in message.parts for message in result.all_messages()) == LOOPS
+
+
+def test_a_run_that_was_approved_goes_on_under_its_own_id_with_its_own_task(rb: ReasonBlocks) -> None:
+    def deploying(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        done = any(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
+        return ModelResponse(parts=[TextPart("Done.") if done else ToolCallPart("deploy", {}, "call-1")])
+
+    fixer: Agent[None, str | DeferredToolRequests] = Agent(
+        FunctionModel(deploying),
+        output_type=[str, DeferredToolRequests],
+        tools=[Tool(run_tests, name="deploy", requires_approval=True)],
+    )
+    before = rb.pydantic_ai()
+    waiting = asyncio.run(fixer.run("Deploy it.", capabilities=[before]))
+    after = rb.pydantic_ai(snapshot=before.trace.snapshot())
+    approved = DeferredToolResults(approvals={"call-1": True})
+    asyncio.run(fixer.run(message_history=waiting.all_messages(), deferred_tool_results=approved, capabilities=[after]))
+    (first,), (second,) = before.runs.values(), after.runs.values()
+    assert (first.outcome, second.outcome) == (None, "success")
+    assert (second.run_id, second.run.task) == (first.run_id, "Deploy it.")
 
 
 def test_a_run_that_ends_in_structured_output_is_a_success(rb: ReasonBlocks) -> None:

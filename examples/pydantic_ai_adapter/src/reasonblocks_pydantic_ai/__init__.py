@@ -28,7 +28,7 @@ from reasonblocks.routing import model_name
 from reasonblocks.snapshot import decode
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
-from ._convert import completed_step, outcome_of, steered, without_foreign_thinking
+from ._convert import completed_step, outcome_of, steered, task_of, without_foreign_thinking
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -51,9 +51,9 @@ def pydantic_ai(
     Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read.
     """
     wanted, _ = split_keywords("pydantic_ai", options)
-    wanted.check(rb)
+    wanted.check(rb, snapshot)
     if snapshot is not None:
-        decode(snapshot)
+        decode(snapshot)  # within a run it would be a fault of ours, said in the log and nowhere else
     return Steering(rb, wanted, snapshot)
 
 
@@ -86,7 +86,7 @@ class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
             framework="pydantic-ai",
             run_id=self._runs.new_id(None if self._options.run_id else ctx.run_id),
             agent_name=ctx.agent.name if ctx.agent else None,
-            task=ctx.prompt if isinstance(ctx.prompt, str) else None,
+            task=task_of(ctx),
             model=ctx.model.model_name,
             snapshot=snapshot,
             parent_run_id=parent,

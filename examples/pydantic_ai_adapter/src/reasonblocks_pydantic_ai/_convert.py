@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic_ai import RunContext
 from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
@@ -24,6 +25,15 @@ from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolRe
 
 ERRORS = {"success": False, "failed": True, "retried": True}
 """Outcomes of a tool call; the others (denied, interrupted) say nothing of the tool."""
+
+
+def task_of(ctx: RunContext[Any]) -> str | None:
+    """The prompt; of a run that goes on, which has none, the newest one in its messages."""
+    parts = (part for message in reversed(ctx.messages) for part in reversed(message.parts))
+    asked = ctx.prompt or next((part.content for part in parts if isinstance(part, UserPromptPart)), None)
+    if asked is None or isinstance(asked, str):
+        return asked
+    return "\n".join(part for part in asked if isinstance(part, str))
 
 
 def completed_step(messages: Sequence[ModelMessage]) -> Step:

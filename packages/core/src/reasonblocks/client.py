@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from .adapters._find import find_adapter, load_adapters
+from .adapters._find import ADAPTERS, find_adapter, installed_methods, load_adapters
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -119,12 +119,11 @@ class ReasonBlocks:
         `route_names` are the names by which an adapter knows the mapped models. Raises `ConfigError`, and
         `SnapshotError` for a snapshot that cannot be read.
         """
-        given = dict(locals())
         from .config import bounded_id, check_given, settings_of
         from .session import SteeringSession
         from .types import AdapterCaps, RunInfo
 
-        check_given(given)
+        check_given(locals())
         run = RunInfo(
             run_id=bounded_id(run_id) if run_id else os.urandom(16).hex(),
             framework=framework,
@@ -202,8 +201,15 @@ class ReasonBlocks:
     def __getattr__(self, name: str) -> Any:
         """The methods that adapters bring: `rb.middleware(...)` and its like."""
         if (method := find_adapter(name)) is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from .text import nearest
+
+            near = nearest(name, [one for one in (*dir(type(self)), *ADAPTERS) if not one.startswith("_")])
+            hint = f": did you mean {near!r}?" if near else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
         return MethodType(method, self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *installed_methods()]
 
     @property
     def _backends(self) -> Backends:

@@ -38,11 +38,11 @@ class ConfigError(ReasonBlocksError, ValueError):
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
         """An unknown key, with the nearest valid name where one is near."""
-        from difflib import get_close_matches  # for whoever made a mistake
+        from .text import nearest  # for whoever made a mistake
 
         names = sorted(valid)
-        near = get_close_matches(str(name), names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(name, names)
+        hint = f"did you mean {near!r}? " if near else ""
         return cls(what, name, f"unknown; {hint}valid: {', '.join(names)}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring
 
-__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "preview", "size", "whole", "words"]
+__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "nearest", "preview", "size", "whole", "words"]
 
 EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
@@ -79,6 +80,15 @@ def bounded(text: str, limit: int) -> str:
         return text
     mark = f" #{digest(text)}"
     return cut(text, limit - len(mark)) + mark
+
+
+def nearest(name: object, valid: Iterable[str]) -> str | None:
+    """The valid name that was meant, as it seems, in whatever case it was written."""
+    from difflib import get_close_matches  # for whoever made a mistake
+
+    names = {one.casefold(): one for one in valid}
+    near = get_close_matches(str(name).casefold(), names, n=1)
+    return names[near[0]] if near else None
 
 
 def preview(text: str, limit: int) -> str:

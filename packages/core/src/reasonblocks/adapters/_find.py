@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ..exceptions import AdapterMissing, ForeignDistribution
@@ -46,6 +47,18 @@ def _loaded(method: str) -> Callable[..., Any] | None:
     for point in entry_points(group=ADAPTER_GROUP, name=method):
         _FOUND[method] = point.load()
     return _FOUND.get(method)
+
+
+def installed_methods() -> list[str]:
+    """Of the table, those whose distribution is here: what an editor is to offer, without loading any."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    here = set()
+    for name in set(ADAPTERS.values()):
+        with suppress(PackageNotFoundError):
+            distribution(name)
+            here.add(name)
+    return [method for method, name in ADAPTERS.items() if name in here]
 
 
 def load_adapters() -> None:
