@@ -50,6 +50,11 @@ def judged(client: Any) -> list[Any]:
     return [request.step for request in client._evaluator.asked]
 
 
+def tasks(client: Any) -> set[str]:
+    """What the steps were compared with."""
+    return {request.task for request in client._evaluator.asked}
+
+
 def unharmed(ran: Ran) -> bool:
     return ran.error is None and ran.outcome == "success" and len(ran.seen) == len(ran.log)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..types import Step
 from . import _world as world
-from ._checks import decided, judged, longest_gap
+from ._checks import decided, judged, longest_gap, tasks
 from ._harness import Harness
 from ._script import Script, Turn, tool_call, tool_result
 
@@ -47,8 +47,10 @@ class RunScenarios:
 
     def test_a_run_goes_on_in_another_process(self, mode: str) -> None:
         (whole,) = self.harness.run(world.client(), world.looping(9), mode)
-        (parts,) = self.harness.run(world.client(), world.looping(9), mode, resume_at=(2, 5, 6))
+        client, script = world.client(), world.looping(9)
+        (parts,) = self.harness.run(client, script, mode, resume_at=(2, 5, 6))
         assert decided(parts.log) == decided(whole.log)
+        assert tasks(client) == {script.task}
         finals = [decided([ran.final]) for ran in (parts, whole) if ran.final]
         assert (len(finals), finals[0]) == (2, finals[-1])
 
