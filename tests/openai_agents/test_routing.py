@@ -1,0 +1,154 @@
+"""A state's calls go to its model, whichever way the agent names its own; everything else is the agent's model's."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from agents import Model, ModelProvider
+
+from reasonblocks_openai_agents import openai_model, steering_of
+from tests.openai_agents.world import (
+    Place,
+    call,
+    every_way,
+    fixer,
+    in_turn,
+    looks,
+    one_by_one,
+    place,
+    said,
+    steering,
+    whole_and_streamed,
+)
+
+ROUTED = ["own", "strong", "strong", "strong"]
+"""Call 0 has no state yet; then it is NORMAL."""
+
+
+def asked(here: Place) -> list[str]:
+    return [request.model for request in here.requests]
+
+
+@every_way
+def test_calls_go_to_the_model_that_their_state_names(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        run = steering_of(here.run(steering(model_routing={"NORMAL": "strong"}), fixer()))
+        assert asked(here) == ROUTED
+        assert [entry.model_id for entry in run.step_log] == ROUTED
+        assert run.session.run.model == "own"
+
+
+@every_way
+def test_a_state_may_be_mapped_to_a_model_object(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        run = steering_of(here.run(steering(model_routing={"NORMAL": here.model("strong")}), fixer()))
+        assert asked(here) == ROUTED
+        assert [entry.model_id for entry in run.step_log] == ROUTED
+
+
+@whole_and_streamed
+def test_states_without_a_model_leave_the_agents_alone(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        here.run(steering(model_routing={"FAST": "small", "SLOW": "strong"}), fixer())
+        assert asked(here) == ["own"] * 4
+
+
+@whole_and_streamed
+def test_routing_comes_back_when_the_state_does(way: str) -> None:
+    difficulties = iter([0.1, 0.1, 0.1, 0.9, 0.9, 0.9])
+    thresholds = {"fast_window": 2, "slow_window": 2}
+    rb = steering(
+        scorer=lambda step: next(difficulties),
+        fsm_thresholds=thresholds,
+        model_routing={"FAST": "small", "SLOW": "strong"},
+    )
+    with place(in_turn(*looks(5)), way) as here:
+        here.run(rb, fixer())
+        assert asked(here) == ["own", "own", "small", "small", "own", "strong"]
+
+
+@every_way
+def test_a_model_that_cannot_be_built_is_said_once_and_steering_goes_on(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Provider(ModelProvider):
+        def get_model(self, model_name: str | None) -> Model:
+            tried.append(model_name)
+            if model_name == "strong":
+                raise LookupError("no such model")
+            return here.model(str(model_name))
+
+    tried: list[str | None] = []
+    with place(in_turn(*looks(3)), way) as here, caplog.at_level(logging.WARNING, "reasonblocks"):
+        config = here.config(model_provider=Provider())
+        run = steering_of(here.run(steering(model_routing={"NORMAL": "strong"}), fixer(), run_config=config))
+        assert asked(here) == ["own"] * 4
+        assert here.guided == [True, True, False, False]
+    assert run.outcome == "success"
+    assert tried.count("strong") == 1
+    assert [record.getMessage().count("no such model") for record in caplog.records] == [1]
+
+
+@whole_and_streamed
+def test_a_mapped_object_that_is_no_model_is_said_and_steering_goes_on(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with place(in_turn(*looks(2)), way) as here, caplog.at_level(logging.WARNING, "reasonblocks"):
+        run = steering_of(here.run(steering(model_routing={"NORMAL": object()}), fixer()))
+        assert asked(here) == ["own"] * 3
+    assert run.outcome == "success"
+    assert "is no model" in caplog.text
+
+
+@every_way
+def test_an_agent_that_holds_a_model_object_is_guided_and_not_routed(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        run = steering_of(here.run(steering(model_routing={"NORMAL": "strong"}), fixer(model=here.model("own"))))
+        assert asked(here) == ["own"] * 4
+        assert here.guided == [True, True, False, False]
+        assert [entry.model_id for entry in run.step_log] == ["own"] * 4
+
+
+@every_way
+def test_an_agent_that_holds_a_steered_model_is_routed(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        rb = steering(model_routing={"NORMAL": "strong"})
+        model = openai_model(rb, here.model("own"), here.model)
+        run = steering_of(here.run(rb, fixer(model=model)))
+        assert asked(here) == ROUTED
+        assert here.guided == [True, True, False, False]
+        assert [entry.model_id for entry in run.step_log] == ROUTED
+        assert list(model.runs) == []
+
+
+@whole_and_streamed
+def test_a_routed_call_keeps_its_guidance_and_its_tools(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        here.run(steering(model_routing={"NORMAL": "strong"}), fixer())
+        assert here.guided == [True, True, False, False]
+        assert len({str(request.body.get("tools")) for request in here.requests}) == 1
+
+
+@whole_and_streamed
+def test_an_agent_of_a_tool_is_routed_by_its_own_state(way: str) -> None:
+    inner = fixer(name="inner", model="inner")
+
+    def answer(request: Any) -> Any:
+        inside = request.texts[0] == "Look."
+        return (looks(2) if inside else [call("ask", input="Look."), said()])[request.answers]
+
+    with place(answer, way) as here:
+        agent = fixer(tools=[inner.as_tool("ask", "Asks.")])
+        here.run(steering(model_routing={"NORMAL": "strong"}), agent)
+        assert asked(here) == ["own", "inner", "strong", "strong", "strong"]
+
+
+@whole_and_streamed
+def test_an_agent_that_a_run_hands_off_to_is_routed_on(way: str) -> None:
+    agent = fixer(handoffs=[fixer(name="second", model="other")])
+    turns = (call("transfer_to_second", "c0"), call("look", "c1", path="a"), said())
+    with place(one_by_one(*turns), way) as here:
+        here.run(steering(model_routing={"NORMAL": "strong"}), agent)
+        assert asked(here) == ["own", "strong", "strong"]
