@@ -12,6 +12,7 @@ SCENARIOS = {
     "test_a_model_error_passes_through_after_one_call",
     "test_a_model_that_cannot_be_built_leaves_the_steering",
     "test_a_raising_scorer_leaves_the_agent_alone",
+    "test_a_result_that_nobody_calls_an_error_is_judged_by_its_words",
     "test_a_retried_call_keeps_its_decision",
     "test_a_run_goes_on_in_another_process",
     "test_a_second_run_on_the_same_object_starts_anew",

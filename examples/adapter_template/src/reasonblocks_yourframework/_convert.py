@@ -15,8 +15,9 @@ from tinyagents import Message, Request
 
 def completed_step(messages: Sequence[Message]) -> Step:
     """The newest answer and what its tools gave back. From the end: a history may be long, a step is not."""
-    # YOURS: how the history tells answers from results. One that cannot be read needs none of the answer: what
-    # `end_step` was told is known, and `Step(tool_results=...)` is enough.
+    # YOURS: how the history tells answers from results; these in the order of the calls, also where one of them had to
+    # wait. `failed` is None here where the framework only says that nothing was raised. A history that cannot be read
+    # needs no answer: what `end_step` was told is known, and `Step(tool_results=...)` is enough.
     results: list[ToolResult] = []
     for message in reversed(messages):
         if message.role == "tool":

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
+    ERROR_OUTCOMES,
     BaseToolCallPart,
     BaseToolReturnPart,
     InstructionPart,
@@ -23,9 +24,6 @@ from pydantic_ai.usage import RequestUsage
 from reasonblocks.adapters import same_model
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
-ERRORS = {"success": False, "failed": True, "retried": True}
-"""Outcomes of a tool call; the others (denied, interrupted) say nothing of the tool."""
-
 
 def task_of(ctx: RunContext[Any]) -> str | None:
     """The prompt; of a run that goes on, which has none, the newest one in its messages."""
@@ -38,12 +36,15 @@ def task_of(ctx: RunContext[Any]) -> str | None:
 
 def completed_step(messages: Sequence[ModelMessage]) -> Step:
     """The newest answer and what its tools gave back: the end of the messages, however long they are."""
-    results: list[ToolResult] = []
+    results: dict[str, ToolResult] = {}
     for message in reversed(messages):
-        results = [result_of(part) for part in message.parts if isinstance(part, BaseToolReturnPart)] + results
+        came = (part for part in message.parts if isinstance(part, BaseToolReturnPart))
+        results.update((part.tool_call_id, result_of(part)) for part in came)
         if isinstance(message, ModelResponse):
-            return replace(said(message), tool_results=tuple(results))
-    return Step(tool_results=tuple(results))
+            step = said(message)
+            in_order = (results.get(call.id) for call in step.tool_calls)  # an approved call's comes after the others
+            return replace(step, tool_results=tuple(result for result in in_order if result))
+    return Step(tool_results=tuple(results.values()))
 
 
 def said(response: ModelResponse) -> Step:
@@ -59,7 +60,9 @@ def said(response: ModelResponse) -> Step:
 
 def result_of(part: BaseToolReturnPart[Any]) -> ToolResult:
     text = part.model_response_str(wrap_if_error=False)
-    return ToolResult(call_id=part.tool_call_id, name=part.tool_name, output=text, is_error=ERRORS.get(part.outcome))
+    return ToolResult(
+        call_id=part.tool_call_id, name=part.tool_name, output=text, is_error=part.outcome in ERROR_OUTCOMES or None
+    )
 
 
 def outcome_of(response: ModelResponse, *, model: str, latency_ms: float) -> StepOutcome:

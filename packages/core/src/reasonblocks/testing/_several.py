@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import ClassVar
 
 from ..types import Step
@@ -28,6 +29,12 @@ def _of_one_agent(step: Step) -> bool:
     return all(result.output.startswith(who) for result in step.tool_results)
 
 
+def _with_parallel_calls(script: Script, at: int) -> Script:
+    turn, more = script.turns[at], world.busy_turn(at, "more-")
+    several = replace(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
+    return replace(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
+
+
 class RunScenarios:
     """Part of `ConformanceSuite`."""
 
@@ -46,11 +53,13 @@ class RunScenarios:
         assert all(_of_one_agent(step) for step in judged(client))
 
     def test_a_run_goes_on_in_another_process(self, mode: str) -> None:
-        (whole,) = self.harness.run(world.client(), world.looping(9), mode)
-        client, script = world.client(), world.looping(9)
+        client, script = world.client(), _with_parallel_calls(world.looping(9), at=4)
+        (whole,) = self.harness.run(world.client(), script, mode)
         (parts,) = self.harness.run(client, script, mode, resume_at=(2, 5, 6))
         assert decided(parts.log) == decided(whole.log)
         assert tasks(client) == {script.task}
+        for step in judged(client):  # also where one of the calls had to wait
+            assert [result.call_id for result in step.tool_results] == [call.id for call in step.tool_calls]
         finals = [decided([ran.final]) for ran in (parts, whole) if ran.final]
         assert (len(finals), finals[0]) == (2, finals[-1])
 

@@ -53,6 +53,13 @@ class TurnScenarios:
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
         assert judged(client)[0].is_error is True
 
+    def test_a_result_that_nobody_calls_an_error_is_judged_by_its_words(self, mode: str) -> None:
+        """Frameworks call a success what only did not raise: steering is told nothing then, and reads the result."""
+        turn = replace(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
+        client = world.client()
+        self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
+        assert judged(client)[0].is_error is None
+
     def test_odd_and_huge_texts_pass(self, mode: str) -> None:
         texts = ("żółć 日本 🧪 \u202e x", "x" * 1_000_000, FORGED, "")
         turns = [
