@@ -92,13 +92,20 @@ def everything() -> list[str]:
 
 
 def run_pytest(
-    session: nox.Session, *paths: str, report: str, parity: Path = PARITY_FILES, python: tuple[str, ...] = ("python",)
+    session: nox.Session,
+    *paths: str,
+    report: str,
+    parity: Path = PARITY_FILES,
+    python: tuple[str, ...] = ("python",),
+    got: str = "constraints.txt",
 ) -> None:
-    """Runs pytest with the session's arguments; a report is left for `closing_line`.
+    """Runs pytest with the session's arguments; a report is left for `closing_line` and `frameworks`.
 
-    In the folder `parity` adapters leave what they decide, and the parity sessions look for it.
+    In the folder `parity` adapters leave what they decide, and the parity sessions look for it. `got` is the versions
+    under test, for the report.
     """
-    command = (*python, "-m", "pytest", f"--junitxml={REPORTS / report}.xml", *paths, *session.posargs)
+    told = (f"--junitxml={REPORTS / report}.xml", "-o", f"junit_suite_name={got}")
+    command = (*python, "-m", "pytest", *told, *paths, *session.posargs)
     nothing_chosen = [5] if session.posargs else []
     env = {**TEST_ENV, "REASONBLOCKS_PARITY": str(parity)}
     session.run(*command, env=env, success_codes=[0, *nothing_chosen], external=python != ("python",))
@@ -305,8 +312,8 @@ def matrix(session: nox.Session) -> None:
 def matrix_core(session: nox.Session) -> None:
     """The core on one Python."""
     install(session, *CORE, *group("test"))
-    check_python(session)
-    run_pytest(session, "tests/core", "tests/golden", report=f"matrix-core-{session.python}")
+    got = check_python(session)
+    run_pytest(session, "tests/core", "tests/golden", report=f"matrix-core-{session.python}", got=got)
 
 
 @nox.session(name="matrix-adapter", python=ENDS)
@@ -316,10 +323,10 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     supported = ADAPTERS[adapter]
     wanted = f"=={supported['oldest']}" if framework == "oldest" else f"<{supported['below']}"
     install(session, *CORE, *adapter_package(adapter), *adapter_group(adapter), supported["distribution"] + wanted)
-    check_python(session)
-    check_framework(session, supported, framework)
+    got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
     cell = f"{session.python}({adapter}-{framework})"
-    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{cell}", parity=MATRIX_PARITY_FILES / cell)
+    parity = MATRIX_PARITY_FILES / cell
+    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{cell}", parity=parity, got=got)
 
 
 @nox.session(name="matrix-parity", reuse_venv=True)
@@ -329,14 +336,17 @@ def matrix_parity(session: nox.Session) -> None:
     run_pytest(session, "tests/parity", report="matrix-parity", parity=MATRIX_PARITY_FILES)
 
 
-def check_python(session: nox.Session) -> None:
+def check_python(session: nox.Session) -> str:
+    """What was got, in words."""
     got = printed(session, "import platform; print(platform.python_version())")
     print(f"got Python {got}")
     if not got.startswith(f"{session.python}."):
         session.error(f"asked for Python {session.python}, got {got}")
+    return f"Python {got}"
 
 
-def check_framework(session: nox.Session, supported: dict[str, Any], framework: str) -> None:
+def check_framework(session: nox.Session, supported: dict[str, Any], framework: str) -> str:
+    """What was got, in words."""
     name = supported["distribution"]
     got = printed(session, f"from importlib.metadata import version; print(version({name!r}))")
     print(f"got {name} {got}")
@@ -347,6 +357,7 @@ def check_framework(session: nox.Session, supported: dict[str, Any], framework: 
         session.error(f"asked for {name} {line}, got {got}")
     if framework == "newest" and not line and Version(got) < Version(supported["newest"]):
         session.error(f"asked for {name} {supported['newest']} or newer, got {got}")
+    return f"{name} {got}"
 
 
 def printed(session: nox.Session, program: str) -> str:
@@ -355,6 +366,13 @@ def printed(session: nox.Session, program: str) -> str:
 
 
 # --- keep it
+
+
+@nox.session(reuse_venv=True)
+def frameworks(session: nox.Session) -> None:
+    """Writes docs/frameworks.md, from what the last matrix has found."""
+    install_pinned(session, *CORE, *group("test"))
+    session.run("python", "tools/frameworks.py", *session.posargs)
 
 
 @nox.session(reuse_venv=True)

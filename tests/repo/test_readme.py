@@ -1,6 +1,6 @@
 """What README.md shows runs, and what it and docs/ say of numbers and names holds.
 
-Its run of the OpenAI Agents SDK is tried where that is installed: tests/examples/test_frameworks.py.
+Its runs of the SDKs are tried where these are installed: in tests/examples and in tests/claude_agent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-LANGCHAIN, _, LOOP = blocks("python")
+LANGCHAIN, _, _, LOOP = blocks("python")
 
 
 class ScriptedModel(BaseChatModel):

@@ -1,0 +1,218 @@
+"""Writes docs/frameworks.md: what the conformance suite and the matrix have found, taken from their reports.
+
+`./dev frameworks` runs it on the reports of the last `./dev matrix`; where those lack an adapter, on those of
+`./dev tests`. With the argument `--reports DIR`: on the reports of that folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from reasonblocks import _toml
+from reasonblocks.testing import ConformanceSuite
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/frameworks.md"
+REPORTS = ROOT / ".nox/reports"
+VERSIONS: Mapping[str, Any] = _toml.loads((ROOT / "versions.toml").read_text(encoding="utf-8"))
+PYTHONS: Sequence[str] = VERSIONS["python"]
+ADAPTERS: Mapping[str, Mapping[str, Any]] = {name: one for name, one in VERSIONS.items() if isinstance(one, dict)}
+LOOP = "a loop of your own"
+NOT_RUN = "not run"
+PASSED = "passed"
+SCENARIOS = sorted(name for name in dir(ConformanceSuite) if name.startswith("test_"))
+GOLDEN = "test_golden_runs_decide_as_written"
+"""Its cases are named by the golden run, then by the mode."""
+
+
+# --- what a report says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test that ran. `said` is "passed", "failed", or the reason that was declared for it."""
+
+    suite: str
+    name: str
+    mode: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one session left: its cases, the versions that it had got, and how long it took."""
+
+    got: str
+    seconds: float
+    cases: Sequence[Case]
+    skipped: int
+    xfailed: int
+    failed: int
+
+    @property
+    def passed(self) -> int:
+        return len(self.cases) - self.skipped - self.xfailed - self.failed
+
+
+def report_of(name: str, reports: Path) -> Report | None:
+    """The report of the session; None when it left none."""
+    path = reports / f"{name}.xml"
+    if not path.exists():
+        return None
+    suite = next(ElementTree.parse(path).getroot().iter("testsuite"))
+    kinds = [kind_of(case) for case in suite.iter("testcase")]
+    return Report(
+        got=str(suite.get("name")),
+        seconds=float(suite.get("time", 0)),
+        cases=[case_of(case) for case in suite.iter("testcase")],
+        skipped=kinds.count("pytest.skip"),
+        xfailed=kinds.count("pytest.xfail"),
+        failed=kinds.count("failed"),
+    )
+
+
+def kind_of(case: ElementTree.Element) -> str:
+    skipped = case.find("skipped")
+    if skipped is not None:
+        return str(skipped.get("type"))
+    return "failed" if case.find("failure") is not None or case.find("error") is not None else PASSED
+
+
+def case_of(case: ElementTree.Element) -> Case:
+    name, _, parameters = str(case.get("name")).rstrip("]").partition("[")
+    skipped, kind = case.find("skipped"), kind_of(case)
+    return Case(
+        suite=str(case.get("classname")).rpartition(".")[2],
+        name=name,
+        mode=parameters.partition("-")[2] if name == GOLDEN else parameters,
+        said=kind if skipped is None else f"{WORDS.get(kind, kind)}: {skipped.get('message')}",
+    )
+
+
+WORDS = {"pytest.xfail": "cannot", "pytest.skip": "not asked"}
+
+
+# --- the table of scenarios
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One framework, by one conformance suite of its tests: a suite has the modes of one harness."""
+
+    framework: str
+    cases: Sequence[Case] = ()
+
+    @property
+    def modes(self) -> list[str]:
+        return list(dict.fromkeys(case.mode for case in self.cases if case.mode))
+
+    @property
+    def head(self) -> str:
+        return "<br>".join([self.framework, *(f"`{mode}`" for mode in self.modes)])
+
+    def cell(self, scenario: str) -> str:
+        """What was found in all modes alike; else mode by mode."""
+        found = {case.mode: case.said for case in self.cases if case.name == scenario}
+        for case in self.cases:  # of several golden runs the one that did not pass
+            if case.name == scenario and case.said != PASSED:
+                found[case.mode] = case.said
+        if not found:
+            return NOT_RUN
+        if len({*found.values()}) == 1:
+            return next(iter(found.values()))
+        return "; ".join(f"`{mode}`: {said}" for mode, said in found.items())
+
+
+def columns(reports: Path) -> Iterator[Column]:
+    yield from columns_of(LOOP, [f"matrix-core-{PYTHONS[-1]}", "core"], reports)
+    for name, adapter in ADAPTERS.items():
+        newest = f"matrix-adapter-{PYTHONS[-1]}({name}-newest)"
+        yield from columns_of(adapter["distribution"], [newest, f"adapters({name})"], reports)
+
+
+def columns_of(framework: str, names: Iterable[str], reports: Path) -> Iterator[Column]:
+    report = next((found for name in names if (found := report_of(name, reports)) is not None), None)
+    cases = [case for case in report.cases if case.name in SCENARIOS] if report is not None else []
+    for suite in dict.fromkeys(case.suite for case in cases) or [None]:
+        yield Column(framework=framework, cases=[case for case in cases if case.suite == suite])
+
+
+def sentence(scenario: str) -> str:
+    return scenario.removeprefix("test_").replace("_", " ")
+
+
+# --- the table of versions
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """Every cell of the matrix: the report's name, the Python, the framework."""
+    yield from ((f"matrix-core-{python}", python, "none: the core") for python in PYTHONS)
+    for python in dict.fromkeys((PYTHONS[0], PYTHONS[-1])):
+        for name, adapter in ADAPTERS.items():
+            yield from (
+                (f"matrix-adapter-{python}({name}-{end})", python, f"{end} {adapter['distribution']}")
+                for end in ("oldest", "newest")
+            )
+
+
+def cell_row(name: str, python: str, framework: str, reports: Path) -> list[str]:
+    report = report_of(name, reports)
+    if report is None:
+        return [python, framework, NOT_RUN, "", "", "", "", ""]
+    counts = (report.passed, report.failed, report.skipped, report.xfailed)
+    return [python, framework, report.got, *map(str, counts), f"{report.seconds:.0f}"]
+
+
+# --- the page
+
+HEAD = """# Frameworks
+
+<!-- written by `./dev matrix`, then `./dev frameworks` (tools/frameworks.py): change it there -->
+
+## What each framework passes
+
+Every adapter runs the same scenarios on real agents of its framework, in each of its modes (below its name). "cannot" \
+is declared in the adapter's tests with its reason, and fails the build as soon as it is no longer true. "not asked" \
+is what the framework's kind of guidance has no place for.
+"""
+MATRIX = """
+## On which versions
+
+The core on every Python, each adapter on the oldest and the newest of Python and of its framework. Nothing is \
+pinned: "got" is what resolved that day.
+"""
+
+
+def page(reports: Path) -> str:
+    found = list(columns(reports))
+    scenarios = [[sentence(name), *(column.cell(name) for column in found)] for name in SCENARIOS]
+    matrix = [cell_row(*cell, reports) for cell in cells()]
+    heads = ["Python", "framework", "got", "passed", "failed", "not asked", "cannot", "seconds"]
+    return "\n".join(
+        [HEAD, *table(["scenario", *(column.head for column in found)], scenarios), MATRIX, *table(heads, matrix), ""]
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield line(heads)
+    yield line(["---"] * len(heads))
+    yield from map(line, rows)
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", type=Path, default=REPORTS, help="the folder of the reports")
+    PAGE.write_text(page(parser.parse_args().reports), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
