@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from tests.openai_agents.world import (
     whole_and_streamed,
 )
 
+RUNS = 20
 BROKEN = Turn(error=LookupError("no such thing"))
 
 
@@ -180,6 +182,28 @@ def test_tries_of_a_call_are_attempts_of_one_entry(call_number: int, way: str) -
     (run,) = model.runs.values()
     assert [entry.attempts for entry in run.step_log] == [3 if at == call_number else 1 for at in range(2)]
     assert run.outcome == "success"
+
+
+def test_tries_of_many_runs_at_once_stay_in_their_runs() -> None:
+    together, first, lock = threading.Barrier(RUNS), set[str](), threading.Lock()
+
+    def answer(asked: Asked) -> Turn:
+        with lock:
+            again = asked.task in first or asked.answers > 0
+            first.add(asked.task)
+        if not again:
+            together.wait(60)
+            raise ProviderError("busy", status=503)
+        return by_task(asked)
+
+    async def many(here: Place) -> None:
+        agent = fixer(model=model, model_settings=trying(1))
+        await asyncio.gather(*(here.aplain(agent, f"task {at}") for at in range(RUNS)))
+
+    with place(answer) as here:
+        model = openai_model(steering(), here.model("own"))
+        here.until(many(here))
+    assert [[entry.attempts for entry in run.step_log] for run in model.runs.values()] == [[2, 1, 1, 1]] * RUNS
 
 
 @whole_and_streamed

@@ -32,6 +32,8 @@ class Call:
     model: str = ""
     filtered: bool = True
     """Whether the request that goes out holds the guidance already."""
+    request: str = ""
+    """Which request it is, where nobody has filtered it."""
     started: float = field(default_factory=time.perf_counter)
     first_event: float | None = None
     answered: bool = False

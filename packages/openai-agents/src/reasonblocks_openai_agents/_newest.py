@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Newest(dict[str, T]):
-    """By id, at most so many."""
+    """By id, at most so many. Safe to share between threads."""
 
     __slots__ = ("_most",)
 
@@ -20,6 +20,7 @@ class Newest(dict[str, T]):
         """Makes it the newest."""
         self.pop(key, None)
         self[key] = value
-        while len(self) > self._most:
-            del self[next(iter(self))]
+        if len(self) > self._most:
+            for oldest in list(self)[: len(self) - self._most]:
+                self.pop(oldest, None)  # another thread may have
         return value
