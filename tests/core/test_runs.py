@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
@@ -284,3 +287,20 @@ def test_leaving_async_with_does_not_hold_up_the_event_loop() -> None:
     placed = Placed(held("a").session)
     asyncio.run(leave(SteeringPlaced(placed)))
     assert placed.threads - {threading.get_ident()} == placed.threads != set()
+
+
+# ------------------------------------------------------------ what holds a run
+
+
+def test_a_run_shows_its_id_its_outcome_and_its_calls() -> None:
+    assert repr(held("r", calls=2, over=True)) == "HeldRun(run_id='r', outcome='success', calls=2)"
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy])
+def test_a_copy_of_what_holds_a_run_holds_the_same_run(copied: Callable[[list[HeldRun]], list[HeldRun]]) -> None:
+    holder = [held("r")]
+    assert copied(holder)[0] is holder[0]
+
+
+def test_a_pickle_of_what_holds_a_run_has_none_in_its_place() -> None:
+    assert pickle.loads(pickle.dumps(["kept", held("r")])) == ["kept", None]

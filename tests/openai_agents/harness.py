@@ -327,7 +327,7 @@ class OpenAIHarness:
         agent = Agent(name="fixer", instructions="Look at every file.", model="agent-model")
         options = RunOptions()
         run = new_run(rb, options, agent_name="fixer", task="Look.", model="agent-model")
-        steering = Steering(rb=rb, options=options, config=RunConfig(), routes=Routes({}), run=run)
+        steering = Steering(rb=rb, options=options, config=RunConfig(), routes=Routes(), run=run)
         hooks = HooksOfRun(run, steering.for_tool, None)
         ask = steering.run_config.call_model_input_filter
         items: list[Any] = [{"role": "user", "content": "Look at every file."}]

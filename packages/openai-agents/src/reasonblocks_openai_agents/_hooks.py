@@ -94,7 +94,6 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
             return
         with self._rb.guard("recording a call"):
             run = self._by_context.get(context) or self._begun(context, agent, input_items)
-            run.agent_name = agent.name
             await run.decide(input_items, agent_name=agent.name, own_model=own_model(agent))
 
     async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:

@@ -155,10 +155,10 @@ class RunModel(CallingModel):
         call = waiting_call()
         if call is None:
             return Attempt(self.own, asked, None)
-        routed = await self._routes.model(call.decision.route, call.run.session, self._provider.own.get_model)
+        routed = await self._routes.model(call, self._provider.own.get_model)
         if routed is None:
             return attempt(call, self.own, self.own, asked)
-        implied, instead = get_default_model_settings(self._name), self._routes.settings(call.decision.route)
+        implied, instead = get_default_model_settings(self._name), self._routes.settings(call)
         settings = settings_for(asked["model_settings"], implied, instead)
         return attempt(call, routed, self.own, {**asked, "model_settings": settings})
 

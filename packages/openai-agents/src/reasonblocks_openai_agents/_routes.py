@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from agents import Model, ModelSettings
 from agents.models import get_default_model_settings
 
 from reasonblocks.routing import model_name
-from reasonblocks.session import SteeringSession
+
+if TYPE_CHECKING:
+    from ._calls import Call
 
 Build = Callable[[str], Model]
 """Makes a model of an identifier: `ModelProvider.get_model`, or the caller's `model_factory`."""
@@ -22,27 +25,30 @@ def route_names(models: Mapping[str, object]) -> dict[str, str]:
 
 
 class Routes:
-    """The mapped models: objects as they are, identifiers built once each. Safe to share between threads."""
+    """Models that calls are routed to: objects as they are, identifiers built once each. Safe between threads."""
 
-    def __init__(self, models: Mapping[str, object]) -> None:
-        self._models = models
+    def __init__(self) -> None:
         self._built: dict[str, Model] = {}
         self._lock = threading.Lock()
 
-    async def model(self, state: str | None, session: SteeringSession, build: Build) -> Model | None:
-        """The model of a state; None leaves the agent's. One that cannot be built is said once, and not tried again."""
+    async def model(self, call: Call, build: Build) -> Model | None:
+        """The model that a call goes to, as its run maps it; None leaves the agent's.
+
+        One that cannot be built is said once in a run, whose later calls are not routed there.
+        """
+        state = call.decision.route
         if state is None:
             return None
-        with session.routing(state):
-            wanted = self._models[state]
+        with call.run.session.routing(state):
+            wanted = call.run.model_routing.get(state)
             if isinstance(wanted, str) and wanted not in self._built:  # it may load a provider's package
                 return await asyncio.to_thread(self._made, wanted, build)
             return self._built[wanted] if isinstance(wanted, str) else _model(wanted)
         return None
 
-    def settings(self, state: str | None) -> ModelSettings:
+    def settings(self, call: Call) -> ModelSettings:
         """What the SDK fills in for that model: for an identifier alone."""
-        wanted = self._models.get(state or "")
+        wanted = call.run.model_routing.get(call.decision.route or "")
         return get_default_model_settings(wanted) if isinstance(wanted, str) else ModelSettings()
 
     def built(self) -> list[Model]:

@@ -129,10 +129,11 @@ class Begun:
 
 
 def steering_of(source: object) -> SteeredRun:
-    """The run of a result, or of what a run raised. Raises `LookupError` for what did not come from a steered run."""
+    """The run of a result, or of what a run raised. Raises `LookupError` for anything else."""
     run = getattr(source, MARK, None)
     if not isinstance(run, SteeredRun):
-        raise LookupError(f"{source!r:.200} is not of a steered run: it comes from openai_run, or was raised by it")
+        kind = type(source).__name__
+        raise LookupError(f"this {kind} is of no steered run: give what openai_run returned, awaited, or raised")
     return run
 
 
@@ -155,7 +156,7 @@ def begin(
         rb=rb,
         options=options,
         config=config,
-        routes=Routes(rb.model_routing),
+        routes=Routes(),
         owns_provider=_names_no_provider(given.get("run_config")),
         run=run,
     )
@@ -175,7 +176,7 @@ def _run(
     state = asked if isinstance(asked, RunState) else None
     first = getattr(state, "_current_agent", None) or agent
     kept = any(given.get(name) or getattr(state, f"_{name}", None) for name in SERVER_KEEPS)
-    run = new_run(
+    return new_run(
         rb,
         options,
         agent_name=first.name,
@@ -185,8 +186,6 @@ def _run(
         snapshot=snapshot,
         session_id=_session_id(given),
     )
-    run.agent_name = first.name
-    return run
 
 
 def _session_id(given: Mapping[str, Any]) -> str | None:

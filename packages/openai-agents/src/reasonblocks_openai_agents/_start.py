@@ -62,7 +62,8 @@ def new_run(
     )
     run = SteeredRun(
         session,
-        routed=bool(rb.model_routing),
+        agent_name=agent_name or None,
+        model_routing=rb.model_routing,
         server_managed=caps is SERVER_MANAGED,
         resumed=snapshot is not None,
         waits_for=[str(one) for one in _list_in(snapshot, "waits_for")],

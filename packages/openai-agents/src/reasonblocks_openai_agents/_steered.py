@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
 
 from reasonblocks.adapters import HeldRun, call_key, same_model
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import Step, StepDecision, StepInput, StepLogEntry
+from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._calls import Call
 from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
@@ -15,6 +16,7 @@ from ._newest import Newest
 from ._request import steered, without_foreign_reasoning
 from ._tools import ToolCalls
 
+NO_ROUTING: Mapping[str, object] = MappingProxyType({})
 MOST_CHILDREN = 64
 """Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
 MOST_AUTHORS = 4_096
@@ -28,39 +30,27 @@ class SteeredRun(HeldRun):
         self,
         session: SteeringSession,
         *,
-        routed: bool = False,
+        agent_name: str | None = None,
+        model_routing: Mapping[str, object] = NO_ROUTING,
         server_managed: bool = False,
         resumed: bool = False,
         waits_for: Sequence[str] = (),
     ) -> None:
         super().__init__(session)
-        self.agent_name: str | None = None
-        """The agent whose turn it is; None until one is known."""
+        self.agent_name = agent_name
+        """The agent whose turn it is, after a handoff the one that took over; None until one is known."""
+        self.model_routing = model_routing
+        """Of the client that decides: what its routes mean, whoever asks the model."""
         self.call: Call | None = None
         self.tools = ToolCalls()
         self._waited_for = tuple(waits_for)
         self._server_managed = server_managed
-        self._resumed_routed = resumed and routed
+        self._resumed_routed = resumed and bool(model_routing)
         self._answer: Step | None = None
         self._authors: Newest[str] = Newest(MOST_AUTHORS)
         self._children: Newest[SteeredRun] = Newest(MOST_CHILDREN)
 
     # ------------------------------------------------------------ what the user reads and says
-
-    @property
-    def step_log(self) -> list[StepLogEntry]:
-        """Entry n is call n."""
-        return self.session.step_log
-
-    @property
-    def final(self) -> StepLogEntry | None:
-        """The last completed step, once the run is finished."""
-        return self.session.final
-
-    @property
-    def outcome(self) -> str | None:
-        """ "success" or "failure: ..."; None while the run is open, waits for an approval, or was cancelled."""
-        return self.session.outcome
 
     @property
     def children(self) -> list[SteeredRun]:
@@ -78,20 +68,12 @@ class SteeredRun(HeldRun):
         names = {"agent_name": run.agent_name, "task": run.task, "model": run.model}
         return {**names, "parent_call_id": run.parent_call_id, "snapshot": self.snapshot()}
 
-    def mark_failure(self, reason: str) -> None:
-        """The run failed, whatever it says itself."""
-        self.session.mark_failure(reason)
-
     # ------------------------------------------------------------ one call
-
-    @property
-    def calls(self) -> int:
-        """How many were decided."""
-        return self.session.trace.state.calls
 
     async def decide(self, items: Sequence[Item], *, agent_name: str | None, own_model: str) -> Call | None:
         """What the next call gets; None after a fault, and while steering is off."""
         with self.session.guard("deciding a call"):
+            self.agent_name = agent_name or self.agent_name
             if self.call is not None:
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None

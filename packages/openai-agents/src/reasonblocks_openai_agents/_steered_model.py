@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
 from reasonblocks.adapters import RunOptions, Runs, SteeringFace
+from reasonblocks.exceptions import ConfigError
 from reasonblocks.routing import model_name
 
 from ._calls import CALL, Call, waiting_call
@@ -29,8 +31,8 @@ CLOSE_SECONDS = 5.0
 """Given to sinks for what they still hold (BEHAVIOUR section 0)."""
 MOST_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
-MOST_TRIED = 256
-"""Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
+MOST_FAILED = 16
+"""Requests that raised, and may be sent again."""
 
 
 class SteeredModel(SteeringFace[SteeredRun], CallingModel):
@@ -48,15 +50,16 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         default_model: str | Model | None,
         model_factory: Callable[[str], Model] | None,
     ) -> None:
+        _check(default_model, model_factory, options.model)
         self._rb = rb
         self._options = options
         self._default = default_model
         self._factory = model_factory or MultiProvider().get_model
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
-        self._routes = Routes(rb.model_routing)
+        self._routes = Routes()
         self._runs = Runs(options.run_id)
         self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
-        self._tried: Newest[tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
+        self._failed: list[tuple[Items, SteeredRun]] = []
 
     @property
     def model(self) -> str:
@@ -72,7 +75,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
             call, asked = await self._decided(asked, own)
         if call is None:
             return Attempt(own, asked, None)
-        model = await self._routes.model(call.decision.route, call.run.session, self._factory) or own
+        model = await self._routes.model(call, self._factory) or own
         return attempt(call, model, own, asked)
 
     async def _own_model(self) -> Model:
@@ -94,15 +97,14 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
                 return None, asked
             call.filtered = False
             CALL.set(call)
-            call.request = _which(items)
-            self._tried.keep(call.request, (items, run))
+            self._failed = [*self._failed, (items, run)][-MOST_FAILED:]
             said = run.say(asked["system_instructions"], items, call.decision, server_managed=kept)
             return call, {**asked, "system_instructions": said[0], "input": said[1]}
         return None, asked
 
     def _run_of(self, items: Items) -> SteeredRun | None:
-        _, tried = self._tried.get(_which(items), (items, None))
-        return tried or self._waiting.get(newest_call_id(items) or "")
+        retried = next((run for request, run in self._failed if request is items), None)
+        return retried or self._waiting.get(newest_call_id(items) or "")
 
     def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
         run = new_run(
@@ -120,7 +122,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         if call.filtered:
             return
         run = call.run
-        self._tried.pop(call.request, None)
+        self._failed = [one for one in self._failed if one[1] is not run]
         for call_id in call.waits_for:
             self._waiting.keep(call_id, run)
         if not call.waits_for:
@@ -139,6 +141,13 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         return [*([self._own] if self._own else []), *self._routes.built()]
 
 
-def _which(items: Items) -> str:
-    """The SDK sends the very same list again; who keeps this keeps the list, too."""
-    return str(id(items))
+def _check(default_model: object, model_factory: object, named: str | None) -> None:
+    """Raises `ConfigError` for what can be no model, and for one that is named where no model is chosen."""
+    if not isinstance(default_model, (str, Model, NoneType)) or default_model == "":
+        rule = "must be a model's identifier, an instance of agents.Model, or None for the SDK's default"
+        raise ConfigError("default_model", default_model, rule)
+    if model_factory is not None and not callable(model_factory):
+        raise ConfigError("model_factory", model_factory, "must be callable: it makes a Model of an identifier")
+    if named and default_model is None and model_factory is None:
+        rule = f"a name for the record, which chooses no model: rb.openai_model({named!r}) calls it"
+        raise ConfigError("model", named, rule)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ..session import RunView, SteeringSession
+from ..session import RunView, SteeringSession, TraceStateManager
 from ..types import StepLogEntry
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MOST_FINISHED = 256
 MOST_OPEN = 4_096
@@ -34,7 +38,10 @@ RunT = TypeVar("RunT", bound=Held)
 
 
 class HeldRun:
-    """A run that is one session. It keeps the id that it began with, also when its session restores another's."""
+    """A run that is one session. It keeps the id that it began with, also when its session restores another's.
+
+    A framework's results and errors may hold it: a copy of them has the same run, a pickle has None in its place.
+    """
 
     __slots__ = ("run_id", "session")
 
@@ -42,13 +49,54 @@ class HeldRun:
         self.run_id = session.run.run_id
         self.session = session
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(run_id={self.run_id!r}, outcome={self.outcome!r}, calls={self.calls})"
+
+    @property
+    def step_log(self) -> list[StepLogEntry]:
+        """Entry n is call n."""
+        return self.session.step_log
+
+    @property
+    def trace(self) -> TraceStateManager:
+        """What steering knows of the run."""
+        return self.session.trace
+
+    @property
+    def final(self) -> StepLogEntry | None:
+        """The last completed step, once the run is finished."""
+        return self.session.final
+
+    @property
+    def outcome(self) -> str | None:
+        """ "success" or "failure: ..."; None while the run is open, waits for an approval, or was cancelled."""
+        return self.session.outcome
+
+    @property
+    def calls(self) -> int:
+        """How many were decided."""
+        return self.session.trace.state.calls
+
     @property
     def over(self) -> bool:
-        return self.session.outcome is not None
+        return self.outcome is not None
 
     @property
     def view(self) -> RunView:
         return view_of(self.session)
+
+    def mark_failure(self, reason: str) -> None:
+        """The run failed, whatever it says itself. Raises `ConfigError` for what is no text."""
+        self.session.mark_failure(reason)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return NoneType, ()
 
 
 def view_of(session: SteeringSession, step_log: list[StepLogEntry] | None = None) -> RunView:
