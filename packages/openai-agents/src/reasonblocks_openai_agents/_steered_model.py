@@ -31,8 +31,8 @@ CLOSE_SECONDS = 5.0
 """Given to sinks for what they still hold (BEHAVIOUR section 0)."""
 MOST_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
-MOST_FAILED = 16
-"""Requests that raised, and may be sent again."""
+MOST_TRIED = 256
+"""Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
 
 
 class SteeredModel(SteeringFace[SteeredRun], CallingModel):
@@ -59,7 +59,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._routes = Routes()
         self._runs = Runs(options.run_id)
         self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
-        self._failed: list[tuple[Items, SteeredRun]] = []
+        self._tried: Newest[tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
 
     @property
     def model(self) -> str:
@@ -97,14 +97,15 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
                 return None, asked
             call.filtered = False
             CALL.set(call)
-            self._failed = [*self._failed, (items, run)][-MOST_FAILED:]
+            call.request = _which(items)
+            self._tried.keep(call.request, (items, run))
             said = run.say(asked["system_instructions"], items, call.decision, server_managed=kept)
             return call, {**asked, "system_instructions": said[0], "input": said[1]}
         return None, asked
 
     def _run_of(self, items: Items) -> SteeredRun | None:
-        retried = next((run for request, run in self._failed if request is items), None)
-        return retried or self._waiting.get(newest_call_id(items) or "")
+        _, tried = self._tried.get(_which(items), (items, None))
+        return tried or self._waiting.get(newest_call_id(items) or "")
 
     def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
         run = new_run(
@@ -122,7 +123,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         if call.filtered:
             return
         run = call.run
-        self._failed = [one for one in self._failed if one[1] is not run]
+        self._tried.pop(call.request, None)
         for call_id in call.waits_for:
             self._waiting.keep(call_id, run)
         if not call.waits_for:
@@ -139,6 +140,11 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
 
     def _behind(self) -> list[Model]:
         return [*([self._own] if self._own else []), *self._routes.built()]
+
+
+def _which(items: Items) -> str:
+    """The SDK sends the very same list again; who keeps this keeps the list, too."""
+    return str(id(items))
 
 
 def _check(default_model: object, model_factory: object, named: str | None) -> None:
