@@ -28,6 +28,8 @@ PYTHONS: list[str] = VERSIONS["python"]
 ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
 OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.toml"))
 """Adapters as somebody outside would write them: distributions of their own under examples/."""
+EVERY_COMMIT = [name for name, table in ADAPTERS.items() if table.get("every_commit", True)]
+"""Those that `tests` runs; the matrix runs all."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
 CORE = ("-e", "packages/core[cli,testing]")
 
@@ -150,7 +152,7 @@ def bench(session: nox.Session) -> None:
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
     """All that follows, and a closing line; arguments go to pytest."""
-    adapters = [f"adapters({name})" for name in ADAPTERS]
+    adapters = [f"adapters({name})" for name in EVERY_COMMIT]
     others = [f"outside({name})" for name in OUTSIDE]
     tested = ["core", *adapters, "parity", "examples", *others, "repo", "wheel"]
     run_all(session, tested=tested, checks=["lint", "types", "layers"])
@@ -272,12 +274,16 @@ def wheel(session: nox.Session) -> None:
             imports = ["reasonblocks", *(f"reasonblocks_{adapter.replace('-', '_')}" for adapter in ADAPTERS)]
             session.run(*python, "-W", "error", "-c", WHERE_INSTALLED, *imports, external=True, log=False)
             session.run(*pip, *group("test"), *all_adapter_groups(), external=True)
-            run_pytest(session, *smoke_tests(there), report="wheel", python=python)
+            run_pytest(session, *smoke_tests(there), "-k", SMOKE, report="wheel", python=python)
+
+
+SMOKE = "smoke or stays_clean or second_run"
+"""What shows that a wheel holds what it needs; `adapters` runs the rest on the same code."""
 
 
 def smoke_tests(there: Path) -> list[str]:
     """Copies what tests an installed wheel to the folder `there`; gives what pytest is to run of it."""
-    folders = [adapter_tests(name) for name in ADAPTERS]
+    folders = [adapter_tests(name) for name in EVERY_COMMIT]
     of_a_checkout = shutil.ignore_patterns("__pycache__", "test_parity.py")
     files = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/test_smoke*.py")]
     for folder in [*folders, "tests/golden"]:

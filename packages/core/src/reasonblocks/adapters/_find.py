@@ -11,6 +11,7 @@ from ..exceptions import AdapterMissing, ForeignDistribution
 
 ADAPTER_GROUP = "reasonblocks.adapters"
 ADAPTERS = {
+    "claude_hooks": "reasonblocks-claude-agent",
     "middleware": "reasonblocks-langchain",
     "openai_hooks": "reasonblocks-openai-agents",
     "openai_model": "reasonblocks-openai-agents",
@@ -19,7 +20,7 @@ ADAPTERS = {
     "openai_run_sync": "reasonblocks-openai-agents",
 }
 """Which distribution brings which method of `rb`."""
-FIRST_CALLED_IN_A_STEP = {"agents": "openai_run"}
+FIRST_CALLED_IN_A_STEP = {"agents": "openai_run", "claude_agent_sdk": "claude_hooks"}
 """Frameworks, by the module that everyone imports, whose adapter's first call may stand in an event loop."""
 FOREIGN = "reasonblocks"
 

@@ -51,7 +51,10 @@ def parity_lines(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Line]
     sink = RecordingSink()
     with run.client(sink) as rb:
         (ran,) = harness.run(rb, run.script, mode, resume_at=run.resume_at)
-    told = {_place(event): event for event in sink.events if isinstance(event, StepEvent)}
+    told: dict[tuple[int, bool], StepEvent] = {}
+    for event in sink.events:
+        if isinstance(event, StepEvent):
+            told.setdefault(_place(event), event)  # a decision that another process takes over is told of again there
     where: Line = {"mode": mode, "run": run.name}
     seen = (*ran.seen, *[None] * len(ran.log))
     lines: list[Line] = [

@@ -146,7 +146,7 @@ class StepDecision:
     placement: Placement = "system"
     injections: tuple[Injection, ...] = ()
     dropped: tuple[Source, ...] = ()
-    """Injections that did not fit into the guidance, or that a framework which keeps texts was told before, by source."""
+    """Injections that did not fit into the guidance, or that a framework which keeps texts has already, by source."""
     standing_rules: str = ""
     """With `standing_rules="run"`: what belongs to the base block of every call."""
     guidance: str = ""

@@ -1,0 +1,80 @@
+"""Steers sessions of the Claude Agent SDK: a client, a `query`, and `rb.claude_hooks(...)` for a client of your own.
+
+The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
+placement`, are those of every adapter: `task` defaults to the prompt, `model` to the session's own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterable, AsyncIterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.adapters import RunKeywords, split_keywords
+from reasonblocks.client import ReasonBlocks
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
+    from typing_extensions import Unpack
+
+    from ._client import Mode, SteeredClaudeClient
+    from ._sessions import Snapshots
+    from ._steering import Steering
+
+__all__ = ["SteeredClaudeClient", "Steering", "claude_hooks", "query"]
+
+_HOMES = {"SteeredClaudeClient": "_client", "Steering": "_steering"}
+
+
+def query(
+    rb: ReasonBlocks,
+    *,
+    prompt: str | AsyncIterable[dict[str, Any]],
+    options: ClaudeAgentOptions | None = None,
+    transport: Transport | None = None,
+    mode: Mode = "hooks",
+    snapshots: Snapshots | None = None,
+    **run: Unpack[RunKeywords],
+) -> AsyncIterator[Message]:
+    """The SDK's `query`, steered: the messages of a session of its own, which ends when the prompts are answered.
+
+    It is a `SteeredClaudeClient` inside, since the SDK's own gives nobody a hand to switch the model with.
+    """
+    from ._client import SteeredClaudeClient, messages_of
+
+    client = SteeredClaudeClient(rb, options, transport, mode=mode, snapshots=snapshots, **run)
+    return messages_of(client, prompt)
+
+
+def claude_hooks(
+    rb: ReasonBlocks,
+    options: ClaudeAgentOptions | None = None,
+    *,
+    snapshots: Snapshots | None = None,
+    **run: Unpack[RunKeywords],
+) -> Steering:
+    """Steering for a client of your own: connect it with `hooks.options`, which are yours and our hooks after your own.
+
+    Hooks see neither thoughts nor tokens, and cannot switch the model: pass every message to `await hooks.saw(message)`
+    for the first, and use `SteeredClaudeClient` for the second. One object a session. Raises `ConfigError` for a wrong
+    value.
+    """
+    from claude_agent_sdk import ClaudeAgentOptions
+
+    from ._steering import Steering
+
+    own, _ = split_keywords("claude_hooks", run)
+    own.check(rb)
+    return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots)
+
+
+def __getattr__(name: str) -> object:
+    """The classes bring the SDK with them: they are loaded when they are first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+if "claude_agent_sdk" in sys.modules:  # then the rest costs little, and is not to be loaded within an event loop
+    from . import _client as _client

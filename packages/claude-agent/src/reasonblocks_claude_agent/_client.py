@@ -1,0 +1,173 @@
+"""A client of the CLI whose sessions are steered: reads their messages before its user does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+
+from reasonblocks.adapters import RunKeywords, split_keywords
+from reasonblocks.client import ReasonBlocks
+from reasonblocks.exceptions import ConfigError
+
+from ._desk import GATEWAY_CAPS
+from ._gateway import Gateway
+from ._sessions import Snapshots
+from ._steering import HOOKS_CAPS, Steering
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+Mode = Literal["hooks", "gateway"]
+
+
+class SteeredClaudeClient(ClaudeSDKClient):
+    """`ClaudeSDKClient`, steered: what it takes, gives and raises is the SDK's. Runs on asyncio.
+
+    A prompt begins a run, and its `ResultMessage` ends it. `client.steering` is what you read and say of its runs: step
+    logs, traces, outcomes. A session that is resumed goes on with the run that it left unfinished, if `snapshots` has
+    its state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps them in memory.
+    With `mode="gateway"` guidance goes into one request on its way to the provider and is in no transcript, where hooks
+    alone leave it. It needs `pip install 'reasonblocks-claude-agent[gateway]'`, and the provider at the CLI's
+    `ANTHROPIC_BASE_URL`: not Bedrock, Vertex or Foundry. Raises `ConfigError` for a wrong option.
+    """
+
+    def __init__(
+        self,
+        rb: ReasonBlocks,
+        options: ClaudeAgentOptions | None = None,
+        transport: Transport | None = None,
+        *,
+        mode: Mode = "hooks",
+        snapshots: Snapshots | None = None,
+        **run: Unpack[RunKeywords],
+    ) -> None:
+        run_options, _ = split_keywords("SteeredClaudeClient", run)
+        run_options.check(rb)
+        own = options or ClaudeAgentOptions()
+        self._rb = rb
+        self._gateway = _gateway_of(rb, mode, own, transport)
+        self.steering = Steering(
+            rb,
+            run_options,
+            own,
+            set_model=super().set_model,
+            caps=GATEWAY_CAPS if self._gateway else HOOKS_CAPS,
+            delivery=self._gateway.desk if self._gateway else None,
+            snapshots=snapshots,
+        )
+        super().__init__(self.steering.options, transport)
+        self._unread: asyncio.Queue[Message | BaseException | None] = asyncio.Queue()
+        self._reader: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        return self
+
+    async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
+        await self._connect(prompt)
+        if not self._rb.disabled:
+            self._unread = asyncio.Queue()
+            self._reader = asyncio.create_task(self._read())
+
+    async def _connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None) -> None:
+        if self._gateway is None:
+            return await super().connect(prompt)
+        said: dict[str, str] = {}
+        with self._rb.guard("opening the gateway"):
+            said = await self._gateway.open()
+        env = {**self.steering.options.env, **said}
+        self.options = replace(self.options, env=env)
+        try:
+            await super().connect(prompt)
+        except BaseException:
+            await self._gateway.close()
+            raise
+
+    async def _read(self) -> None:
+        """Reads ahead of the user, so that a step's thought is known when its hook asks.
+
+        However slow the user is: behind a hundred unread messages the SDK would not hear the CLI's hooks, and the CLI
+        ends a session whose hook says nothing.
+        """
+        try:
+            async for message in super().receive_messages():
+                await self.steering.saw(message)
+                self._unread.put_nowait(message)
+        except Exception as exc:  # noqa: BLE001 - the SDK's own, for whoever reads
+            self._unread.put_nowait(exc)
+        finally:
+            self._unread.put_nowait(None)
+
+    async def receive_messages(self) -> AsyncIterator[Message]:
+        if self._reader is None:
+            async for message in super().receive_messages():
+                yield message
+            return
+        unread = self._unread
+        while (item := await unread.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+        unread.put_nowait(None)  # for whoever else reads, or reads again
+
+    async def query(self, prompt: str | AsyncIterable[dict[str, Any]], session_id: str = "default") -> None:
+        await self.steering.before_prompt()
+        await super().query(prompt, session_id)
+
+    async def as_own(self, prompts: AsyncIterable[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        """Prompts for `connect`, each asked of the model that its run is to begin with."""
+        async for prompt in prompts:
+            await self.steering.before_prompt()
+            yield prompt
+
+    async def set_model(self, model: str | None = None) -> None:
+        """The agent's own model from now on; routing comes back to it."""
+        await super().set_model(model)
+        self.steering.own_model_is(model)
+
+    async def disconnect(self) -> None:
+        try:
+            await super().disconnect()
+        finally:
+            if self._gateway is not None:
+                await self._gateway.close()
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+            self._reader = None
+        await self.steering.disconnected()
+
+
+def _gateway_of(
+    rb: ReasonBlocks, mode: Mode, options: ClaudeAgentOptions, transport: Transport | None
+) -> Gateway | None:
+    if mode not in get_args(Mode):
+        raise ConfigError.unknown("mode", mode, get_args(Mode))
+    if mode == "hooks" or rb.disabled:
+        return None
+    if transport is not None:
+        raise ConfigError("mode", mode, "not with a transport of your own: it starts the CLI")
+    return Gateway(rb.guard, options.env)
+
+
+async def messages_of(
+    client: SteeredClaudeClient, prompt: str | AsyncIterable[dict[str, Any]]
+) -> AsyncIterator[Message]:
+    """All messages until the prompts, and what they began in the background, are done; the client is disconnected then.
+
+    The SDK ends the session of a stream of prompts by itself: a single one is a stream, too.
+    """
+    await client.connect(client.as_own(_one(prompt) if isinstance(prompt, str) else prompt))
+    try:
+        async for message in client.receive_messages():
+            yield message
+    finally:
+        await client.disconnect()
+
+
+async def _one(prompt: str) -> AsyncIterator[dict[str, Any]]:
+    yield {"type": "user", "message": {"role": "user", "content": prompt}, "parent_tool_use_id": None, "session_id": ""}

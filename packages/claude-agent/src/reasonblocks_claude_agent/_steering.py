@@ -1,0 +1,243 @@
+"""Steers one session of the CLI from its hooks: which agent's request is next, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage, SystemMessage, TaskStartedMessage
+
+from reasonblocks.adapters import RunOptions, SteeringFace
+from reasonblocks.client import ReasonBlocks
+from reasonblocks.types import AdapterCaps, Step, StepDecision
+
+from ._agents import AgentRun
+from ._convert import HookOutput, ending_of, result_told
+from ._delivery import Delivery, HookDelivery
+from ._sessions import SessionRuns, Snapshots
+from ._stream import MAIN
+
+HOOK_SECONDS = 2.0
+"""The most that a hook of ours may take. The CLI ends a session whose hook takes 60 s."""
+THOUGHT_SECONDS = 0.25
+"""How long a step waits for its thought to appear on the stream (ADAPTERS section 4)."""
+RESULT_SECONDS = 1.0
+"""How long a prompt waits for the run before it to be judged, whose result came first."""
+ROUTE_SECONDS = 1.0
+"""How long a switch of the model may take: 6 to 75 ms were seen."""
+HOOKS_CAPS = AdapterCaps(
+    ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, output_tokens_live=False
+)
+SetModel = Callable[["str | None"], Awaitable[None]]
+Input = Mapping[str, Any]
+Callback = Callable[[Any, Any, Any], Awaitable[Any]]
+"""`HookCallback` of the SDK, whose inputs are one union of all events."""
+
+
+class Steering(SteeringFace[AgentRun]):
+    """What one session's hooks and messages mean. Belongs to the session's event loop."""
+
+    def __init__(
+        self,
+        rb: ReasonBlocks,
+        run_options: RunOptions,
+        options: ClaudeAgentOptions,
+        *,
+        set_model: SetModel | None = None,
+        caps: AdapterCaps = HOOKS_CAPS,
+        delivery: Delivery | None = None,
+        snapshots: Snapshots | None = None,
+    ) -> None:
+        self._rb = rb
+        self._delivery = delivery or HookDelivery()
+        self._set_model = set_model
+        self._model = options.model
+        """The one that the CLI asks now."""
+        self._session = SessionRuns(
+            rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
+        )
+        self._runs, self._children = self._session.all, self._session.children
+        self.options = options if rb.disabled else replace(options, hooks=self._merged(options))
+        """The caller's options, with our hooks after his."""
+
+    # ------------------------------------------------------------ what is hung into the CLI
+
+    @property
+    def callbacks(self) -> dict[str, Callback]:
+        """Our hooks, by event."""
+        told: dict[str, Callable[[Input], Awaitable[HookOutput]]] = {
+            "UserPromptSubmit": self._prompted,
+            "PostToolUse": self._tool_ended,
+            "PostToolUseFailure": self._tool_ended,
+            "PostToolBatch": self._batch_ended,
+            "Stop": self._stopped,
+            "SubagentStart": self._subagent_started,
+            "SubagentStop": self._subagent_stopped,
+        }
+        return {event: self._guest(event, work) for event, work in told.items()}
+
+    def _merged(self, options: ClaudeAgentOptions) -> dict[Any, list[HookMatcher]]:
+        """The caller's hooks, and after them ours."""
+        hooks: dict[Any, list[HookMatcher]] = {}
+        hooks.update(options.hooks or {})
+        for event, callback in self.callbacks.items():
+            hooks[event] = [*hooks.get(event, ()), HookMatcher(hooks=[callback])]
+        return hooks
+
+    def _guest(self, event: str, work: Callable[[Input], Awaitable[HookOutput]]) -> Callable[..., Any]:
+        async def callback(given: Any, tool_use_id: Any, hook_context: Any) -> HookOutput:
+            """Any fault, and any delay, of ours is an empty answer: the CLI goes on."""
+            with self._rb.guard(f"the hook {event}"):
+                try:
+                    return await asyncio.wait_for(work(given), HOOK_SECONDS)
+                except (asyncio.TimeoutError, TimeoutError):
+                    return {}
+            return {}
+
+        return callback
+
+    # ------------------------------------------------------------ what the hooks tell
+
+    async def _prompted(self, given: Input) -> HookOutput:
+        """A prompt begins a run; while one is open in this session, as after an interruption, it goes on."""
+        before = self._session.main
+        if before is not None and before.stopped and self._session.stream.is_read:
+            await _at_most(RESULT_SECONDS, before.finished.wait())
+        run = self._session.prompted(given.get("session_id"), str(given.get("prompt") or ""))
+        answer = self._session.stream.newest(MAIN)
+        done = run.heard(answer) if answer is not None and run.calls else Step()
+        decision = await run.decide(done if run.calls else None)
+        self._session.keep()
+        return self._delivery.deliver("UserPromptSubmit", given, decision)
+
+    async def _tool_ended(self, given: Input) -> HookOutput:
+        """How long a tool took, and whether it failed: the text is the stream's, as the model reads it."""
+        self._session.stream.tells(result_told(given))
+        return {}
+
+    async def _batch_ended(self, given: Input) -> HookOutput:
+        """All tools of an answer are done: the next request is decided."""
+        run = self._session.of(given)
+        if run is None:
+            return {}
+        calls = list(given.get("tool_calls") or ())
+        answer = await self._session.stream.wait_for({str(one.get("tool_use_id")) for one in calls}, THOUGHT_SECONDS)
+        decision = await run.decide(run.heard(answer, calls))
+        if run is self._session.main:
+            await self._route(run, decision)
+            self._session.keep()
+        return self._delivery.deliver("PostToolBatch", given, decision)
+
+    async def _stopped(self, given: Input) -> HookOutput:
+        """The agent has said its last. Where nobody passes on the session's messages, this is the run's end."""
+        run = self._session.main
+        if run is None or run.over:
+            return {}
+        if self._session.stream.is_read:
+            run.stopped = True
+        else:
+            await run.ended("success", run.heard(None, said=str(given.get("last_assistant_message") or "")))
+            self._session.keep()
+        return {}
+
+    async def _subagent_started(self, given: Input) -> HookOutput:
+        decision = await self._session.subagent(given).decide(None)
+        return self._delivery.deliver("SubagentStart", given, decision)
+
+    async def _subagent_stopped(self, given: Input) -> HookOutput:
+        agent_id = str(given.get("agent_id") or "")
+        run, stream = self._session.stopped(agent_id), self._session.stream
+        if run is not None:
+            caller = stream.caller_of(agent_id)
+            answer = stream.newest(caller) if caller else None
+            await run.ended("success", None if answer is None else run.heard(answer))
+        return {}
+
+    # ------------------------------------------------------------ what the stream tells
+
+    async def saw(self, message: object) -> None:
+        """A message of the session, before its user sees it."""
+        with self._rb.guard("reading a message"):
+            self._session.stream.saw(message)
+            if isinstance(message, SystemMessage) and message.subtype == "init":
+                self._began(message.data.get("model"))
+            elif isinstance(message, TaskStartedMessage):
+                self._session.starts(message.task_id)
+            elif isinstance(message, ResultMessage):
+                await self._result(message)
+
+    def _began(self, model: str | None) -> None:
+        """The session says its model, which is the agent's own where its user named none."""
+        if self._session.own_model is None:
+            self._session.own_model_is(model)
+        self._model = self._model or self._session.own_model
+
+    async def _result(self, message: ResultMessage) -> None:
+        run, answer = self._session.main, self._session.stream.newest(MAIN)
+        if run is None or run.over:
+            return
+        step = run.heard(answer) if answer is not None else None
+        outcome = ending_of(message, run.error)
+        if self._session.waits(run):
+            run.waiting = outcome
+        else:
+            await run.ended(outcome, step)
+        self._session.keep()
+
+    async def disconnected(self) -> None:
+        """What is still open waits for the session to be resumed; subagents do not outlive the CLI."""
+        for run in self._session.open_subagents:
+            await run.ended("failure: abandoned", None)
+        for run in self._session.waiting:
+            await run.ended(run.waiting or "success", None)
+        main = self._session.main
+        if main is not None:
+            self._session.keep()
+        if main is not None and not main.over:
+            main.session.pause()
+        self._model = self.options.model
+        self._session.connected(self.options.model)
+
+    # ------------------------------------------------------------ routing
+
+    async def before_prompt(self) -> None:
+        """A new run starts with the agent's own model: inside `UserPromptSubmit` a switch is ignored."""
+        with self._rb.guard("switching the model"):
+            run = self._session.resumed(self.options.resume)
+            if run is None or run.over:
+                await self._switch(self._session.own_model)
+            elif (unanswered := run.unanswered) is not None:
+                await self._route(run, unanswered)
+
+    def own_model_is(self, model: str | None) -> None:
+        """The caller has switched it."""
+        self._session.own_model_is(model)
+        self._model = model
+
+    async def _route(self, run: AgentRun, decision: StepDecision | None) -> None:
+        wanted = self._session.own_model
+        if decision is not None and decision.route is not None:
+            with run.session.routing(decision.route):
+                wanted = _named(self._rb.model_routing[decision.route])
+        with run.session.guard("switching the model"):
+            await self._switch(wanted)
+        run.asked_model = self._model or run.own_model
+
+    async def _switch(self, model: str | None) -> None:
+        if self._set_model is not None and model != self._model:
+            await asyncio.wait_for(self._set_model(model), ROUTE_SECONDS)
+            self._model = model
+
+
+async def _at_most(seconds: float, awaited: Awaitable[object]) -> None:
+    with suppress(asyncio.TimeoutError, TimeoutError):
+        await asyncio.wait_for(awaited, seconds)
+
+
+def _named(model: object) -> str:
+    if not isinstance(model, str):
+        raise TypeError(f"{model!r} is no name of a model: the CLI takes names")
+    return model

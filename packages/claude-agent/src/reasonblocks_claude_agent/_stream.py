@@ -1,0 +1,140 @@
+"""Keeps what the message stream has told that hooks do not: each agent's newest answer, and what its tools gave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    StreamEvent,
+    SystemMessage,
+    TaskStartedMessage,
+    ToolResultBlock,
+    UserMessage,
+)
+
+from reasonblocks.types import Step, ToolResult
+
+from ._convert import answer_of, result_of
+
+K = TypeVar("K")
+V = TypeVar("V")
+MOST_RESULTS = 1_024
+MOST_AGENTS = 256
+MAIN = None
+"""The owner of the main agent's messages; a subagent's is the call that started it."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """One model answer as it came: a message a content block, all of one id."""
+
+    message_id: str | None
+    messages: list[AssistantMessage] = field(default_factory=list)
+    output_tokens: int | None = None
+
+    @property
+    def step(self) -> Step:
+        return answer_of(self.messages)
+
+    @property
+    def call_ids(self) -> set[str]:
+        return {call.id for call in self.step.tool_calls}
+
+
+class Stream:
+    """What one session's messages have told. Belongs to its event loop."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str | None, Answer] = OrderedDict()
+        self._results: OrderedDict[str, ToolResult] = OrderedDict()
+        self._started: OrderedDict[str, str] = OrderedDict()
+        self._told = asyncio.Event()
+        self.is_read = False
+        """Whether anybody passes the session's messages on."""
+        self.background: frozenset[str] = frozenset()
+        """The tasks that run beside the session's turns, by id."""
+
+    def saw(self, message: object) -> None:
+        self.is_read = True
+        if isinstance(message, AssistantMessage):
+            self._saw_answer(message)
+        elif isinstance(message, UserMessage) and isinstance(message.content, list):
+            for block in message.content:
+                if isinstance(block, ToolResultBlock):
+                    self.tells(result_of(block))
+        elif isinstance(message, TaskStartedMessage) and message.tool_use_id:
+            keep(self._started, message.task_id, message.tool_use_id, MOST_AGENTS)
+        elif isinstance(message, SystemMessage) and message.subtype == "background_tasks_changed":
+            self.background = frozenset(str(task.get("task_id")) for task in message.data.get("tasks") or ())
+        elif isinstance(message, StreamEvent):
+            self._saw_event(message)
+        self._told.set()
+
+    def tells(self, result: ToolResult) -> None:
+        """A tool's result. What is known of it stays: the stream has the text, a hook the time."""
+        before = self._results.get(result.call_id)
+        if before is not None:
+            result = ToolResult(
+                call_id=result.call_id,
+                name=result.name or before.name,
+                output=result.output or before.output,
+                is_error=result.is_error or before.is_error,
+                duration_ms=result.duration_ms or before.duration_ms,
+            )
+        keep(self._results, result.call_id, result, MOST_RESULTS)
+
+    @property
+    def results(self) -> dict[str, ToolResult]:
+        return dict(self._results)
+
+    def newest(self, owner: str | None) -> Answer | None:
+        return self._answers.get(owner)
+
+    def caller_of(self, agent_id: str) -> str | None:
+        """The tool call that started a subagent."""
+        return self._started.get(agent_id)
+
+    def with_calls(self, call_ids: Collection[str]) -> Answer | None:
+        """The answer that made all of these calls."""
+        return next((one for one in self._answers.values() if one.call_ids >= set(call_ids)), None)
+
+    async def wait_for(self, call_ids: Collection[str], seconds: float) -> Answer | None:
+        """The answer that made these calls, which may still be on its way; None when the time is up."""
+        ends = asyncio.get_running_loop().time() + seconds
+        while (found := self.with_calls(call_ids)) is None:
+            left = ends - asyncio.get_running_loop().time()
+            self._told.clear()
+            try:
+                await asyncio.wait_for(self._told.wait(), left)
+            except (asyncio.TimeoutError, TimeoutError):
+                return self.with_calls(call_ids)
+        return found
+
+    def _saw_answer(self, message: AssistantMessage) -> None:
+        owner = message.parent_tool_use_id
+        answer = self._answers.get(owner)
+        if answer is None or answer.message_id != message.message_id or message.message_id is None:
+            tokens = answer.output_tokens if answer and answer.message_id is None and not answer.messages else None
+            answer = Answer(message.message_id, output_tokens=tokens)
+            keep(self._answers, owner, answer, MOST_AGENTS)
+        answer.messages.append(message)
+
+    def _saw_event(self, message: StreamEvent) -> None:
+        """Partial messages alone tell how many tokens were written."""
+        usage = message.event.get("usage") if message.event.get("type") == "message_delta" else None
+        answer = self._answers.get(message.parent_tool_use_id)
+        if answer is not None and isinstance(usage, dict) and isinstance(usage.get("output_tokens"), int):
+            answer.output_tokens = usage["output_tokens"]
+
+
+def keep(held: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Hold it as the newest of at most so many."""
+    held[key] = value
+    held.move_to_end(key)
+    while len(held) > most:
+        held.popitem(last=False)

@@ -1,0 +1,164 @@
+"""Runs of a session that is played back: prompts, answers, tools, subagents, and how they end. No CLI is needed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_claude_agent._steering import Steering
+from tests.claude_agent.replay import Hook, Line, Move, Replay, answer, done, init, looked, prompted, result, text, turn
+from tests.claude_agent.world import ask, steering
+
+RULE_SAID = "[REASONBLOCKS]\n- Check before you say that it is done."
+STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked as before. Read the failing test first."
+STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked as before. Read the failing test first."
+HARD: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "strong-model"}}
+
+
+def played(cli: Replay, prompts: int = 1, **options: Any) -> Steering:
+    """What was steered, when every prompt is answered and the client is gone."""
+
+    async def run() -> Steering:
+        async with SteeredClaudeClient(steering(**options), transport=cli, run_id="run") as client:
+            for _ in range(prompts):
+                await ask(client)
+        return client.steering
+
+    return asyncio.run(run())
+
+
+def outcomes(steered: Steering) -> dict[str, str | None]:
+    return {run_id: view.outcome for run_id, view in steered.runs.items()}
+
+
+def test_guidance_is_what_the_hook_before_the_request_answers() -> None:
+    cli = Replay(turn(5))
+    played(cli)
+    assert cli.told == [
+        ("UserPromptSubmit", RULE_SAID),
+        ("PostToolBatch", STEP_0_SAID),
+        ("PostToolBatch", STEP_3_SAID),
+    ]
+
+
+def test_an_entry_has_the_thought_before_it_and_the_tools_of_its_call() -> None:
+    log = played(Replay(turn(2))).step_log
+    assert [entry.thought_preview for entry in log] == ["", "I look a 0. time.", "I look a 1. time."]
+    assert [list(entry.tool_calls) for entry in log] == [["look"], ["look"], []]
+
+
+def test_a_run_ends_with_its_result_and_is_judged_to_the_end() -> None:
+    steered = played(Replay(turn(2)))
+    assert steered.final is not None
+    assert (outcomes(steered), steered.final.thought_preview) == ({"run": "success"}, "It is done.")
+
+
+def test_two_prompts_are_two_runs() -> None:
+    steered = played(Replay(turn(1), turn(2)), prompts=2)
+    assert {run_id: len(view.step_log) for run_id, view in steered.runs.items()} == {"run": 2, "run.2": 3}
+
+
+def test_a_prompt_that_was_sent_early_begins_a_run_of_its_own() -> None:
+    async def both() -> Steering:
+        cli = Replay([*turn(1), *turn(1, who="second ")], [])
+        async with SteeredClaudeClient(steering(scorer=lambda step: 0.4), transport=cli, run_id="run") as client:
+            await client.query("Fix the failing tests.")
+            for _ in range(2):
+                assert [message async for message in client.receive_response()]
+        return client.steering
+
+    assert outcomes(asyncio.run(both())) == {"run": "success", "run.2": "success"}
+
+
+def test_a_failed_result_is_a_failed_run() -> None:
+    cli = Replay([*prompted(), *looked(0), result("error_max_turns", is_error=True)])
+    assert outcomes(played(cli)) == {"run": "failure: error_max_turns"}
+
+
+def test_a_call_that_was_announced_and_never_made_is_logged_as_such() -> None:
+    cli = Replay([*prompted(), *looked(0), result("error_max_turns", is_error=True)])
+    assert [entry.error for entry in played(cli).step_log] == [None, "not called"]
+
+
+def test_the_model_is_switched_in_mid_run_and_the_next_run_begins_with_the_agents_own() -> None:
+    cli = Replay(turn(6), turn(1))
+    played(cli, prompts=2, **HARD)
+    assert cli.models == ["strong-model", "agent-model"]
+
+
+def test_what_the_session_calls_its_model_is_the_agents_own() -> None:
+    steered = played(Replay(turn(1), turn(1)), prompts=2)
+    assert steered.runs["run.2"].run.model == "agent-model"
+
+
+# ------------------------------------------------------------ subagents, and what goes on in the background
+
+AGENT: Line = {"agent_id": "a1", "agent_type": "inner"}
+STARTED: Line = {
+    "type": "system",
+    "subtype": "task_started",
+    "task_id": "a1",
+    "tool_use_id": "t1",
+    "description": "look",
+    "uuid": "u",
+    "session_id": "session",
+}
+INSIDE: list[Move] = [
+    STARTED,
+    Hook(event="SubagentStart", given=AGENT),
+    *looked(0, "in", "t1", AGENT),
+    *answer("inlast", text("It was empty."), owner="t1"),
+    Hook(event="SubagentStop", given=AGENT),
+]
+NOTIFIED = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
+
+
+def in_background(*ids: str) -> Line:
+    tasks = [{"task_id": one} for one in ids]
+    return {"type": "system", "subtype": "background_tasks_changed", "tasks": tasks, "session_id": "session"}
+
+
+def test_a_subagent_is_a_run_of_its_own_within_the_agents() -> None:
+    (view,) = played(Replay([*prompted(), *INSIDE, *done()]))._children.values()
+    assert (view.run.parent_run_id, view.run.parent_call_id, view.run.agent_name) == ("run", "t1", "inner")
+    assert (view.outcome, [entry.thought_preview for entry in view.step_log]) == (
+        "success",
+        ["", "inI look a 0. time."],
+    )
+
+
+def test_a_subagent_is_told_at_its_start_and_after_its_tools() -> None:
+    cli = Replay([*prompted(), *INSIDE, *done()])
+    played(cli)
+    assert cli.told[1:] == [("SubagentStart", RULE_SAID), ("PostToolBatch", STEP_0_SAID)]
+
+
+def test_the_turn_that_a_background_tasks_end_begins_belongs_to_the_run_that_started_the_task() -> None:
+    first = [*prompted(), STARTED, Hook(event="SubagentStart", given=AGENT), in_background("a1"), *done("It is begun.")]
+    then = [Hook(event="SubagentStop", given=AGENT), in_background(), *prompted(NOTIFIED), *done()]
+    steered = played(Replay(first, turn(1), then), prompts=3)
+    assert {run_id: len(view.step_log) for run_id, view in steered.runs.items()} == {"run": 2, "run.2": 2}
+
+
+def test_a_run_is_open_while_a_task_of_it_is_at_work() -> None:
+    async def run() -> tuple[str | None, str | None]:
+        first = [*prompted(), STARTED, in_background("a1"), *done("It is begun.")]
+        cli = Replay(first, [in_background(), *prompted(NOTIFIED), *done()])
+        async with SteeredClaudeClient(steering(), transport=cli, run_id="run") as client:
+            await ask(client)
+            before = client.steering.runs["run"].outcome
+            await ask(client)
+        return before, client.steering.runs["run"].outcome
+
+    assert asyncio.run(run()) == (None, "success")
+
+
+def test_a_task_that_dies_with_its_session_leaves_the_run_as_its_turn_ended() -> None:
+    cli = Replay([*prompted(), STARTED, in_background("a1"), *done("It is begun.")])
+    assert outcomes(played(cli)) == {"run": "success"}
+
+
+def test_messages_without_a_hook_before_them_are_harmless() -> None:
+    cli = Replay([init(), *answer("m", text("Hello.")), result()])
+    assert outcomes(played(cli)) == {}

@@ -1,0 +1,98 @@
+"""The model is switched between the requests of a run, and comes back: `set_model`, as the real CLI takes it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reasonblocks.types import Step
+from tests.claude_agent.world import (
+    TASK,
+    Place,
+    ask,
+    by_opening,
+    cli,
+    in_time,
+    in_turn,
+    looks,
+    one_run,
+    place,
+    session,
+    steering,
+)
+
+__all__ = ["cli"]
+pytestmark = pytest.mark.usefixtures("cli")
+
+
+def models(here: Place, word: str = TASK) -> list[str]:
+    return [asked.model for asked in here.asked(word)]
+
+
+def hard_until(at: int) -> Any:
+    """Steps are hard before this one."""
+
+    def scorer(step: Step) -> float:
+        return 0.1 if step.tool_calls and step.tool_calls[0].id == f"c{at}" else 0.7
+
+    return scorer
+
+
+def test_a_run_is_routed_and_comes_back() -> None:
+    with place(in_turn(*looks(8))) as here:
+        log = one_run(here, steering(scorer=hard_until(6), model_routing={"SLOW": "strong-model"})).steering.step_log
+        assert models(here) == ["agent-model"] * 5 + ["strong-model"] * 2 + ["agent-model"] * 2
+        assert [entry.model_id for entry in log] == models(here)
+
+
+def test_a_new_run_begins_with_the_agents_own_model() -> None:
+    with place(in_turn(*looks(6), *looks(0))) as here:
+        one_run(here, steering(scorer=lambda step: 0.7, model_routing={"SLOW": "strong-model"}), (TASK, "Go on."))
+        assert models(here)[5:8] == ["strong-model", "strong-model", "agent-model"]
+
+
+def test_the_session_goes_on_where_a_mapped_model_is_no_name() -> None:
+    with place(in_turn(*looks(6))) as here:
+        rb = steering(scorer=lambda step: 0.7, model_routing={"SLOW": object()})
+        client = one_run(here, rb)
+        assert (set(models(here)), client.steering.runs["run"].outcome) == ({"agent-model"}, "success")
+
+
+def test_what_the_caller_switches_to_is_the_agents_own_model_from_then_on() -> None:
+    with place(in_turn(*looks(8))) as here:
+
+        async def run() -> None:
+            rb = steering(scorer=hard_until(6), model_routing={"SLOW": "strong-model"})
+            async with session(here, rb) as client:
+                await client.set_model("another-model")
+                await ask(client)
+
+        in_time(run())
+        assert models(here) == ["another-model"] * 5 + ["strong-model"] * 2 + ["another-model"] * 2
+
+
+def test_an_agent_without_a_model_of_its_own_has_the_one_that_the_session_says() -> None:
+    with place(in_turn(*looks(1))) as here:
+        steered = one_run(here, steering(), model=None).steering
+        assert {entry.model_id for entry in steered.step_log} == set(models(here))
+
+
+def test_two_sessions_at_once_are_routed_each_on_its_own() -> None:
+    hard, easy = "A hard task.", "An easy task."
+    with place(by_opening({hard: in_turn(*looks(6))}, in_turn(*looks(6, "easy ")))) as here:
+        rb = steering(
+            scorer=lambda step: 0.1 if "easy" in step.thought else 0.7, model_routing={"SLOW": "strong-model"}
+        )
+
+        async def one(prompt: str) -> None:
+            async with session(here, rb) as client:
+                await ask(client, prompt)
+
+        async def both() -> None:
+            await asyncio.gather(one(hard), one(easy))
+
+        in_time(both())
+        assert models(here, hard) == ["agent-model"] * 5 + ["strong-model"] * 2
+        assert set(models(here, easy)) == {"agent-model"}

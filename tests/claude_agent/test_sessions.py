@@ -1,0 +1,182 @@
+"""Sessions of the real CLI: prompts and runs, how they end, the caller's own hooks, and clients of every kind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, HookMatcher, Message, ResultMessage, ToolUseBlock
+
+from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks, query
+from tests.claude_agent.world import (
+    TASK,
+    Place,
+    ask,
+    cli,
+    in_time,
+    in_turn,
+    look,
+    looks,
+    one_run,
+    place,
+    result_in,
+    session,
+    steering,
+    told,
+)
+
+__all__ = ["cli"]
+pytestmark = pytest.mark.usefixtures("cli")
+
+
+def outcomes(client: SteeredClaudeClient) -> dict[str, str | None]:
+    return {run_id: view.outcome for run_id, view in client.steering.runs.items()}
+
+
+def test_two_prompts_in_one_session_are_two_runs() -> None:
+    with place(in_turn(*looks(1), *looks(2))) as here:
+        client = one_run(here, steering(), (TASK, "And now the linter."))
+        assert {run_id: len(view.step_log) for run_id, view in client.steering.runs.items()} == {"run": 2, "run.2": 3}
+        assert {view.outcome for view in client.steering.runs.values()} == {"success"}
+
+
+def test_a_run_that_needs_too_many_turns_has_failed() -> None:
+    with place(in_turn(*looks(5))) as here:
+        assert outcomes(one_run(here, steering(), max_turns=2)) == {"run": "failure: error_max_turns"}
+
+
+def test_an_interrupted_run_leaves_the_session_to_the_next_prompt() -> None:
+    async def never(arguments: Any) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with place(in_turn(look(0), *looks(0)), never) as here:
+
+        async def run() -> SteeredClaudeClient:
+            async with session(here, steering()) as client:
+                await client.query(TASK)
+                async for message in client.receive_response():
+                    if isinstance(message, AssistantMessage) and isinstance(message.content[0], ToolUseBlock):
+                        await client.interrupt()
+                await ask(client, "Go on.")
+            return client
+
+        assert outcomes(in_time(run())) == {"run": "failure: error_during_execution", "run.2": "success"}
+
+
+# ------------------------------------------------------------ the caller's own hooks
+
+
+def hanging(event: str, answer: dict[str, Any], heard: list[str]) -> dict[Any, list[HookMatcher]]:
+    async def mine(given: Any, tool_use_id: Any, hook_context: Any) -> Any:
+        heard.append(given["hook_event_name"])
+        return answer
+
+    return {event: [HookMatcher(hooks=[mine])]}
+
+
+@pytest.mark.parametrize(
+    ("event", "times"), [("UserPromptSubmit", 1), ("PostToolUse", 2), ("PostToolBatch", 2), ("Stop", 1)]
+)
+def test_the_callers_hooks_are_called(event: str, times: int) -> None:
+    heard: list[str] = []
+    with place(in_turn(*looks(2))) as here:
+        one_run(here, steering(), hooks=hanging(event, {}, heard))
+    assert heard == [event] * times
+
+
+def test_the_callers_context_stands_before_ours() -> None:
+    mine = {"hookSpecificOutput": {"hookEventName": "PostToolBatch", "additionalContext": "Mine."}}
+    with place(in_turn(*looks(1))) as here:
+        one_run(here, steering(), hooks=hanging("PostToolBatch", mine, []))
+        said = "\n".join(here.asked()[1].texts)
+    assert 0 < said.index("Mine.") < said.index("Step 0 looked as before.")
+
+
+def test_a_prompt_that_the_callers_hook_blocks_is_not_asked() -> None:
+    with place(in_turn(*looks(1))) as here:
+        one_run(here, steering(), hooks=hanging("UserPromptSubmit", {"decision": "block", "reason": "No."}, []))
+        assert here.asked() == []
+
+
+# ------------------------------------------------------------ clients of every kind
+
+
+@pytest.mark.parametrize("passed_on", [True, False])
+def test_a_client_of_the_callers_own_is_steered_by_hooks_alone(passed_on: bool) -> None:
+    with place(in_turn(*looks(2))) as here:
+
+        async def run() -> list[tuple[str | None, bool]]:
+            hooks = claude_hooks(steering(), here.options(), run_id="run")
+            async with ClaudeSDKClient(hooks.options) as client:
+                await client.query(TASK)
+                async for message in client.receive_response():
+                    if passed_on:
+                        await hooks.saw(message)
+            return [(hooks.runs["run"].outcome, entry.thought_preview.startswith("I look")) for entry in hooks.step_log]
+
+        assert in_time(run()) == [("success", False), ("success", passed_on), ("success", passed_on)]
+        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2]
+
+
+async def _prompts(here: Place) -> AsyncIterator[dict[str, Any]]:
+    """The second one is sent when the first is answered: the CLI makes one of prompts that wait together."""
+    for at in range(2):
+        content = f"{TASK} Part {at}."
+        yield {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
+        while len(here.asked()) < 2:
+            await asyncio.sleep(0)
+
+
+async def _all(messages: AsyncIterator[Message]) -> list[Message]:
+    return [message async for message in messages]
+
+
+def test_query_asks_one_prompt() -> None:
+    with place(in_turn(*looks(2))) as here:
+        messages = in_time(_all(query(steering(), prompt=TASK, options=here.options())))
+        assert (result_in(messages).is_error, [len(told(asked)) for asked in here.asked()]) == (False, [1, 2, 2])
+
+
+def test_query_asks_prompts_as_they_come() -> None:
+    with place(in_turn(*looks(1), *looks(1))) as here:
+        messages = in_time(_all(query(steering(), prompt=_prompts(here), options=here.options())))
+        assert sum(isinstance(message, ResultMessage) for message in messages) == 2
+        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 3, 4]
+
+
+def test_disabled_the_cli_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    with place(in_turn(*looks(2))) as here:
+        one_run(here, steering())
+        assert [told(asked) for asked in here.asked()] == [[], [], []]
+
+
+# ------------------------------------------------------------ slow ones
+
+
+def test_a_slow_scorer_delays_a_request_and_nothing_else() -> None:
+    def scorer(step: object) -> float:
+        threading.Event().wait(0.3)
+        return 0.4
+
+    with place(in_turn(*looks(2))) as here:
+        log = one_run(here, steering(scorer=scorer, step_deadline_ms=5_000)).steering.step_log
+        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2]
+    assert [entry.difficulty for entry in log] == [None, 0.4, 0.4]
+
+
+def test_a_user_who_reads_at_the_end_alone_reads_everything() -> None:
+    with place(in_turn(*looks(3))) as here:
+
+        async def run() -> list[Message]:
+            async with session(here, steering(), include_partial_messages=True) as client:
+                await client.query(TASK)
+                while client.steering.final is None:
+                    await asyncio.sleep(0.01)
+                return await _all(client.receive_response())
+
+        assert not result_in(in_time(run())).is_error

@@ -1,0 +1,188 @@
+"""What the tests of one behaviour need around it: the CLI, a provider on loopback, a client of its own, and tools."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import claude_agent_sdk
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
+
+from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
+from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
+from reasonblocks_claude_agent import SteeredClaudeClient
+from tests.claude_agent.harness import QUIET, TOLD
+
+TASK = "Fix the failing tests."
+PROMPT = "You fix bugs."
+RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
+CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+LOOK = "mcp__t__look"
+SECONDS = 60
+T = TypeVar("T")
+Answer: TypeAlias = Callable[[Asked], Turn]
+
+
+@pytest.fixture
+def cli() -> None:
+    """The CLI that the SDK's wheel brings. Where it is not, the test is skipped; on CI it fails."""
+    if not CLI.exists():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("the SDK is installed without its CLI")
+
+
+# ------------------------------------------------------------ what the model says
+
+
+def look(at: int, *more: int, who: str = "", **options: Any) -> Turn:
+    """Calls the tool, once for each number."""
+    calls = tuple(tool_call(f"{who}c{one}", LOOK, {"at": one}) for one in (at, *more))
+    return Turn(text=f"{who}I look a {at}. time.", tool_calls=calls, usage=Usage(input=100 + at, output=10), **options)
+
+
+def looks(calls: int, who: str = "") -> tuple[Turn, ...]:
+    """Turns that call the tool, and the answer, which calls none."""
+    return (*(look(at, who=who) for at in range(calls)), Turn(text=f"{who}It is done.", usage=Usage(input=9, output=1)))
+
+
+def in_turn(*turns: Turn) -> Answer:
+    """The turns, by the number of answers that the conversation holds; then the last one for ever."""
+    return lambda asked: turns[min(asked.answers, len(turns) - 1)]
+
+
+def by_opening(answers: Mapping[str, Answer], otherwise: Answer) -> Answer:
+    """Another agent's answer where a word of its own opens the conversation."""
+
+    def answer(asked: Asked) -> Turn:
+        found = (one for word, one in answers.items() if word in asked.task)
+        return next(found, otherwise)(asked)
+
+    return answer
+
+
+# ------------------------------------------------------------ the client that steers
+
+
+def speaking(at: int) -> Evaluation:
+    return Evaluation(
+        inject=True,
+        intervention_text=f"Step {at} looked as before. Read the failing test first.",
+        fired=("semantic_loop",),
+        scores={"semantic_loop": 0.9},
+        composite=0.225,
+        failure_type="loop",
+        injection_path="monitor",
+        intervention_source="monitor",
+        monitor="semantic_loop",
+    )
+
+
+def steering(calls: int = 40, **options: Any) -> ScriptedReasonBlocks:
+    """Everything fires on every step, and one standing rule is in the store."""
+    given: dict[str, Any] = {
+        "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
+        "pattern_store": ScriptedStore(
+            lambda request: [ETrace(pattern=RULE, similarity=0.95)] if request.tier == RULE.tier else []
+        ),
+        "scorer": lambda step: 0.4,
+        "strict": True,
+    }
+    return ScriptedReasonBlocks(**{**given, **options})
+
+
+# ------------------------------------------------------------ sessions of the CLI
+
+
+async def give(arguments: Any) -> dict[str, Any]:
+    """The tool: it fails at a number below zero."""
+    return {"content": [{"type": "text", "text": f"{arguments['at']} is empty"}], "is_error": arguments["at"] < 0}
+
+
+@dataclass(slots=True)
+class Place:
+    """A provider, and the options of sessions that ask it."""
+
+    server: ScriptedServer
+    tool: Callable[[Any], Any] = give
+    env: dict[str, str] = field(default_factory=dict)
+
+    def options(self, **more: Any) -> ClaudeAgentOptions:
+        given: dict[str, Any] = {
+            "model": "agent-model",
+            "system_prompt": PROMPT,
+            "tools": [],
+            "mcp_servers": {"t": claude_agent_sdk.create_sdk_mcp_server("t", tools=[self._tool])},
+            "allowed_tools": [LOOK],
+            "setting_sources": [],
+            "env": {**QUIET, **self.env, "ANTHROPIC_BASE_URL": self.server.anthropic_url, "ANTHROPIC_API_KEY": "none"},
+        }
+        return ClaudeAgentOptions(**{**given, **more})
+
+    @property
+    def _tool(self) -> SdkMcpTool[Any]:
+        schema = {"type": "object", "properties": {"at": {"type": "integer"}}, "required": ["at"]}
+        return SdkMcpTool(name="look", description="Looks.", input_schema=schema, handler=self.tool)
+
+    def asked(self, word: str = TASK) -> list[Asked]:
+        """The requests of the agent whose conversation this opens: the CLI has some of its own."""
+        return [asked for asked in self.server.requests if word in asked.task]
+
+
+@contextmanager
+def place(answer: Answer, tool: Callable[[Any], Any] = give) -> Iterator[Place]:
+    with ScriptedServer(answer) as server:
+        yield Place(server, tool)
+
+
+@asynccontextmanager
+async def session(here: Place, rb: ScriptedReasonBlocks, **options: Any) -> AsyncIterator[SteeredClaudeClient]:
+    async with SteeredClaudeClient(rb, here.options(**options), run_id="run") as client:
+        yield client
+
+
+def in_time(work: Coroutine[Any, Any, T]) -> T:
+    """What it gives, in a loop of its own; nothing here takes a minute."""
+
+    async def run() -> T:
+        return await asyncio.wait_for(work, SECONDS)
+
+    return asyncio.run(run())
+
+
+async def ask(client: ClaudeSDKClient, prompt: str = TASK) -> list[Message]:
+    """All messages up to the result."""
+    await client.query(prompt)
+    return [message async for message in client.receive_response()]
+
+
+def one_run(
+    here: Place, rb: ScriptedReasonBlocks, prompts: Sequence[str] = (TASK,), **options: Any
+) -> SteeredClaudeClient:
+    """The client, when its session has answered all prompts and is closed."""
+
+    async def run() -> SteeredClaudeClient:
+        async with session(here, rb, **options) as client:
+            for prompt in prompts:
+                await ask(client, prompt)
+        return client
+
+    return in_time(run())
+
+
+# ------------------------------------------------------------ what was said
+
+
+def result_in(messages: Sequence[Message]) -> ResultMessage:
+    (result,) = (message for message in messages if isinstance(message, ResultMessage))
+    return result
+
+
+def told(asked: Asked) -> list[str]:
+    """Every guidance in a request, in order."""
+    return [TOLD.sub(r"\1", text) for text in asked.texts if "[REASONBLOCKS]" in text]
