@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIConnectionError, HookMatcher, ResultMessage
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIConnectionError, HookMatcher
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace
-from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
+from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from tests.claude_agent.replay import Replay, Until, answer, done, looked, prompted, text, turn
-from tests.claude_agent.world import TASK, ask, steering
-
-T = TypeVar("T")
-
-
-def timely(work: Callable[[], Awaitable[T]]) -> T:
-    async def run() -> T:
-        return await asyncio.wait_for(work(), 60)
-
-    return asyncio.run(run())
+from tests.claude_agent.world import TASK, ask, everything, first_of, in_time, steering
 
 
 async def steered(cli: Replay, rb: ReasonBlocks, prompts: int = 1, **options: Any) -> Steering:
@@ -42,7 +32,7 @@ def test_the_callers_hooks_are_asked_before_ours() -> None:
         return {"systemMessage": "mine"}
 
     cli = Replay(turn(1))
-    timely(lambda: steered(cli, steering(), hooks={"PostToolBatch": [HookMatcher(hooks=[mine])]}))
+    in_time(steered(cli, steering(), hooks={"PostToolBatch": [HookMatcher(hooks=[mine])]}))
     first, second = (said for event, said in cli.answers if event == "PostToolBatch")
     assert (first, "hookSpecificOutput" in second) == ({"systemMessage": "mine"}, True)
 
@@ -63,7 +53,7 @@ def test_disabled_leaves_the_options_alone(monkeypatch: pytest.MonkeyPatch) -> N
 def test_disabled_is_the_sdks_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
     cli = Replay(turn(2))
-    timely(lambda: steered(cli, steering()))
+    in_time(steered(cli, steering()))
     assert cli.answers == []
 
 
@@ -83,7 +73,7 @@ async def hooked(cli: Replay, prompts: int, passed_on: bool) -> Steering:
 
 @pytest.mark.parametrize("passed_on", [True, False])
 def test_hooks_alone_end_a_run_with_its_last_answer(passed_on: bool) -> None:
-    hooks = timely(lambda: hooked(Replay(turn(1), turn(2)), 2, passed_on))
+    hooks = in_time(hooked(Replay(turn(1), turn(2)), 2, passed_on))
     assert {run_id: (view.outcome, len(view.step_log)) for run_id, view in hooks.runs.items()} == {
         "run": ("success", 2),
         "run.2": ("success", 3),
@@ -91,7 +81,7 @@ def test_hooks_alone_end_a_run_with_its_last_answer(passed_on: bool) -> None:
 
 
 def test_hooks_alone_know_the_last_answer() -> None:
-    hooks = timely(lambda: hooked(Replay(turn(1)), 1, passed_on=False))
+    hooks = in_time(hooked(Replay(turn(1)), 1, passed_on=False))
     assert hooks.final is not None
     assert hooks.final.thought_preview == "It is done."
 
@@ -99,7 +89,7 @@ def test_hooks_alone_know_the_last_answer() -> None:
 @pytest.mark.parametrize("passed_on", [True, False])
 def test_hooks_alone_say_the_same(passed_on: bool) -> None:
     cli = Replay(turn(3))
-    timely(lambda: hooked(cli, 1, passed_on))
+    in_time(hooked(cli, 1, passed_on))
     assert [event for event, _ in cli.told] == ["UserPromptSubmit", "PostToolBatch"]
 
 
@@ -117,35 +107,32 @@ def test_a_user_who_reads_nothing_does_not_hold_the_session_up() -> None:
             while not client.steering.final:
                 await asyncio.sleep(0)
 
-    timely(unread)
+    in_time(unread())
 
 
 def test_a_reader_is_told_when_the_client_is_gone() -> None:
-    async def left() -> list[Any]:
+    async def left() -> int:
         cli = Replay([*prompted(), Until(event=asyncio.Event())])
         async with SteeredClaudeClient(steering(), transport=cli) as client:
             await client.query(TASK)
-            reading = asyncio.ensure_future(_all(client.receive_messages()))
+            reading = asyncio.ensure_future(everything(client.receive_messages()))
             await asyncio.sleep(0)
-        return await reading
+        return len(await reading)
 
-    timely(left)
-
-
-async def _all(messages: AsyncIterator[T]) -> list[T]:
-    return [message async for message in messages]
+    assert in_time(left()) < 2
 
 
 def test_whoever_reads_again_after_the_end_reads_nothing() -> None:
-    async def again() -> list[Any]:
+    async def twice() -> None:
         cli = Replay(turn(1))
         async with SteeredClaudeClient(steering(), transport=cli) as client:
             await ask(client)
             await cli.end_input()
-            await _all(client.receive_messages())
-            return await _all(client.receive_messages())
+            await everything(client.receive_messages())
+            again = await everything(client.receive_messages())
+        assert again == []
 
-    assert timely(again) == []
+    in_time(twice())
 
 
 def test_a_client_that_is_gone_says_so() -> None:
@@ -153,24 +140,21 @@ def test_a_client_that_is_gone_says_so() -> None:
         async with SteeredClaudeClient(steering(), transport=Replay()) as client:
             pass
         with pytest.raises(CLIConnectionError):
-            await _all(client.receive_messages())
+            await everything(client.receive_messages())
 
-    timely(gone)
+    in_time(gone())
 
 
 def test_leaving_in_mid_run_leaves_no_task_behind() -> None:
     async def left() -> set[Any]:
+        before = asyncio.all_tasks()
         cli = Replay([*prompted(), *looked(0), Until(event=asyncio.Event())])
         async with SteeredClaudeClient(steering(), transport=cli) as client:
             await client.query(TASK)
-            await anext_(client.receive_messages())
-        return asyncio.all_tasks() - {asyncio.current_task()}
+            await first_of(client.receive_messages())
+        return asyncio.all_tasks() - before
 
-    assert timely(left) == set()
-
-
-async def anext_(messages: AsyncIterator[T]) -> T:
-    return await messages.__anext__()
+    assert in_time(left()) == set()
 
 
 def test_a_client_that_connects_again_begins_anew() -> None:
@@ -189,37 +173,7 @@ def test_a_client_that_connects_again_begins_anew() -> None:
         await client.disconnect()
         return client.steering
 
-    assert {run_id: view.outcome for run_id, view in timely(twice).runs.items()} == {"run": None, "run.2": "success"}
-
-
-# ------------------------------------------------------------ our query
-
-
-async def _prompts(*prompts: str) -> AsyncIterator[dict[str, Any]]:
-    for prompt in prompts:
-        yield {"type": "user", "message": {"role": "user", "content": prompt}, "parent_tool_use_id": None}
-
-
-@pytest.mark.parametrize("streamed", [True, False])
-def test_query_gives_the_messages_of_a_steered_session(streamed: bool) -> None:
-    cli = Replay(turn(1))
-
-    async def asked() -> list[Any]:
-        return await _all(query(steering(), prompt=_prompts(TASK) if streamed else TASK, transport=cli))
-
-    messages = timely(asked)
-    assert (cli.prompts, isinstance(messages[-1], ResultMessage)) == ([TASK], True)
-    assert [event for event, _ in cli.told] == ["UserPromptSubmit", "PostToolBatch"]
-
-
-def test_a_query_that_is_not_read_to_its_end_leaves_no_task_behind() -> None:
-    async def left() -> set[Any]:
-        messages = query(steering(), prompt=TASK, transport=Replay(turn(1)))
-        await anext_(messages)
-        await messages.aclose()  # type: ignore[attr-defined]  # it is a generator
-        return asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert timely(left) == set()
+    assert {run_id: view.outcome for run_id, view in in_time(twice()).runs.items()} == {"run": None, "run.2": "success"}
 
 
 # ------------------------------------------------------------ faults
@@ -230,7 +184,7 @@ def test_a_fault_of_ours_is_an_empty_answer() -> None:
         raise ValueError("no")
 
     cli = Replay(turn(2))
-    log = timely(lambda: steered(cli, steering(scorer=scorer, strict=False))).step_log
+    log = in_time(steered(cli, steering(scorer=scorer, strict=False))).step_log
     assert [entry.skipped_reason for entry in log] == [None, "fault", "fault"]
     assert [said for event, said in cli.answers if event == "PostToolBatch"] == [{}, {}]
 
@@ -245,7 +199,7 @@ def test_a_store_that_hangs_costs_the_deadline_and_no_more() -> None:
 
     rb = steering(pattern_store=Hanging(), step_deadline_ms=20)
     try:
-        ended = timely(lambda: steered(Replay(turn(2)), rb))
+        ended = in_time(steered(Replay(turn(2)), rb))
     finally:
         let_go.set()
     assert [entry.skipped_reason for entry in ended.step_log] == ["unavailable"] * 3

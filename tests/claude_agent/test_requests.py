@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import ToolResultBlock, UserMessage
 
-from tests.claude_agent.world import Turn, ask, cli, in_time, in_turn, look, looks, one_run, place, session, steering
+from reasonblocks.testing import Turn
+from reasonblocks.types import Step
+from tests.claude_agent.world import ask, cli, in_time, in_turn, look, looks, one_run, place, session, steering
 from tests.claude_agent.world import told as told_in
 
 __all__ = ["cli"]
@@ -53,9 +55,9 @@ def test_parallel_tools_are_one_step() -> None:
 
 
 def test_a_tool_that_fails_failed() -> None:
-    seen = []
+    seen: list[Step] = []
 
-    def scorer(step: object) -> float:
+    def scorer(step: Step) -> float:
         seen.append(step)
         return 0.4
 
@@ -67,7 +69,7 @@ def test_a_tool_that_fails_failed() -> None:
 def test_a_tool_that_the_user_denies_is_a_result_and_the_run_goes_on() -> None:
     with place(in_turn(*looks(1))) as here:
 
-        async def run() -> tuple[list[object], list[str | None]]:
+        async def run() -> tuple[list[bool | None], list[str | None]]:
             async with session(here, steering(), allowed_tools=[], disallowed_tools=[], permission_mode="dontAsk") as c:
                 messages = await ask(c)
                 blocks = [b for m in messages if isinstance(m, UserMessage) for b in m.content]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from reasonblocks.testing import Turn
+from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks.types import Step
 from tests.claude_agent.world import (
     TASK,
@@ -58,6 +60,21 @@ def test_the_session_goes_on_where_a_mapped_model_is_no_name() -> None:
         rb = steering(scorer=lambda step: 0.7, model_routing={"SLOW": object()})
         client = one_run(here, rb)
         assert (set(models(here)), client.steering.runs["run"].outcome) == ({"agent-model"}, "success")
+
+
+def test_the_session_goes_on_where_the_provider_has_no_such_model() -> None:
+    script = in_turn(*looks(6))
+
+    def answer(asked: Asked) -> Turn:
+        if asked.model == "no-such-model":
+            raise ProviderError("model: no-such-model", status=404, code="not_found_error")
+        return script(asked)
+
+    with place(answer) as here:
+        rb = steering(scorer=lambda step: 0.7, model_routing={"SLOW": "no-such-model"})
+        client = one_run(here, rb)
+        assert (set(models(here)), client.steering.runs["run"].outcome) == ({"agent-model"}, "success")
+        assert [entry.model_id for entry in client.steering.step_log] == models(here)
 
 
 def test_what_the_caller_switches_to_is_the_agents_own_model_from_then_on() -> None:

@@ -16,6 +16,7 @@ from tests.claude_agent.world import (
     Place,
     ask,
     cli,
+    everything,
     in_time,
     in_turn,
     look,
@@ -131,19 +132,15 @@ async def _prompts(here: Place) -> AsyncIterator[dict[str, Any]]:
             await asyncio.sleep(0)
 
 
-async def _all(messages: AsyncIterator[Message]) -> list[Message]:
-    return [message async for message in messages]
-
-
 def test_query_asks_one_prompt() -> None:
     with place(in_turn(*looks(2))) as here:
-        messages = in_time(_all(query(steering(), prompt=TASK, options=here.options())))
+        messages = in_time(everything(query(steering(), prompt=TASK, options=here.options())))
         assert (result_in(messages).is_error, [len(told(asked)) for asked in here.asked()]) == (False, [1, 2, 2])
 
 
 def test_query_asks_prompts_as_they_come() -> None:
     with place(in_turn(*looks(1), *looks(1))) as here:
-        messages = in_time(_all(query(steering(), prompt=_prompts(here), options=here.options())))
+        messages = in_time(everything(query(steering(), prompt=_prompts(here), options=here.options())))
         assert sum(isinstance(message, ResultMessage) for message in messages) == 2
         assert [len(told(asked)) for asked in here.asked()] == [1, 2, 3, 4]
 
@@ -177,6 +174,6 @@ def test_a_user_who_reads_at_the_end_alone_reads_everything() -> None:
                 await client.query(TASK)
                 while client.steering.final is None:
                     await asyncio.sleep(0.01)
-                return await _all(client.receive_response())
+                return await everything(client.receive_response())
 
         assert not result_in(in_time(run())).is_error

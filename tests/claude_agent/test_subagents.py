@@ -94,5 +94,5 @@ def test_the_turn_that_a_background_tasks_end_begins_goes_on_with_the_run_of_the
     with place(by_opening({INSIDE: in_turn(*looks(1, "inner "))}, outer)) as here:
         client = steered(here, 2)
         assert {run_id: len(view.step_log) for run_id, view in client.steering.runs.items()} == {"run": 4}
-        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2, 3]
+        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2, 2]
     assert client.steering.runs["run"].outcome == "success"

@@ -23,6 +23,7 @@ from tests.claude_agent.harness import QUIET, TOLD
 TASK = "Fix the failing tests."
 PROMPT = "You fix bugs."
 RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
+ON_CI = os.environ.get("CI") == "true"  # read before the tests' environment is scrubbed
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 LOOK = "mcp__t__look"
 SECONDS = 60
@@ -34,7 +35,7 @@ Answer: TypeAlias = Callable[[Asked], Turn]
 def cli() -> None:
     """The CLI that the SDK's wheel brings. Where it is not, the test is skipped; on CI it fails."""
     if not CLI.exists():
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("the SDK is installed without its CLI")
+        (pytest.fail if ON_CI else pytest.skip)("the SDK is installed without its CLI")
 
 
 # ------------------------------------------------------------ what the model says
@@ -176,6 +177,14 @@ def one_run(
 
 
 # ------------------------------------------------------------ what was said
+
+
+async def everything(messages: AsyncIterator[T]) -> list[T]:
+    return [message async for message in messages]
+
+
+async def first_of(messages: AsyncIterator[T]) -> T:
+    return await messages.__anext__()
 
 
 def result_in(messages: Sequence[Message]) -> ResultMessage:
