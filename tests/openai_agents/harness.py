@@ -21,13 +21,14 @@ from agents import (
     OpenAIProvider,
     RunConfig,
     RunContextWrapper,
+    RunResult,
+    RunResultStreaming,
     RunState,
     Usage,
     function_tool,
     retry_policies,
 )
 from agents.items import ModelResponse
-from agents.result import RunResultBase
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI
@@ -49,6 +50,7 @@ from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._routes import Routes
 from reasonblocks_openai_agents._start import new_run
 
+Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
 INNER = "inner-model"
 
@@ -114,7 +116,7 @@ class Way:
         provider = OpenAIProvider(openai_client=client, use_responses=self.api == "responses")
         return RunConfig(model_provider=provider, tool_error_formatter=_said, tracing_disabled=True)
 
-    async def acall(self, rb: ReasonBlocks, agent: Agent[Any], asked: Any, **options: Any) -> RunResultBase:
+    async def acall(self, rb: ReasonBlocks, agent: Agent[Any], asked: Any, **options: Any) -> Result:
         if self.function == "run":
             return await openai_run(rb, agent, asked, **options)
         result = openai_run_streamed(rb, agent, asked, **options)
@@ -124,7 +126,7 @@ class Way:
 
     def call(
         self, rb: ReasonBlocks, loop: asyncio.AbstractEventLoop, agent: Agent[Any], asked: Any, **options: Any
-    ) -> RunResultBase:
+    ) -> Result:
         if self.function == "run_sync":
             return openai_run_sync(rb, agent, asked, **options)
         return loop.run_until_complete(self.acall(rb, agent, asked, **options))
@@ -192,7 +194,7 @@ class _Run:
 
     def _part(
         self, loop: asyncio.AbstractEventLoop, asked: Any, options: dict[str, Any]
-    ) -> tuple[SteeredRun, RunResultBase | None, BaseException | None]:
+    ) -> tuple[SteeredRun, Result | None, BaseException | None]:
         client = self.way.client(self.server)
         given = {**options, "run_config": self.way.config(client), "max_turns": len(self.script.turns) + 1}
         try:
@@ -211,7 +213,7 @@ class _Run:
         before = [self.script.turns[call - 1] for call in self.resume_at]
         return frozenset(call.id for turn in before for call in turn.tool_calls[:1])
 
-    async def _approved(self, result: RunResultBase) -> RunState[Any, Any]:
+    async def _approved(self, result: Result) -> RunState[Any, Any]:
         kept = json.loads(json.dumps(result.to_state().to_json()))
         state = await RunState.from_json(self._agent(), kept)
         for one in state.get_interruptions():
@@ -219,7 +221,7 @@ class _Run:
         return state
 
 
-def _texts(result: RunResultBase) -> tuple[str, ...]:
+def _texts(result: Result) -> tuple[str, ...]:
     items: list[Any] = result.to_input_list()
     return tuple(texts_of(item.get("content") or item.get("output") or "") for item in items)
 
@@ -242,13 +244,13 @@ class OpenAIHarness:
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         way, agent = Way.of(mode), agent_of(*scripts)
 
-        async def together(server: ScriptedServer) -> list[RunResultBase]:
+        async def together(server: ScriptedServer) -> list[Result]:
             async with way.client(server) as client:
                 config = way.config(client)
                 runs = (way.acall(rb, agent, one.task, run_id=one.run_id, run_config=config) for one in scripts)
                 return await asyncio.gather(*runs)
 
-        def alone(server: ScriptedServer, script: Script) -> RunResultBase:
+        def alone(server: ScriptedServer, script: Script) -> Result:
             with own_loop() as loop:
                 client = way.client(server)
                 given = {"run_id": script.run_id, "run_config": way.config(client)}
@@ -262,7 +264,7 @@ class OpenAIHarness:
                     results = list(pool.map(lambda script: alone(server, script), scripts))
             else:
                 results = asyncio.run(together(server))
-            return [_ran(steering_of(result), server.requests) for result in results]  # type: ignore[arg-type]
+            return [_ran(steering_of(result), server.requests) for result in results]
 
     async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:
         way = Way.of(self.modes[0])
@@ -289,7 +291,7 @@ class OpenAIHarness:
             agent = agent_of(outer, tools=[delegate])
             result = way.call(rb, loop, agent, outer.task, run_id=outer.run_id, run_config=way.config(client))
             loop.run_until_complete(client.close())
-            outside = steering_of(result)  # type: ignore[arg-type]
+            outside = steering_of(result)
             (inside,) = outside.children
             return _ran(outside, server.requests), _ran(inside, server.requests)
 

@@ -62,10 +62,11 @@ def claude_hooks(
     """
     from claude_agent_sdk import ClaudeAgentOptions
 
-    from ._steering import Steering
+    from ._sessions import check
+    from ._steering import HOOKS_CAPS, Steering
 
     own, _ = split_keywords("claude_hooks", run)
-    own.check(rb)
+    check(rb, own, HOOKS_CAPS)
     return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots)
 
 

@@ -15,7 +15,7 @@ from reasonblocks.exceptions import ConfigError
 
 from ._desk import GATEWAY_CAPS
 from ._gateway import Gateway
-from ._sessions import Snapshots
+from ._sessions import Snapshots, check
 from ._steering import HOOKS_CAPS, Steering
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
         **run: Unpack[RunKeywords],
     ) -> None:
         run_options, _ = split_keywords("SteeredClaudeClient", run)
-        run_options.check(rb)
+        check(rb, run_options, HOOKS_CAPS if mode == "hooks" else GATEWAY_CAPS)
         own = options or ClaudeAgentOptions()
         self._rb = rb
         self._gateway = _gateway_of(rb, mode, own, transport)

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from reasonblocks.adapters import RunOptions, Runs
 from reasonblocks.client import ReasonBlocks
+from reasonblocks.exceptions import ConfigError
 from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps
 
@@ -76,7 +77,7 @@ class SessionRuns:
 
     def resumed(self, session_id: str | None) -> AgentRun | None:
         """The run that the session which is resumed left unfinished."""
-        if self.main is None and session_id in self._snapshots:
+        if self.main is None and session_id is not None and session_id in self._snapshots:
             self._session_id = session_id
             self.main = self._begun("")
         return self.main
@@ -168,3 +169,11 @@ _KEPT: WeakKeyDictionary[ReasonBlocks, Snapshots] = WeakKeyDictionary()
 def kept_by(rb: ReasonBlocks) -> Snapshots:
     """Where a client keeps the states of its sessions, unless its caller has a place of his own."""
     return _KEPT.setdefault(rb, {})
+
+
+def check(rb: ReasonBlocks, options: RunOptions, caps: AdapterCaps) -> None:
+    """Refuse run options where they are given. Raises `ConfigError`."""
+    if options.placement is not None and options.placement not in caps.placements:
+        have = ", ".join(sorted(caps.placements))
+        raise ConfigError("placement", options.placement, f'this mode has {have}; mode="gateway" has system and tail')
+    replace(options, placement=None).check(rb)

@@ -218,12 +218,14 @@ class Steering(SteeringFace[AgentRun]):
         self._model = model
 
     async def _route(self, run: AgentRun, decision: StepDecision | None) -> None:
-        wanted = self._session.own_model
+        routed = False
         if decision is not None and decision.route is not None:
-            with run.session.routing(decision.route):
-                wanted = _named(self._rb.model_routing[decision.route])
-        with run.session.guard("switching the model"):
-            await self._switch(wanted)
+            with run.session.routing(decision.route):  # the CLI, too, refuses a model that it does not find
+                await self._switch(_named(self._rb.model_routing[decision.route]))
+                routed = True
+        if not routed:
+            with run.session.guard("switching the model"):
+                await self._switch(self._session.own_model)
         run.asked_model = self._model or run.own_model
 
     async def _switch(self, model: str | None) -> None:
