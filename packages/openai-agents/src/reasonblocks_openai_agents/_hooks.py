@@ -13,14 +13,17 @@ from agents.tool_context import ToolContext
 
 from reasonblocks.adapters import RunOptions, Runs, SteeringFace
 
-from ._convert import task_of
+from ._convert import newest_call_id, task_of
 from ._items import Item
+from ._newest import Newest
 from ._start import ONLY_RECORDED, new_run, own_model
 from ._steered import SteeredRun
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
 
+MOST_WAITING = 4_096
+"""Tool calls by which recorded runs are known that go on with another context."""
 Context = RunContextWrapper[Any]
 ForTool = Callable[[str], RunConfig]
 """The configuration for an agent that a tool call may start, by the call's id."""
@@ -86,6 +89,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._options = options
         self._runs = Runs(options.run_id)
         self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
+        self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
 
     async def on_llm_start(
         self, context: Context, agent: Agent[Any], system_prompt: str | None, input_items: list[Item]
@@ -93,20 +97,23 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         if self._rb.disabled:
             return
         with self._rb.guard("recording a call"):
-            run = self._by_context.get(context) or self._begun(context, agent, input_items)
+            run = self._by_context.get(context) or self._gone_on(context, input_items)
+            run = run or self._begun(context, agent, input_items)
             await run.decide(input_items, agent_name=agent.name, own_model=own_model(agent))
 
     async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
         run = self._by_context.get(context)
         if run is not None and run.call is not None:
             run.call.answer(response.output, response.usage)
+            for call_id in run.waits_for:
+                self._waiting.keep(call_id, run)
 
     async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
-        if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
+        if isinstance(context, ToolContext) and (run := self._run_of(context, agent, context.tool_call_id)) is not None:
             run.tools.begin(context.tool_call_id)
 
     async def on_tool_end(self, context: Context, agent: Any, tool: Any, result: Any) -> None:
-        if isinstance(context, ToolContext) and (run := self._run_of(context, agent)) is not None:
+        if isinstance(context, ToolContext) and (run := self._run_of(context, agent, context.tool_call_id)) is not None:
             with self._rb.guard("ending a tool"):
                 run.tools.end(context.tool_call_id, result)
 
@@ -132,9 +139,25 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._by_context[context] = run
         return self._runs.add(run)
 
-    def _run_of(self, context: Context, agent: Any) -> SteeredRun | None:
-        """The open run of a hook that the SDK gives another context than the model's: one with its tokens and agent."""
-        for of, run in reversed(list(self._by_context.items())):
-            if of.usage is context.usage and run.agent_name == agent.name and not run.over:
+    def _gone_on(self, context: Context, items: list[Item]) -> SteeredRun | None:
+        """The run that waited for an approval, after which newer versions of the SDK give it another context."""
+        run = self._waiting.get(newest_call_id(items) or "")
+        if run is None or run.over:
+            return None
+        self._by_context[context] = run
+        return run
+
+    def _run_of(self, context: Context, agent: Any, call_id: str | None = None) -> SteeredRun | None:
+        """The open run of a hook that the SDK gives another context than the model's: one with its tokens and agent.
+
+        Of several, agents of tools: the one that waits for this call, or the one whose turn it is.
+        """
+        fits = [
+            (of, run)
+            for of, run in reversed(list(self._by_context.items()))
+            if of.usage is context.usage and run.agent_name == agent.name and not run.over
+        ]
+        for of, run in fits:
+            if call_id in run.waits_for if call_id else of.turn_input is context.turn_input:
                 return run
-        return None
+        return fits[0][1] if fits else None
