@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from agents import Agent, Runner, function_tool
-from agents.tool_context import ToolContext
+from agents import Agent
 
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Answer, Asked
-from reasonblocks_openai_agents import SteeredRun, openai_run, steering_of
+from reasonblocks_openai_agents import SteeredRun, steering_of
 from tests.openai_agents.world import (
     by_model,
     call,
@@ -196,48 +195,6 @@ def test_what_an_agent_of_a_tool_raises_can_end_the_whole_run(way: str) -> None:
     outer = steering_of(caught.value)
     kind = type(caught.value).__name__
     assert family(outer) == ("outer", f"failure: {kind}", [("inner", f"failure: {kind}", [])])
-
-
-@whole_and_streamed
-def test_a_tool_that_runs_an_agent_steered_is_its_parent(way: str) -> None:
-    inner, found = named("inner", look), list[SteeredRun]()
-
-    @function_tool
-    async def delegate(task: str) -> str:
-        result = await openai_run(rb, inner, task, run_config=here.config())
-        found.append(steering_of(result))
-        return str(result.final_output)
-
-    rb = steering()
-    answer = by_model(outer=[call("delegate", "d0", task="Look."), said()], inner=looks(2))
-    with place(answer, way) as here:
-        outer = steering_of(here.run(rb, named("outer", delegate), run_id="outer-run"))
-    (child,) = found
-    assert (child.session.run.parent_run_id, child.outcome) == ("outer-run", "success")
-    assert [[entry.step for entry in run.step_log] for run in (child, outer)] == [[0, 1, 2], [0, 1]]
-
-
-@whole_and_streamed
-def test_a_tool_that_hands_its_configuration_on_steers_whom_it_runs(way: str) -> None:
-    inner = named("inner", look)
-
-    @function_tool
-    async def delegate(context: ToolContext[Any], task: str) -> str:
-        return str((await Runner.run(inner, task, run_config=context.run_config)).final_output)
-
-    answer = by_model(outer=[call("delegate", "d0", task="Look."), said()], inner=looks(2))
-    with place(answer, way) as here:
-        outer = steering_of(here.run(steering(), named("outer", delegate)))
-        assert family(outer) == ("outer", "success", [("inner", "success", [])])
-
-
-@whole_and_streamed
-def test_an_agent_with_a_configuration_of_its_own_is_left_alone(way: str) -> None:
-    answer = by_model(outer=[asking("inner", "Look."), said()], inner=looks(1))
-    with place(answer, way) as here:
-        inner = as_tool(named("inner", look), run_config=here.config())
-        assert steering_of(here.run(steering(), named("outer", inner))).children == []
-        assert here.guided == [True, False, False, True]
 
 
 @whole_and_streamed

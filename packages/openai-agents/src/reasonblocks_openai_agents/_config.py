@@ -13,7 +13,7 @@ from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterA
 from reasonblocks.adapters import RunOptions
 
 from ._calls import CALL
-from ._convert import newest_call_id, task_of
+from ._convert import is_question, newest_call_id, task_of
 from ._items import Item
 from ._model import SteeredProvider
 from ._routes import Routes
@@ -105,8 +105,11 @@ class Steering:
         return home
 
     def _home(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
+        """This configuration's run. A tool that hands it on to one agent after the other has one for each."""
         if self.run is None and self.parent is not None:
             self.run = self.parent.child(self.call_id, lambda: self._child(agent, items, self.parent, self.call_id))
+        elif self.run is not None and self.parent is not None and self.run.is_done and is_question(items):
+            self.run = self.parent.adopt(self._child(agent, items, self.parent, self.call_id))
         assert self.run is not None  # the root's is given
         return self.run
 

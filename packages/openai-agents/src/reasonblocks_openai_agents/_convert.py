@@ -187,6 +187,11 @@ def task_of(asked: str | Sequence[Item]) -> str:
     return next((texts_of(get(item, "content") or "") for item in users), "")
 
 
+def is_question(items: Sequence[Item]) -> bool:
+    """Whether a request ends with what somebody asks, as a run's first one does."""
+    return bool(items) and get(items[-1], "role") == "user"
+
+
 def newest_call_id(items: Sequence[Item]) -> str | None:
     """The id of the call whose result a request brings: it says whose next step it is. None after an answer."""
     for item in reversed(items[-MOST_LOOKED_AT:]):

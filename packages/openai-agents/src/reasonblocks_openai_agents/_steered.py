@@ -134,13 +134,19 @@ class SteeredRun(HeldRun):
 
     def adopt(self, run: SteeredRun) -> SteeredRun:
         """Holds a run that was made for an agent of a tool of this one."""
-        return self._children.keep(run.session.run.parent_call_id or run.run_id, run)
+        call_id = run.session.run.parent_call_id
+        return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
     def waiting(self, call_id: str | None) -> SteeredRun | None:
         """The run, this one or one within it, whose newest answer made that call."""
         if call_id in self.waits_for and not self.over:
             return self
         return next(filter(None, (child.waiting(call_id) for child in self._children.values())), None)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its newest answer calls no tool."""
+        return self.call is not None and self.call.answered and not self.call.waits_for
 
     @property
     def waits_for(self) -> tuple[str, ...]:
