@@ -97,14 +97,31 @@ def test_in_a_steered_run_it_belongs_to_that_run(way: str) -> None:
 def test_it_may_be_what_a_callers_provider_gives(way: str) -> None:
     with place(in_turn(*looks(3)), way) as here:
         model = openai_model(steering(), here.model("own"))
-
-        class Provider(ModelProvider):
-            def get_model(self, model_name: str | None) -> Model:
-                return model
-
-        here.plain(fixer(), run_config=here.config(model_provider=Provider()))
+        here.plain(fixer(), run_config=here.config(model_provider=Giving(model)))
         assert here.guided == [True, True, False, False]
     assert len(model.runs) == 1
+
+
+@whole_and_streamed
+def test_a_steered_run_whose_provider_gives_it_asks_once_for_each_call(way: str) -> None:
+    with place(in_turn(*looks(3)), way) as here:
+        rb = steering(model_routing={"NORMAL": here.model("strong")})
+        model = openai_model(rb, here.model("own"))
+        run = steering_of(here.run(rb, fixer(), run_config=here.config(model_provider=Giving(model))))
+        assert [asked.model for asked in here.requests] == ["own", "strong", "strong", "strong"]
+        assert here.guided == [True, True, False, False]
+    assert [(entry.attempts, entry.model_id) for entry in run.step_log] == [(1, "own"), *[(1, "strong")] * 3]
+    assert len(model.runs) == 0
+
+
+class Giving(ModelProvider):
+    """Gives one model, whatever is asked for."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def get_model(self, model_name: str | None) -> Model:
+        return self.model
 
 
 def test_the_sdks_own_provider_knows_no_difference() -> None:
