@@ -87,10 +87,10 @@ def test_a_url_that_is_none_is_not_shown(name: str) -> None:
 
 
 def test_a_base_url_that_is_no_url_is_said_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REASONBLOCKS_PARITY", raising=False)  # the test runner's, of which doctor would warn
     monkeypatch.setenv("REASONBLOCKS_BASE_URL", "http://[bad")
     done = command("doctor")
-    said = [line for line in done.err.splitlines() if line.startswith("reasonblocks doctor:")]
-    assert (done.code, len(said), "Traceback" in done.err) == (1, 1, False)  # threads of other tests may log meanwhile
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
 
 
 def test_variables_that_are_not_set_are_not_shown() -> None:
