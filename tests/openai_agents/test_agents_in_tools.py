@@ -131,6 +131,21 @@ def test_runs_that_a_configuration_steers_one_after_the_other_are_told_apart(ste
 
 
 @whole_and_streamed
+def test_runs_that_a_configuration_steers_at_once_are_told_apart(way: str) -> None:
+    @function_tool
+    async def delegate(context: ToolContext[Any], task: str) -> str:
+        agents = [named(f"inner{at}", look) for at in range(3)]
+        await asyncio.gather(*(Runner.run(agent, task, run_config=context.run_config) for agent in agents))
+        return "done"
+
+    inner = {f"inner{at}": looks(3, mark=f"of {at}, ") for at in range(3)}
+    with place(by_model(outer=[call("delegate", "d0", task="Look."), said()], **inner), way) as here:
+        outer = steering_of(here.run(steering(), named("outer", delegate)))
+        assert [run.outcome for run in outer.children] == ["success"] * 3
+        assert [[entry.model_id for entry in run.step_log] for run in outer.children] == [[name] * 4 for name in inner]
+
+
+@whole_and_streamed
 def test_a_run_after_a_run_has_no_parent(way: str) -> None:
     rb = steering()
     with place(by_model(outer=looks(1)), way) as here:

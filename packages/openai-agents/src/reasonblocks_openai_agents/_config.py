@@ -97,18 +97,19 @@ class Steering:
             if newest.is_of_this_task:
                 return newest.run
             return newest.run.within(items, lambda call_id: self._child(agent, items, newest.run, call_id))
-        # After an approval the SDK goes on inside a tool without a word to our hooks.
-        if (waiting := home.waiting(newest_call_id(items))) is not None:
+        # After an approval the SDK goes on inside a tool without a word to our hooks; a tool may run several agents.
+        answered = newest_call_id(items)
+        if answered not in home.waits_for and (waiting := (self.parent or home).waiting(answered)) is not None:
             return waiting
         if self.parent is None and home.agent_name not in (None, agent.name):
             return home.within(items, lambda call_id: self._child(agent, items, home, None))
         return home
 
     def _home(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
-        """This configuration's run. A tool that hands it on to one agent after the other has one for each."""
+        """This configuration's run. A tool that hands it on to several agents itself has one for each of them."""
         if self.run is None and self.parent is not None:
             self.run = self.parent.child(self.call_id, lambda: self._child(agent, items, self.parent, self.call_id))
-        elif self.run is not None and self.parent is not None and self.run.is_done and is_question(items):
+        elif self.run is not None and self.parent is not None and is_question(items) and not self.run.waits_for:
             self.run = self.parent.adopt(self._child(agent, items, self.parent, self.call_id))
         assert self.run is not None  # the root's is given
         return self.run

@@ -144,11 +144,6 @@ class SteeredRun(HeldRun):
         return next(filter(None, (child.waiting(call_id) for child in self._children.values())), None)
 
     @property
-    def is_done(self) -> bool:
-        """Whether its newest answer calls no tool."""
-        return self.call is not None and self.call.answered and not self.call.waits_for
-
-    @property
     def waits_for(self) -> tuple[str, ...]:
         """The tool calls whose results its next request brings."""
         return self._waited_for if self.call is None else self.call.waits_for
