@@ -17,7 +17,7 @@ from ._convert import newest_call_id, task_of
 from ._items import Item
 from ._newest import Newest
 from ._start import ONLY_RECORDED, new_run, own_model
-from ._steered import SteeredRun
+from ._steered import SteeredRun, afinish
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
@@ -124,7 +124,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
         if (run := self._run_of(context, agent)) is not None:
             with self._rb.guard("finishing a run"):
-                await run.ended()
+                await afinish(run.ends())
 
     def _begun(self, context: Context, agent: Agent[Any], items: list[Item]) -> SteeredRun:
         run = new_run(

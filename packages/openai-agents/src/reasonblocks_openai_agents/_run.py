@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agents import Agent, AgentsException, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
@@ -21,7 +21,7 @@ from ._hooks import HooksOfRun
 from ._items import Item
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run, own_model
-from ._steered import SteeredRun
+from ._steered import Ending, SteeredRun, afinish, finish
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
@@ -32,7 +32,6 @@ SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_respon
 """What makes the server keep the conversation: arguments of `Runner.run`, and what a `RunState` remembers of them."""
 
 Asked = str | list[Item] | RunState[Any, Any]
-ResultT = TypeVar("ResultT", RunResult, RunResultStreaming)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +48,18 @@ class Begun:
             try:
                 result = await Runner.run(self.agent, self.asked, **self.given)
             except BaseException as exc:
-                await self.raised(exc)
+                await afinish(self._raised(exc))
                 raise
-            await self.returned(result)
+            await afinish(self._returned(result))
         return result
 
     def to_its_end_sync(self) -> RunResult:
         try:
             result = Runner.run_sync(self.agent, self.asked, **self.given)
         except BaseException as exc:
-            self._marks(exc)
-            if isinstance(exc, Exception):
-                self.run.failed_sync(exc)
-            self.run.cut_off(exc)
+            finish(self._raised(exc))
             raise
-        self._marks(result)
-        if result.interruptions:
-            self.run.pause()
-        else:
-            self.run.ended_sync([item.raw_item for item in result.new_items])
+        finish(self._returned(result))
         return result
 
     def streamed(self) -> RunResultStreaming:
@@ -89,7 +81,7 @@ class Begun:
                     async for event in stream:
                         yield event
             except Exception as exc:
-                await self.raised(exc)
+                await afinish(self._raised(exc))
                 raise
 
         result.stream_events = stream_events  # type: ignore[method-assign]
@@ -102,26 +94,24 @@ class Begun:
         try:
             value = await loop
         except BaseException as exc:
-            await self.raised(exc)
+            await afinish(self._raised(exc))
             raise
         if _out_of_turns(result):
-            await self.raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded"))
+            await afinish(self._raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded")))
         else:
-            await self.returned(result)
+            await afinish(self._returned(result))
         return value
 
-    async def raised(self, error: BaseException) -> None:
+    def _raised(self, error: BaseException) -> Iterable[Ending]:
         self._marks(error)
-        if isinstance(error, Exception):
-            await self.run.failed(error)
-        self.run.cut_off(error)
+        return self.run.fails(error)
 
-    async def returned(self, result: RunResult | RunResultStreaming) -> None:
+    def _returned(self, result: RunResult | RunResultStreaming) -> Iterable[Ending]:
         self._marks(result)
         if result.interruptions or _stopped(result, self.run):
             self.run.pause()
-        else:
-            await self.run.ended([item.raw_item for item in result.new_items])
+            return ()
+        return self.run.ends([item.raw_item for item in result.new_items])
 
     def _marks(self, where: object) -> None:
         with suppress(AttributeError):

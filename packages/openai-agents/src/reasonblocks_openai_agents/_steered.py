@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from reasonblocks.adapters import HeldRun, call_key, same_model
@@ -21,6 +22,26 @@ MOST_CHILDREN = 64
 """Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
 MOST_AUTHORS = 4_096
 """Reasoning items of routed calls whose model is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one run is to be finished, with the last step that it completed."""
+
+    session: SteeringSession
+    outcome: str
+    last: Step | None
+
+
+async def afinish(endings: Iterable[Ending]) -> None:
+    for one in endings:
+        await one.session.afinish(one.outcome, completed=one.last)
+
+
+def finish(endings: Iterable[Ending]) -> None:
+    """`afinish`, where no event loop runs."""
+    for one in endings:
+        one.session.finish(one.outcome, completed=one.last)
 
 
 class SteeredRun(HeldRun):
@@ -77,7 +98,7 @@ class SteeredRun(HeldRun):
             if self.call is not None:
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
-            await self._settle(done)
+            await afinish(self._settled(done))
             given = StepInput(
                 key=call_key(self.session.trace.state), completed=done, default_model=own_model, agent_name=agent_name
             )
@@ -154,33 +175,22 @@ class SteeredRun(HeldRun):
 
     # ------------------------------------------------------------ the run's end
 
-    async def ended(self, items: Sequence[Item] = ()) -> None:
+    def ends(self, items: Sequence[Item] = ()) -> Iterator[Ending]:
         """The run is done; `items` are those that it made, for the results of the last step."""
         last = self._last_step(items)
-        await self._settle(last)
-        await self.session.afinish(completed=last)
+        yield from self._settled(last)
+        yield Ending(self.session, "success", last)
 
-    async def failed(self, error: Exception) -> None:
-        """The run ends with this error, and so do the runs within it."""
-        for run in self._open():
-            run.cut_off(error)
-            await run.session.afinish(f"failure: {type(error).__name__}", completed=run._last_step(()))
-
-    def ended_sync(self, items: Sequence[Item] = ()) -> None:
-        """`ended`, where no event loop runs."""
-        last = self._last_step(items)
-        for run in self._open()[:-1]:
-            run.session.finish(run._outcome(failed_calls(last)), completed=run._last_step(()))
-        self.session.finish(completed=last)
-
-    def failed_sync(self, error: Exception) -> None:
-        """`failed`, where no event loop runs."""
-        for run in self._open():
-            run.cut_off(error)
-            run.session.finish(f"failure: {type(error).__name__}", completed=run._last_step(()))
+    def fails(self, error: BaseException) -> Iterator[Ending]:
+        """The run, and those within it, end with this error. A cancelled run stays open."""
+        if isinstance(error, Exception):
+            for run in self._open():
+                run.cut_off(error)
+                yield Ending(run.session, f"failure: {type(error).__name__}", run._last_step(()))
+        self.cut_off(error)
 
     def cut_off(self, error: BaseException) -> None:
-        """The entry of a call under way keeps what ended it. A cancelled run stays open."""
+        """The entry of a call under way keeps what ended it."""
         if self.call is not None:
             self.call.failed(error)
 
@@ -195,16 +205,16 @@ class SteeredRun(HeldRun):
             return
         if child.call is not None and not failed:
             child.call.catch_up([{"role": "assistant", "content": result}])
-        await child._ended_as_tool({call_id} if failed else frozenset())
+        await afinish(child._ends_as_tool({call_id} if failed else frozenset()))
 
-    async def _settle(self, done: Step | None) -> None:
+    def _settled(self, done: Step | None) -> Iterator[Ending]:
         """A step that is done has no tool under way, whose agents' ends no hook may have told of."""
-        for child in self._children.values():
-            await child._ended_as_tool(failed_calls(done))
+        for child in self.children:
+            yield from child._ends_as_tool(failed_calls(done))
 
-    async def _ended_as_tool(self, failed: Set[str]) -> None:
+    def _ends_as_tool(self, failed: Set[str]) -> Iterator[Ending]:
         for run in self._open():
-            await run.session.afinish(run._outcome(failed), completed=run._last_step(()))
+            yield Ending(run.session, run._outcome(failed), run._last_step(()))
 
     def _outcome(self, failed: Set[str]) -> str:
         """Of a run that is done, as one of an agent in a tool if its tool call is one of those that failed."""
