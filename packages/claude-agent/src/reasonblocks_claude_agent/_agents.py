@@ -48,11 +48,6 @@ class AgentRun(HeldRun):
         """What the CLI says of a request that failed."""
 
     @property
-    def calls(self) -> int:
-        """How many were decided."""
-        return self.session.trace.state.calls
-
-    @property
     def unanswered(self) -> StepDecision | None:
         """The decision of the call that the run was left at: it will be taken again."""
         state = self.session.trace.state

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasonblocks.adapters import ms_since
+from reasonblocks.adapters import Newest, ms_since
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome, evolve
 
@@ -51,8 +50,8 @@ class Desk:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
-        self._authors: OrderedDict[str, str] = OrderedDict()
+        self._asked: Newest[str, Asked] = Newest(MOST_AGENTS)
+        self._authors: Newest[str, str] = Newest(MOST_SEALS)
         """By seal, the model that signed it."""
         self._own_model: str | None = None
         """The agent's, as requests name it: the author of all that was signed before this session."""
@@ -74,11 +73,9 @@ class Desk:
         before = self._asked.get(agent_id)
         if before is not None and (same := awaited.after(before.awaited)) is not awaited:
             before.awaited = same
+            self._asked.keep(agent_id, before)
         else:
-            self._asked[agent_id] = Asked(awaited)
-        self._asked.move_to_end(agent_id)
-        while len(self._asked) > MOST_AGENTS:
-            self._asked.popitem(last=False)
+            self._asked.keep(agent_id, Asked(awaited))
         return {}
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
@@ -125,10 +122,8 @@ class Desk:
             return
         asked.output_tokens, asked.answered = meter.output_tokens, meter.complete
         for seal in meter.seals:
-            self._authors[seal] = attempt.model
+            self._authors.keep(seal, attempt.model)
         meter.seals.clear()
-        while len(self._authors) > MOST_SEALS:
-            self._authors.popitem(last=False)
 
     def _author(self, seal: str, asked: str) -> str:
         return self._authors.get(seal) or self._own_model or asked

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from reasonblocks.adapters import RunOptions, Runs
+from reasonblocks.adapters import Newest, RunOptions, Runs
 from reasonblocks.client import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps
 
 from ._agents import AgentRun
 from ._convert import task_done
 from ._delivery import Delivery
-from ._stream import Stream, keep
+from ._stream import Stream
 
 FRAMEWORK = "claude-agent"
 MOST_AGENTS = 256
+MOST_SESSIONS = 1_024
+"""Sessions whose unfinished runs a client remembers; an older one begins a new run when it is resumed."""
 Snapshots = MutableMapping[str, Any]
 """The state of a session's unfinished run, by the session's id: plain JSON."""
 
@@ -53,8 +53,8 @@ class SessionRuns:
         self.stream = Stream()
         self.main: AgentRun | None = None
         self._session_id: str | None = None
-        self._subagents: OrderedDict[str, AgentRun] = OrderedDict()
-        self._starters: OrderedDict[str, AgentRun] = OrderedDict()
+        self._subagents: Newest[str, AgentRun] = Newest(MOST_AGENTS)
+        self._starters: Newest[str, AgentRun] = Newest(MOST_AGENTS)
 
     def own_model_is(self, model: str | None) -> None:
         """What the agent asks where nothing is routed, from now on."""
@@ -104,14 +104,14 @@ class SessionRuns:
             session_id=self._session_id,
         )
         run = AgentRun(session, self.stream, self.own_model or "", kind, self._delivery)
-        keep(self._subagents, agent_id, self.children.add(run), MOST_AGENTS)
+        self._subagents.keep(agent_id, self.children.add(run))
         self.starts(agent_id)
         return run
 
     def starts(self, task_id: str) -> None:
         """The main agent has started a task, which may outlast its turn: an agent's id is that of its task."""
         if self.main is not None and task_id not in self._starters:
-            keep(self._starters, task_id, self.main, MOST_AGENTS)
+            self._starters.keep(task_id, self.main)
 
     def waits(self, run: AgentRun) -> bool:
         """Whether tasks of this run are still at work in the background."""
@@ -152,23 +152,17 @@ class SessionRuns:
             caps=self._caps,
             snapshot=kept["snapshot"] if kept else None,
             session_id=self._session_id,
-            route_names=route_names(self._rb.model_routing),
         )
         run = AgentRun(session, self.stream, self.own_model or "", self._options.agent_name, self._delivery)
         return self.all.add(run)
 
 
-def route_names(models: Mapping[str, object]) -> dict[str, str]:
-    """State to model name, as the engine knows them."""
-    return {state: model_name(model) for state, model in models.items()}
-
-
-_KEPT: WeakKeyDictionary[ReasonBlocks, Snapshots] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[ReasonBlocks, Newest[str, Any]] = WeakKeyDictionary()
 
 
 def kept_by(rb: ReasonBlocks) -> Snapshots:
-    """Where a client keeps the states of its sessions, unless its caller has a place of his own."""
-    return _KEPT.setdefault(rb, {})
+    """Where a client keeps the states of its newest sessions, unless its caller has a place of his own."""
+    return _KEPT.setdefault(rb, Newest(MOST_SESSIONS))
 
 
 def check(rb: ReasonBlocks, options: RunOptions, caps: AdapterCaps) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from claude_agent_sdk import (
     AssistantMessage,
@@ -17,12 +15,11 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from reasonblocks.adapters import Newest
 from reasonblocks.types import Step, ToolResult
 
 from ._convert import answer_of, result_of
 
-K = TypeVar("K")
-V = TypeVar("V")
 MOST_RESULTS = 1_024
 MOST_AGENTS = 256
 MAIN = None
@@ -50,9 +47,9 @@ class Stream:
     """What one session's messages have told. Belongs to its event loop."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[str | None, Answer] = OrderedDict()
-        self._results: OrderedDict[str, ToolResult] = OrderedDict()
-        self._started: OrderedDict[str, str] = OrderedDict()
+        self._answers: Newest[str | None, Answer] = Newest(MOST_AGENTS)
+        self._results: Newest[str, ToolResult] = Newest(MOST_RESULTS)
+        self._started: Newest[str, str] = Newest(MOST_AGENTS)
         self._told = asyncio.Event()
         self.is_read = False
         """Whether anybody passes the session's messages on."""
@@ -68,7 +65,7 @@ class Stream:
                 if isinstance(block, ToolResultBlock):
                     self.tells(result_of(block))
         elif isinstance(message, TaskStartedMessage) and message.tool_use_id:
-            keep(self._started, message.task_id, message.tool_use_id, MOST_AGENTS)
+            self._started.keep(message.task_id, message.tool_use_id)
         elif isinstance(message, SystemMessage) and message.subtype == "background_tasks_changed":
             self.background = frozenset(str(task.get("task_id")) for task in message.data.get("tasks") or ())
         elif isinstance(message, StreamEvent):
@@ -86,7 +83,7 @@ class Stream:
                 is_error=result.is_error or before.is_error,
                 duration_ms=result.duration_ms or before.duration_ms,
             )
-        keep(self._results, result.call_id, result, MOST_RESULTS)
+        self._results.keep(result.call_id, result)
 
     @property
     def results(self) -> dict[str, ToolResult]:
@@ -120,8 +117,7 @@ class Stream:
         answer = self._answers.get(owner)
         if answer is None or answer.message_id != message.message_id or message.message_id is None:
             tokens = answer.output_tokens if answer and answer.message_id is None and not answer.messages else None
-            answer = Answer(message.message_id, output_tokens=tokens)
-            keep(self._answers, owner, answer, MOST_AGENTS)
+            answer = self._answers.keep(owner, Answer(message.message_id, output_tokens=tokens))
         answer.messages.append(message)
 
     def _saw_event(self, message: StreamEvent) -> None:
@@ -130,11 +126,3 @@ class Stream:
         answer = self._answers.get(message.parent_tool_use_id)
         if answer is not None and isinstance(usage, dict) and isinstance(usage.get("output_tokens"), int):
             answer.output_tokens = usage["output_tokens"]
-
-
-def keep(held: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Hold it as the newest of at most so many."""
-    held[key] = value
-    held.move_to_end(key)
-    while len(held) > most:
-        held.popitem(last=False)

@@ -11,11 +11,10 @@ from agents.items import ModelResponse
 from agents.run_context import RunContextWrapper
 from agents.tool_context import ToolContext
 
-from reasonblocks.adapters import RunOptions, Runs, SteeringFace
+from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringFace
 
 from ._convert import newest_call_id, task_of
 from ._items import Item
-from ._newest import Newest
 from ._start import ONLY_RECORDED, new_run, own_model
 from ._steered import SteeredRun, afinish
 
@@ -89,7 +88,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._options = options
         self._runs = Runs(options.run_id)
         self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
-        self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
+        self._waiting: Newest[str, SteeredRun] = Newest(MOST_WAITING)
 
     async def on_llm_start(
         self, context: Context, agent: Agent[Any], system_prompt: str | None, input_items: list[Item]

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agents import Model, ModelSettings
 from agents.models import get_default_model_settings
-
-from reasonblocks.routing import model_name
 
 if TYPE_CHECKING:
     from ._calls import Call
 
 Build = Callable[[str], Model]
 """Makes a model of an identifier: `ModelProvider.get_model`, or the caller's `model_factory`."""
-
-
-def route_names(models: Mapping[str, object]) -> dict[str, str]:
-    """State to model name, as the engine knows them."""
-    return {state: model_name(model) for state, model in models.items()}
 
 
 class Routes:

@@ -15,7 +15,6 @@ from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps
 
 from ._calls import calling_run
-from ._routes import route_names
 from ._steered import SteeredRun
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ def new_run(
         parent_run_id=caller.run_id if caller else None,
         parent_call_id=parent_call_id,
         session_id=session_id,
-        route_names=route_names(rb.model_routing),
     )
     run = SteeredRun(
         session,

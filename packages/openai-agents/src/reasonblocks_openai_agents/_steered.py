@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from reasonblocks.adapters import HeldRun, call_key, same_model
+from reasonblocks.adapters import HeldRun, Newest, call_key, same_model
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._calls import Call
 from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
 from ._items import Item, Items
-from ._newest import Newest
 from ._request import steered, without_foreign_reasoning
 from ._tools import ToolCalls
 
@@ -68,8 +67,8 @@ class SteeredRun(HeldRun):
         self._server_managed = server_managed
         self._resumed_routed = resumed and bool(model_routing)
         self._answer: Step | None = None
-        self._authors: Newest[str] = Newest(MOST_AUTHORS)
-        self._children: Newest[SteeredRun] = Newest(MOST_CHILDREN)
+        self._authors: Newest[str, str] = Newest(MOST_AUTHORS)
+        self._children: Newest[str, SteeredRun] = Newest(MOST_CHILDREN)
 
     # ------------------------------------------------------------ what the user reads and says
 

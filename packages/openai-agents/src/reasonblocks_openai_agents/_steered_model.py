@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
-from reasonblocks.adapters import RunOptions, Runs, SteeringFace
+from reasonblocks.adapters import CLOSE_SECONDS, Newest, RunOptions, Runs, SteeringFace
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.routing import model_name
 
@@ -18,7 +18,6 @@ from ._calls import CALL, Call, waiting_call
 from ._convert import newest_call_id, task_of
 from ._items import Items
 from ._model import Asked, Attempt, CallingModel, attempt
-from ._newest import Newest
 from ._request import user_message
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run
@@ -27,8 +26,6 @@ from ._steered import SteeredRun
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
 
-CLOSE_SECONDS = 5.0
-"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
 MOST_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
 MOST_TRIED = 256
@@ -58,8 +55,8 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
         self._routes = Routes()
         self._runs = Runs(options.run_id)
-        self._waiting: Newest[SteeredRun] = Newest(MOST_WAITING)
-        self._tried: Newest[tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
+        self._waiting: Newest[str, SteeredRun] = Newest(MOST_WAITING)
+        self._tried: Newest[str, tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
 
     @property
     def model(self) -> str:

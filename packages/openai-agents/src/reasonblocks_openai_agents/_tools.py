@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from reasonblocks.adapters import Newest
 from reasonblocks.types import ToolResult
 
 from ._convert import texts_of
-from ._newest import Newest
 
 MOST_CALLS = 1_024
 """Calls of one step that are remembered."""
@@ -17,10 +17,10 @@ class ToolCalls:
     """All by the id of the call."""
 
     def __init__(self) -> None:
-        self.ended: Newest[ToolResult] = Newest(MOST_CALLS)
+        self.ended: Newest[str, ToolResult] = Newest(MOST_CALLS)
         """Results as the tools gave them; what the model reads of them, where it does, stands in the next request."""
-        self.failed: Newest[bool] = Newest(MOST_CALLS)
-        self._began: Newest[float] = Newest(MOST_CALLS)
+        self.failed: Newest[str, bool] = Newest(MOST_CALLS)
+        self._began: Newest[str, float] = Newest(MOST_CALLS)
 
     def begin(self, call_id: str) -> None:
         self._began.keep(call_id, time.perf_counter())

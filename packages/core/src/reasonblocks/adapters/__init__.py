@@ -10,16 +10,19 @@ from ._find import ADAPTERS, find_adapter, refuse_foreign
 if TYPE_CHECKING:
     from ..session import ms_since
     from ._calls import call_key, failure_of
-    from ._face import SteeringFace
+    from ._face import CLOSE_SECONDS, SteeringFace
     from ._keywords import RunKeywords, split_keywords
     from ._models import same_model
+    from ._newest import Newest
     from ._options import RunOptions
     from ._runs import Held, HeldRun, Runs, view_of
 
 __all__ = [
     "ADAPTERS",
+    "CLOSE_SECONDS",
     "Held",
     "HeldRun",
+    "Newest",
     "RunKeywords",
     "RunOptions",
     "Runs",
@@ -35,8 +38,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CLOSE_SECONDS": "._face",
     "Held": "._runs",
     "HeldRun": "._runs",
+    "Newest": "._newest",
     "RunKeywords": "._keywords",
     "RunOptions": "._options",
     "Runs": "._runs",

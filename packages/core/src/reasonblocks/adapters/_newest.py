@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TypeVar
 
-T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
-class Newest(dict[str, T]):
-    """By id, at most so many. Safe to share between threads."""
+class Newest(dict[K, V]):
+    """At most so many; what is set is the newest. Safe to share between threads."""
 
     __slots__ = ("_most",)
 
@@ -16,11 +18,14 @@ class Newest(dict[str, T]):
         super().__init__()
         self._most = most
 
-    def keep(self, key: str, value: T) -> T:
-        """Makes it the newest."""
+    def __setitem__(self, key: K, value: V) -> None:
         self.pop(key, None)
-        self[key] = value
+        super().__setitem__(key, value)
         if len(self) > self._most:
             for oldest in list(self)[: len(self) - self._most]:
                 self.pop(oldest, None)  # another thread may have
+
+    def keep(self, key: K, value: V) -> V:
+        """Sets it, and gives it back."""
+        self[key] = value
         return value
