@@ -169,9 +169,14 @@ def done(said: str = "It is done.") -> list[Move]:
     return [*answer(f"last {said}", text(said)), stop, result()]
 
 
-def result(subtype: str = "success", is_error: bool = False) -> Line:
+def result(subtype: str = "success", is_error: bool = False, **more: Any) -> Line:
     counts = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": 1}
-    return {"type": "result", "subtype": subtype, "is_error": is_error, "session_id": SESSION, **counts}
+    return {"type": "result", "subtype": subtype, "is_error": is_error, "session_id": SESSION, **counts, **more}
+
+
+def interrupted(where: str = "aborted_tools") -> Line:
+    """The result of a turn that its user cut short."""
+    return result("error_during_execution", is_error=True, terminal_reason=where)
 
 
 def turn(looks: int = 2, prompt: str = "Fix the failing tests.", who: str = "") -> list[Move]:

@@ -5,9 +5,25 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks.types import Step
+from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks
 from reasonblocks_claude_agent._steering import Steering
-from tests.claude_agent.replay import Hook, Line, Move, Replay, answer, done, init, looked, prompted, result, text, turn
+from tests.claude_agent.replay import (
+    Hook,
+    Line,
+    Move,
+    Replay,
+    answer,
+    call,
+    done,
+    init,
+    interrupted,
+    looked,
+    prompted,
+    result,
+    text,
+    turn,
+)
 from tests.claude_agent.world import ask, steering
 
 RULE_SAID = "[REASONBLOCKS]\n- Check before you say that it is done."
@@ -92,6 +108,33 @@ def test_what_the_session_calls_its_model_is_the_agents_own() -> None:
     assert steered.runs["run.2"].run.model == "agent-model"
 
 
+# ------------------------------------------------------------ interruptions
+
+
+def test_an_interrupted_run_is_neither_finished_nor_failed() -> None:
+    cli = Replay([*prompted(), *looked(0), interrupted()])
+    assert outcomes(played(cli)) == {"run": None}
+
+
+def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
+    cli = Replay([*prompted(), *looked(0), *answer("m1", text("Hm."), call(1)), interrupted()], turn(1))
+    steered = played(cli, prompts=2)
+    assert outcomes(steered) == {"run": "success"}
+    assert [entry.thought_preview for entry in steered.step_log] == [
+        "",
+        "I look a 0. time.",
+        "Hm.",
+        "I look a 0. time.",
+    ]
+
+
+def test_a_request_that_was_interrupted_is_not_told_a_second_time() -> None:
+    cli = Replay([*prompted(), *looked(0), interrupted("aborted_streaming")], [*prompted("Go on."), *done()])
+    steered = played(cli, prompts=2)
+    assert cli.told == [("UserPromptSubmit", RULE_SAID), ("PostToolBatch", STEP_0_SAID)]
+    assert [entry.step for entry in steered.step_log] == [0, 1]
+
+
 # ------------------------------------------------------------ subagents, and what goes on in the background
 
 AGENT: Line = {"agent_id": "a1", "agent_type": "inner"}
@@ -120,12 +163,22 @@ def in_background(*ids: str) -> Line:
 
 
 def test_a_subagent_is_a_run_of_its_own_within_the_agents() -> None:
-    (view,) = played(Replay([*prompted(), *INSIDE, *done()]))._children.values()
+    (view,) = played(Replay([*prompted(), *INSIDE, *done()])).children()
     assert (view.run.parent_run_id, view.run.parent_call_id, view.run.agent_name) == ("run", "t1", "inner")
     assert (view.outcome, [entry.thought_preview for entry in view.step_log]) == (
         "success",
         ["", "inI look a 0. time."],
     )
+
+
+def test_subagents_are_found_by_the_run_that_they_belong_to() -> None:
+    steered = played(Replay([*prompted(), *INSIDE, *done()], turn(1)), prompts=2)
+    found = {run_id: [view.run.parent_run_id for view in steered.children(run_id)] for run_id in ("run", "run.2", "no")}
+    assert (found, steered.children()) == ({"run": ["run"], "run.2": [], "no": []}, [])
+
+
+def test_a_session_without_runs_has_no_subagents() -> None:
+    assert claude_hooks(steering()).children() == []
 
 
 def test_a_subagent_is_told_at_its_start_and_after_its_tools() -> None:
@@ -139,6 +192,44 @@ def test_the_turn_that_a_background_tasks_end_begins_belongs_to_the_run_that_sta
     then = [Hook(event="SubagentStop", given=AGENT), in_background(), *prompted(NOTIFIED), *done()]
     steered = played(Replay(first, turn(1), then), prompts=3)
     assert {run_id: len(view.step_log) for run_id, view in steered.runs.items()} == {"run": 2, "run.2": 2}
+
+
+def over(task_id: str, status: str = "completed") -> list[Line]:
+    """The CLI's stream says that a task is over; its prompt to the agent comes later, or while other tools run."""
+    ended = {"task_id": task_id, "status": status, "output_file": "", "summary": "", "uuid": "u"}
+    told = {"type": "system", "subtype": "task_notification", "session_id": "session", **ended}
+    return [told, in_background()]
+
+
+def test_a_task_that_ends_before_the_result_of_its_turn_leaves_no_step_to_be_judged_twice() -> None:
+    judged: list[str] = []
+
+    def scorer(step: Step) -> float:
+        judged.append(step.thought)
+        return 0.4
+
+    first = [*prompted(), STARTED, in_background("a1"), *looked(0), *over("a1"), *done("It is begun.")]
+    steered = played(Replay(first, [*prompted(NOTIFIED), *done()]), prompts=2, scorer=scorer)
+    assert judged == ["I look a 0. time.", "It is begun.", "It is done."]
+    assert (outcomes(steered), len(steered.step_log)) == ({"run": "success"}, 3)
+
+
+def test_a_task_whose_end_was_told_while_the_turn_went_on_holds_no_run_open() -> None:
+    told = Hook(event="UserPromptSubmit", given={"prompt": NOTIFIED})
+    cli = Replay([*prompted(), STARTED, in_background("a1"), *looked(0), *over("a1"), told, *done()])
+
+    async def run() -> tuple[str | None, int]:
+        async with SteeredClaudeClient(steering(), transport=cli, run_id="run") as client:
+            await ask(client)
+            outcome = client.steering.runs["run"].outcome
+        return outcome, len(cli.told)
+
+    assert asyncio.run(run()) == ("success", 2)
+
+
+def test_a_task_that_was_stopped_is_told_to_nobody() -> None:
+    first = [*prompted(), STARTED, in_background("a1"), *over("a1", "stopped"), *done("It is begun.")]
+    assert outcomes(played(Replay(first, turn(1)), prompts=2)) == {"run": "success", "run.2": "success"}
 
 
 def test_a_run_is_open_while_a_task_of_it_is_at_work() -> None:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, HookMatcher, Message, ResultMessage, ToolUseBlock
 
+from reasonblocks.testing import Turn
+from reasonblocks.testing.server import Asked
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks, query
 from tests.claude_agent.world import (
+    SECONDS,
     TASK,
     Place,
     ask,
@@ -49,23 +52,54 @@ def test_a_run_that_needs_too_many_turns_has_failed() -> None:
         assert outcomes(one_run(here, steering(), max_turns=2)) == {"run": "failure: error_max_turns"}
 
 
-def test_an_interrupted_run_leaves_the_session_to_the_next_prompt() -> None:
+def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
     async def never(arguments: Any) -> dict[str, Any]:
         await asyncio.Event().wait()
         raise AssertionError
 
     with place(in_turn(look(0), *looks(0)), never) as here:
 
-        async def run() -> SteeredClaudeClient:
+        async def run() -> tuple[dict[str, str | None], SteeredClaudeClient]:
             async with session(here, steering()) as client:
                 await client.query(TASK)
                 async for message in client.receive_response():
                     if isinstance(message, AssistantMessage) and isinstance(message.content[0], ToolUseBlock):
                         await client.interrupt()
+                then = outcomes(client)
+                await ask(client, "Go on.")
+            return then, client
+
+        then, client = in_time(run())
+        assert (then, outcomes(client)) == ({"run": None}, {"run": "success"})
+        assert [entry.thought_preview for entry in client.steering.step_log] == ["", "I look a 0. time."]
+
+
+def test_a_request_that_was_interrupted_is_asked_anew_and_told_once() -> None:
+    """Interrupted before the model has said a word: the same call comes again, and its text is in the transcript."""
+    again, let_go = threading.Event(), threading.Event()
+
+    def held(asked: Asked) -> Turn:
+        if asked.answers == 1 and not let_go.is_set():
+            again.set()
+            let_go.wait(SECONDS)
+        return in_turn(*looks(1))(asked)
+
+    with place(held) as here:
+
+        async def run() -> SteeredClaudeClient:
+            async with session(here, steering()) as client:
+                await client.query(TASK)
+                await asyncio.to_thread(again.wait, SECONDS)
+                await client.interrupt()
+                await everything(client.receive_response())
+                let_go.set()
                 await ask(client, "Go on.")
             return client
 
-        assert outcomes(in_time(run())) == {"run": "failure: error_during_execution", "run.2": "success"}
+        client = in_time(run())
+        assert outcomes(client) == {"run": "success"}
+        assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2]
+    assert [entry.step for entry in client.steering.step_log] == [0, 1]
 
 
 # ------------------------------------------------------------ the caller's own hooks

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from claude_agent_sdk import AgentDefinition, ResultMessage
 
-from reasonblocks.session import RunView
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks_claude_agent import SteeredClaudeClient
 from tests.claude_agent.world import (
@@ -63,15 +61,11 @@ def steered(here: Place, results: int = 1, prompts: tuple[str, ...] = (TASK,)) -
     return in_time(run())
 
 
-def children(client: SteeredClaudeClient) -> Mapping[str, RunView]:
-    return client.steering._children
-
-
 @pytest.mark.parametrize("background", [True, False])
 def test_a_subagent_is_a_run_within_the_agents(background: bool) -> None:
     outer = in_turn(asking(background), Turn(text="It looks."), Turn(text="It is done."))
     with place(by_opening({INSIDE: in_turn(*looks(2, "inner "))}, outer)) as here:
-        (view,) = children(steered(here, 2 if background else 1)).values()
+        (view,) = steered(here, 2 if background else 1).steering.children()
     assert (view.run.parent_run_id, view.run.parent_call_id, view.run.agent_name) == ("run", "t1", "inner")
     assert (view.outcome, len(view.step_log)) == ("success", 3)
 

@@ -39,7 +39,8 @@ class AgentRun(HeldRun):
         self._asked = time.perf_counter()
         self._heard: Answer | None = None
         """The answer that is recorded already."""
-        self.finished = asyncio.Event()
+        self.resulted = asyncio.Event()
+        """Whether the turn's result is in, and what it means for the run is said."""
         self.stopped = False
         """Whether the agent has said its last: the result is on its way."""
         self.waiting: str | None = None
@@ -55,7 +56,7 @@ class AgentRun(HeldRun):
 
     async def decide(self, completed: Step | None) -> StepDecision | None:
         """What the next request gets; None after a fault."""
-        self.finished.clear()
+        self.resulted.clear()
         self.stopped, self.waiting = False, None
         with self.session.guard("deciding a call"):
             given = StepInput(
@@ -104,4 +105,3 @@ class AgentRun(HeldRun):
             pending = self.session.trace.state.pending is not None
             await self.session.afinish(outcome, completed=step if pending else None)
         self.waiting = None
-        self.finished.set()

@@ -13,6 +13,8 @@ from reasonblocks.types import JSON, Step, StepDecision, StepOutcome, ToolCall, 
 
 NOTIFICATION = re.compile(r"\A\s*<task-notification>\s*<task-id>([^<]+)</task-id>")
 """How a prompt begins that the CLI writes itself, when a task in the background is done (2.1.330)."""
+INTERRUPTED = frozenset({"aborted_streaming", "aborted_tools"})
+"""How the CLI says that a turn was cut short by its user; the rest of such a result looks like a failure."""
 HookOutput = dict[str, Any]
 """What a hook's callback gives back, as the CLI takes it."""
 NOTHING = re.compile(r"\A\([^\n()]+ completed with no output\)\Z")
@@ -73,6 +75,11 @@ def outcome_of(
         stop_reason=next((message.stop_reason for message in reversed(messages) if message.stop_reason), None),
         error=f"{failed.error}: {answer.thought}" if failed else None,
     )
+
+
+def is_interrupted(result: ResultMessage) -> bool:
+    """Whether the user has cut the turn short: the run is neither finished nor failed."""
+    return result.terminal_reason in INTERRUPTED
 
 
 def ending_of(result: ResultMessage, error: str | None) -> str:

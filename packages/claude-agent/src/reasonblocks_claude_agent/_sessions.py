@@ -68,7 +68,9 @@ class SessionRuns:
         What a background task's end says belongs to the run that started the task, though another came between.
         """
         self._session_id = session_id
-        starter = self._starters.get(task_done(prompt) or "")
+        task_id = task_done(prompt) or ""
+        self.stream.prompted(task_id)
+        starter = self._starters.get(task_id)
         if starter is not None:
             self.main = starter
         elif self.main is None or self.main.over or self.main.waiting:
@@ -114,8 +116,8 @@ class SessionRuns:
             self._starters.keep(task_id, self.main)
 
     def waits(self, run: AgentRun) -> bool:
-        """Whether tasks of this run are still at work in the background."""
-        return any(self._starters.get(task_id) is run for task_id in self.stream.background)
+        """Whether tasks of this run are at work in the background, or have ended there and the run is to be told."""
+        return any(self._starters.get(task_id) is run for task_id in self.stream.to_come)
 
     def stopped(self, agent_id: str) -> AgentRun | None:
         """A subagent is done."""

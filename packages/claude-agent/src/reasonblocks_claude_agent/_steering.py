@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage, SystemMessage, TaskStartedMessage
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
 from reasonblocks.adapters import RunOptions, SteeringFace
 from reasonblocks.client import ReasonBlocks
+from reasonblocks.session import RunView
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
 from ._agents import AgentRun
-from ._convert import HookOutput, ending_of, result_told
+from ._convert import HookOutput, ending_of, is_interrupted, result_told
 from ._delivery import Delivery, HookDelivery
+from ._hooks import Callback, Input, Work, guest, hook_seconds, merged, step_seconds
 from ._sessions import SessionRuns, Snapshots
 from ._stream import MAIN
 
-HOOK_SECONDS = 2.0
-"""The most that a hook of ours may take. The CLI ends a session whose hook takes 60 s."""
 THOUGHT_SECONDS = 0.25
 """How long a step waits for its thought to appear on the stream (ADAPTERS section 4)."""
 RESULT_SECONDS = 1.0
-"""How long a prompt waits for the run before it to be judged, whose result came first."""
+"""How long a prompt waits for the result of the run before it, beside the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
 """How long a switch of the model may take: 6 to 75 ms were seen."""
 HOOKS_CAPS = AdapterCaps(
     ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, output_tokens_live=False
 )
 SetModel = Callable[["str | None"], Awaitable[None]]
-Input = Mapping[str, Any]
-Callback = Callable[[Any, Any, Any], Awaitable[Any]]
-"""`HookCallback` of the SDK, whose inputs are one union of all events."""
 
 
 class Steering(SteeringFace[AgentRun]):
@@ -59,16 +55,22 @@ class Steering(SteeringFace[AgentRun]):
         self._session = SessionRuns(
             rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
         )
-        self._runs, self._children = self._session.all, self._session.children
-        self.options = options if rb.disabled else replace(options, hooks=self._merged(options))
+        self._runs = self._session.all
+        self.options = options if rb.disabled else replace(options, hooks=merged(rb, options, self.callbacks))
         """The caller's options, with our hooks after his."""
+
+    def children(self, run_id: str | None = None) -> list[RunView]:
+        """The runs of subagents within a run, the oldest first: the one started last, or `run_id`. The newest 256."""
+        if run_id is None:
+            run_id = self._runs.newest.run_id if self._runs.newest else ""
+        return [view for view in self._session.children.values() if view.run.parent_run_id == run_id]
 
     # ------------------------------------------------------------ what is hung into the CLI
 
     @property
     def callbacks(self) -> dict[str, Callback]:
         """Our hooks, by event."""
-        told: dict[str, Callable[[Input], Awaitable[HookOutput]]] = {
+        told: dict[str, Work] = {
             "UserPromptSubmit": self._prompted,
             "PostToolUse": self._tool_ended,
             "PostToolUseFailure": self._tool_ended,
@@ -77,27 +79,8 @@ class Steering(SteeringFace[AgentRun]):
             "SubagentStart": self._subagent_started,
             "SubagentStop": self._subagent_stopped,
         }
-        return {event: self._guest(event, work) for event, work in told.items()}
-
-    def _merged(self, options: ClaudeAgentOptions) -> dict[Any, list[HookMatcher]]:
-        """The caller's hooks, and after them ours."""
-        hooks: dict[Any, list[HookMatcher]] = {}
-        hooks.update(options.hooks or {})
-        for event, callback in self.callbacks.items():
-            hooks[event] = [*hooks.get(event, ()), HookMatcher(hooks=[callback])]
-        return hooks
-
-    def _guest(self, event: str, work: Callable[[Input], Awaitable[HookOutput]]) -> Callable[..., Any]:
-        async def callback(given: Any, tool_use_id: Any, hook_context: Any) -> HookOutput:
-            """Any fault, and any delay, of ours is an empty answer: the CLI goes on."""
-            with self._rb.guard(f"the hook {event}"):
-                try:
-                    return await asyncio.wait_for(work(given), HOOK_SECONDS)
-                except (asyncio.TimeoutError, TimeoutError):
-                    return {}
-            return {}
-
-        return callback
+        most = hook_seconds(self._rb)
+        return {event: guest(self._rb, event, work, most) for event, work in told.items()}
 
     # ------------------------------------------------------------ what the hooks tell
 
@@ -105,7 +88,7 @@ class Steering(SteeringFace[AgentRun]):
         """A prompt begins a run; while one is open in this session, as after an interruption, it goes on."""
         before = self._session.main
         if before is not None and before.stopped and self._session.stream.is_read:
-            await _at_most(RESULT_SECONDS, before.finished.wait())
+            await _at_most(RESULT_SECONDS + step_seconds(self._rb), before.resulted.wait())
         run = self._session.prompted(given.get("session_id"), str(given.get("prompt") or ""))
         answer = self._session.stream.newest(MAIN)
         done = run.heard(answer) if answer is not None and run.calls else Step()
@@ -181,10 +164,13 @@ class Steering(SteeringFace[AgentRun]):
             return
         step = run.heard(answer) if answer is not None else None
         outcome = ending_of(message, run.error)
-        if self._session.waits(run):
+        if is_interrupted(message):
+            run.session.pause()  # the next prompt goes on with it
+        elif self._session.waits(run):
             run.waiting = outcome
         else:
             await run.ended(outcome, step)
+        run.resulted.set()
         self._session.keep()
 
     async def disconnected(self) -> None:

@@ -10,6 +10,7 @@ from claude_agent_sdk import (
     AssistantMessage,
     StreamEvent,
     SystemMessage,
+    TaskNotificationMessage,
     TaskStartedMessage,
     ToolResultBlock,
     UserMessage,
@@ -55,6 +56,8 @@ class Stream:
         """Whether anybody passes the session's messages on."""
         self.background: frozenset[str] = frozenset()
         """The tasks that run beside the session's turns, by id."""
+        self._untold: set[str] = set()
+        """Of those that are over, the ones whose end the CLI is still to say in a prompt of its own."""
 
     def saw(self, message: object) -> None:
         self.is_read = True
@@ -66,6 +69,8 @@ class Stream:
                     self.tells(result_of(block))
         elif isinstance(message, TaskStartedMessage) and message.tool_use_id:
             self._started.keep(message.task_id, message.tool_use_id)
+        elif isinstance(message, TaskNotificationMessage):
+            self._task_ended(message)
         elif isinstance(message, SystemMessage) and message.subtype == "background_tasks_changed":
             self.background = frozenset(str(task.get("task_id")) for task in message.data.get("tasks") or ())
         elif isinstance(message, StreamEvent):
@@ -88,6 +93,15 @@ class Stream:
     @property
     def results(self) -> dict[str, ToolResult]:
         return dict(self._results)
+
+    @property
+    def to_come(self) -> frozenset[str]:
+        """The tasks whose end the agent has not been told of."""
+        return self.background | self._untold
+
+    def prompted(self, task_id: str) -> None:
+        """A prompt of the CLI's says that this task is over."""
+        self._untold.discard(task_id)
 
     def newest(self, owner: str | None) -> Answer | None:
         return self._answers.get(owner)
@@ -119,6 +133,11 @@ class Stream:
             tokens = answer.output_tokens if answer and answer.message_id is None and not answer.messages else None
             answer = self._answers.keep(owner, Answer(message.message_id, output_tokens=tokens))
         answer.messages.append(message)
+
+    def _task_ended(self, message: TaskNotificationMessage) -> None:
+        """The agent is told of tasks in the background alone, and not of those that were stopped."""
+        if message.task_id in self.background and message.status != "stopped":
+            self._untold.add(message.task_id)
 
     def _saw_event(self, message: StreamEvent) -> None:
         """Partial messages alone tell how many tokens were written."""
