@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import threading
 import weakref
@@ -33,6 +34,10 @@ from reasonblocks_claude_agent._client import Mode
 from reasonblocks_claude_agent._desk import GATEWAY_CAPS
 from reasonblocks_claude_agent._steering import HOOKS_CAPS
 
+WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"
+"""Asks for what takes minutes: all sessions of the scenario of many runs at once, and parity in gateway mode."""
+SESSIONS_AT_ONCE = 32 if WHOLE else 8
+"""How many CLIs of that scenario are at work at any time: each takes 230 MB and half a core."""
 SERVER = "tools"
 INNER_TASK = "Look at the file."
 PREFIX = f"mcp__{SERVER}__"
@@ -117,7 +122,7 @@ class Leaving:
     def answer(self, asked: Asked) -> Turn:
         if self.now:
             self.unheard.append(asked)
-            raise ProviderError("nobody is here", status=529)
+            raise ProviderError("nobody is here", status=400)  # what the CLI does not try again
         return self._script.turns[asked.answers]
 
 
@@ -262,7 +267,13 @@ class ClaudeHarness:
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         async def together(server: ScriptedServer) -> list[Ran]:
             sessions = [Session(rb, script, server, self.mode, script.run_id) for script in scripts]
-            return await asyncio.gather(*(session.to_its_end() for session in sessions))
+            free = asyncio.Semaphore(SESSIONS_AT_ONCE)
+
+            async def in_turn(session: Session) -> Ran:
+                async with free:
+                    return await session.to_its_end()
+
+            return await asyncio.gather(*map(in_turn, sessions))
 
         with ScriptedServer([in_cli_words(script) for script in scripts]) as server:
             return asyncio.run(together(server))
@@ -300,7 +311,7 @@ class ClaudeHarness:
                 steering = client.steering
             requests = [asked for asked in server.requests if INNER_TASK in asked.opening]
             session.client = client
-            return session.ran(), ran(steering._children.newest, requests)
+            return session.ran(), ran(steering._session.children.newest, requests)
 
         with ScriptedServer(answer) as server:
             return asyncio.run(nested(server))
@@ -334,6 +345,7 @@ class ClaudeHarness:
                 if asked.answers == at and script.task in asked.opening:
                     loop.call_soon_threadsafe(held.set)
                     let_go.wait(60)
+                    raise ProviderError("nobody is here", status=400)
                 return in_cli_words(script).turns[asked.answers]
 
             with ScriptedServer(answer) as server:
@@ -341,8 +353,10 @@ class ClaudeHarness:
                 task = asyncio.ensure_future(session.to_its_end())
                 await held.wait()
                 task.cancel()
-                (error,) = await asyncio.gather(task, return_exceptions=True)
+                for _ in range(10):  # then nobody reads what the CLI says; the SDK waits 5 s for one that waits itself
+                    await asyncio.sleep(0)
                 let_go.set()
+                (error,) = await asyncio.gather(task, return_exceptions=True)
                 assert isinstance(error, asyncio.CancelledError)
                 return session.ran(error)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from tests.claude_agent.harness import ClaudeHarness
-from tests.parity.exchange import Written, write
+from tests.claude_agent.harness import WHOLE, ClaudeHarness
+from tests.parity.exchange import VARIABLE, Written, write
 from tests.parity.runs import NAMES
 
 
@@ -14,6 +17,21 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return write("claude-agent", ClaudeHarness("hooks"), tmp_path_factory.mktemp("parity"))
 
 
+@pytest.fixture(scope="module")
+def written_by_gateway(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """In a folder of its own: what a mode can do stands at the head of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        if folder := os.environ.get(VARIABLE):
+            patch.setenv(VARIABLE, str(Path(folder) / "gateway"))
+        return write("claude-agent", ClaudeHarness("gateway"), tmp_path_factory.mktemp("parity"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_parity_run_goes_through_real_agents(name: str, written: Written) -> None:
     assert written.of(name) == []
+
+
+@pytest.mark.skipif(not WHOLE, reason="a minute more of sessions: REASONBLOCKS_CLAUDE_WHOLE=1 runs them")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parity_run_goes_through_a_gateway(name: str, written_by_gateway: Written) -> None:
+    assert written_by_gateway.of(name) == []
