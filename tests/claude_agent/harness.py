@@ -47,7 +47,7 @@ QUIET = {
     "ENABLE_TOOL_SEARCH": "false",  # else the CLI adds words of its own to the errors of tools
     "MAX_MCP_OUTPUT_TOKENS": "10000000",
 }
-AFTER = r"(?:\n\n(?:Today's date is|You are powered by the model) [^\n]*)*"
+AFTER = r"(?:\n\n(?:Today's date is |You are powered by the model |<total_tokens>)[^\n]*)*"
 TOLD = re.compile(rf"\A.*?hook additional context: (.*?){AFTER}\Z", re.DOTALL)
 """A hook's text as the CLI puts it into a request, with what it says before and after it."""
 
