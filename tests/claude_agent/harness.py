@@ -38,6 +38,8 @@ WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"
 """Asks for what takes minutes: all sessions of the scenario of many runs at once, and parity in gateway mode."""
 SESSIONS_AT_ONCE = 32 if WHOLE else 8
 """How many CLIs of that scenario are at work at any time: each takes 230 MB and half a core."""
+OF_THE_CLI = ("No response requested.", "API Error")
+"""How answers begin that an older CLI puts itself into the transcript of a session that was left."""
 SERVER = "tools"
 INNER_TASK = "Look at the file."
 PREFIX = f"mcp__{SERVER}__"
@@ -111,6 +113,12 @@ def _texts(content: Any) -> Iterator[str]:
             yield block["text"]
 
 
+def answers(asked: Asked) -> int:
+    """What the model has answered before, in a session that was resumed."""
+    said = (message["content"] for message in asked.body["messages"] if message["role"] == "assistant")
+    return sum(not next(_texts(content), "").startswith(OF_THE_CLI) for content in said)
+
+
 class Leaving:
     """A model that is out of reach while a session is left: the CLI asks it once more, whatever its hooks say."""
 
@@ -122,8 +130,8 @@ class Leaving:
     def answer(self, asked: Asked) -> Turn:
         if self.now:
             self.unheard.append(asked)
-            raise ProviderError("nobody is here", status=400)  # what the CLI does not try again
-        return self._script.turns[asked.answers]
+            raise ProviderError("nobody is here", status=400)  # which the CLI does not ask again
+        return self._script.turns[answers(asked)]
 
 
 @dataclass(slots=True)

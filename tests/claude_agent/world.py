@@ -18,7 +18,7 @@ from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, Script
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
 from reasonblocks_claude_agent import SteeredClaudeClient
-from tests.claude_agent.harness import QUIET, TOLD
+from tests.claude_agent.harness import QUIET, TOLD, answers
 
 TASK = "Fix the failing tests."
 PROMPT = "You fix bugs."
@@ -54,14 +54,14 @@ def looks(calls: int, who: str = "") -> tuple[Turn, ...]:
 
 def in_turn(*turns: Turn) -> Answer:
     """The turns, by the number of answers that the conversation holds; then the last one for ever."""
-    return lambda asked: turns[min(asked.answers, len(turns) - 1)]
+    return lambda asked: turns[min(answers(asked), len(turns) - 1)]
 
 
-def by_opening(answers: Mapping[str, Answer], otherwise: Answer) -> Answer:
+def by_opening(openings: Mapping[str, Answer], otherwise: Answer) -> Answer:
     """Another agent's answer where a word of its own opens the conversation."""
 
     def answer(asked: Asked) -> Turn:
-        found = (one for word, one in answers.items() if word in asked.task)
+        found = (one for word, one in openings.items() if word in asked.task)
         return next(found, otherwise)(asked)
 
     return answer
