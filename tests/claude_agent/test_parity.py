@@ -14,6 +14,8 @@ from tests.parity.runs import NAMES
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    if (folder := os.environ.get(VARIABLE)) and not WHOLE:  # what was written before is not of this code
+        (Path(folder) / "gateway" / "claude-agent.jsonl").unlink(missing_ok=True)
     return write("claude-agent", ClaudeHarness("hooks"), tmp_path_factory.mktemp("parity"))
 
 
