@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import claude_agent_sdk
 import pytest
 
 from reasonblocks.testing import Turn
@@ -62,6 +63,9 @@ def test_the_session_goes_on_where_a_mapped_model_is_no_name() -> None:
         assert (set(models(here)), client.steering.runs["run"].outcome) == ({"agent-model"}, "success")
 
 
+@pytest.mark.xfail(
+    claude_agent_sdk.__version__ == "0.2.143", reason="this CLI takes any name, and fails when it asks that model"
+)
 def test_the_session_goes_on_where_the_provider_has_no_such_model() -> None:
     script = in_turn(*looks(6))
 
