@@ -172,3 +172,8 @@ def test_guidance_is_the_hooks_context() -> None:
 @pytest.mark.parametrize("given", [None, decision(None)])
 def test_without_guidance_a_hook_says_nothing(given: StepDecision | None) -> None:
     assert context("PostToolBatch", given) == {}
+
+
+@pytest.mark.parametrize("words", ["(mcp__t__look completed with no output)", "Command failed with no output"])
+def test_the_clis_words_for_nothing_are_nothing(words: str) -> None:
+    assert result_of(ToolResultBlock(tool_use_id="t", content=words, is_error=True)).output == ""

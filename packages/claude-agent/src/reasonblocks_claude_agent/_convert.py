@@ -17,7 +17,7 @@ INTERRUPTED = frozenset({"aborted_streaming", "aborted_tools"})
 """How the CLI says that a turn was cut short by its user; the rest of such a result looks like a failure."""
 HookOutput = dict[str, Any]
 """What a hook's callback gives back, as the CLI takes it."""
-NOTHING = re.compile(r"\A\([^\n()]+ completed with no output\)\Z")
+NOTHING = re.compile(r"\A(?:\([^\n()]+ completed with no output\)|Command failed with no output)\Z")
 """The CLI's words for a result without any."""
 SYNTHETIC = "<synthetic>"
 """The model that the CLI names for a message of its own."""
