@@ -202,6 +202,11 @@ def test_live_streaming_may_be_left_off(value: bool | None) -> None:
     ReasonBlocks(live_streaming_enabled=value)
 
 
+@pytest.mark.parametrize(("given", "seconds"), [({}, 0.8), ({"step_deadline_ms": 1_500}, 1.5)])
+def test_an_adapter_reads_a_steps_deadline_in_seconds(given: dict[str, Any], seconds: float) -> None:
+    assert ReasonBlocks(**given).step_deadline_seconds == seconds
+
+
 # ------------------------------------------------------------ environment
 
 

@@ -31,6 +31,11 @@ def test_an_expected_failure_needs_a_reason() -> None:
         type("Lazy", (ConformanceSuite,), {"harness": LoopHarness(), "expected_failures": {SCENARIO: ""}})
 
 
+def test_a_few_runs_are_not_many_at_once() -> None:
+    with pytest.raises(TypeError, match="at_once of 8 or more"):
+        type("Lone", (ConformanceSuite,), {"harness": LoopHarness(), "at_once": 7})
+
+
 def test_a_suite_without_modes_is_refused() -> None:
     class Idle(LoopHarness):
         modes = ()

@@ -19,7 +19,7 @@ from reasonblocks import JsonlSink, SQLiteMonitorSink
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.session import SteeringSession, Telemetry
 from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome
-from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run, speaks, step
+from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run, speaks, step, through_json
 
 START = RunStart(run=RunInfo(run_id="run", task="a task"), timestamp=1.0)
 FINISH = RunFinish(run_id="run", outcome="success", timestamp=9.0)
@@ -99,6 +99,19 @@ def test_the_final_event_carries_the_last_completed_step() -> None:
 
 def test_only_the_final_event_is_marked_as_final() -> None:
     assert ["final" in event.metadata for event in step_events()] == [False, False, False, True]
+
+
+def test_the_step_that_a_run_was_left_at_is_told_whole_by_whoever_goes_on() -> None:
+    sink = RecordingSink()
+    rb = client(sinks=[sink])
+    left = rb.session()
+    run(left, 1)
+    begin(left, 1, key="k1")
+    left.pause()
+    session = rb.session(snapshot=through_json(left.trace.snapshot()))
+    session.end_step(begin(session, 1, key="k1"), called(1))
+    session.close()
+    assert [event.thought for event in sink.events if isinstance(event, StepEvent)][:2] == ["", "thought-0-"]
 
 
 def test_a_step_event_carries_what_end_step_kept_where_the_history_cannot_be_read() -> None:

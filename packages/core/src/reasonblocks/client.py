@@ -178,6 +178,11 @@ class ReasonBlocks:
         """REASONBLOCKS_DISABLED=1: everything passes through untouched."""
         return self._config.settings.disabled
 
+    @property
+    def step_deadline_seconds(self) -> float:
+        """The most that steering may hold up one step: `step_deadline_ms`, in seconds."""
+        return self._config.deadline_seconds
+
     def guard(self, kind: str) -> AbstractContextManager[None]:
         """For an adapter's code outside any run: what it raises is said once per kind, and goes no further."""
         return self._faults.guard(kind)

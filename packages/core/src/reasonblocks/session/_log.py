@@ -43,10 +43,10 @@ class StepLog:
         self._entries.append(entry_of(decision, timestamp, overhead_ms))
         self._open_decision, self._open_step = decision, step
 
-    def ensure(self, decision: StepDecision) -> None:
+    def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
         """An entry for a decision that another process took."""
         if self._at(decision.step) is None:
-            self.open(decision, None, time.time(), 0.0)
+            self.open(decision, step, time.time(), 0.0)
 
     def close(self) -> Closed | None:
         """The open entry as it stays: a call that never came says so."""

@@ -60,9 +60,7 @@ class SteeringSession:
         self.final: StepLogEntry | None = None
         self.final_decision: StepDecision | None = None
         self.outcome: str | None = None
-        self._settings = settings
-        self._backends = backends
-        self._telemetry = telemetry
+        self._settings, self._backends, self._telemetry = settings, backends, telemetry
         self._deadline = deadline_seconds
         self._open_runs = open_runs
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
@@ -200,6 +198,8 @@ class SteeringSession:
         before = self._state
         state, decision = turn.came or faulted(before, given, self._settings)
         if decision.replayed:
+            if before.pending is None:  # not answered yet, and perhaps taken by another process
+                self._log.ensure(decision, given.completed)
             return decision
         self._teller.step(self.run.run_id, self._log.close())
         if before.calls == 0:

@@ -18,7 +18,7 @@ from ._faults import FaultScenarios
 from ._golden import load_golden
 from ._harness import Harness
 from ._routes import RoutingScenarios
-from ._several import RunScenarios
+from ._several import FEWEST_AT_ONCE, RunScenarios
 from ._turns import TurnScenarios
 
 LONG_RUN = 150
@@ -38,6 +38,8 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
         super().__init_subclass__()
         if not cls.harness.modes or cls.long_run < SHORTEST_LONG_RUN:
             raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
+        if cls.at_once < FEWEST_AT_ONCE:
+            raise TypeError(f"{cls.__name__} needs an at_once of {FEWEST_AT_ONCE} or more")
         for name in (*SCENARIOS, "pytest_generate_tests"):
             if getattr(cls, name, None) is not getattr(ConformanceSuite, name):
                 raise TypeError(f"{cls.__name__}.{name} is overridden: a scenario is passed, or an expected failure")
