@@ -26,7 +26,9 @@ SHOWN = 300
 """Characters of a value that a message shows."""
 
 
-def differences(file: ParityFile, run: str, mode: str, core: Sequence[Line]) -> list[str]:
+def differences(
+    file: ParityFile, run: str, mode: str, core: Sequence[Line], *, leave: Collection[str] = ()
+) -> list[str]:
     """A line for each field that is not the core's, and for a run that is missing or of another length."""
     where = f"{file.framework}, {mode}, {run}"
     theirs = file.entries.get((run, mode), [])
@@ -35,7 +37,7 @@ def differences(file: ParityFile, run: str, mode: str, core: Sequence[Line]) -> 
     found = [f"{where}: {len(theirs)} entries, the core has {len(core)}"] if len(theirs) != len(core) else []
     for one, other in zip(theirs, core):
         place = f"{where}, entry {other['entry']}"
-        found += [f"{place}: {text}" for text in entry_differences(one, other)]
+        found += [f"{place}: {text}" for text in entry_differences(one, other, leave=leave)]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,17 +10,24 @@ import pytest
 
 @dataclass(slots=True)
 class Tally:
-    """Entries compared and differences found, by who decided."""
+    """Entries compared, differences found, and differences that are declared, by who decided."""
 
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    declared: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, who: str, entries: int, differences: int) -> None:
+    def add(self, who: str, entries: int, differences: int, declared: Mapping[str, int] | None = None) -> None:
+        """`declared` are counts by what is said of them."""
         before = self.counts.get(who, (0, 0))
         self.counts[who] = (before[0] + entries, before[1] + differences)
+        for said, count in (declared or {}).items():
+            self.declared[who, said] = self.declared.get((who, said), 0) + count
 
     @property
     def lines(self) -> list[str]:
-        return [f"{who}: {entries} entries, {wrong} differences" for who, (entries, wrong) in self.counts.items()]
+        return [
+            *(f"{who}: {entries} entries, {wrong} differences" for who, (entries, wrong) in self.counts.items()),
+            *(f"{who}: {count} declared differences of {said}" for (who, said), count in self.declared.items()),
+        ]
 
 
 _TALLY = pytest.StashKey[Tally]()
