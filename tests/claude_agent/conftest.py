@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.claude_agent.harness import SESSIONS_AT_ONCE, WHOLE
+from tests.claude_agent.harness import AT_ONCE, WHOLE
 
 KEPT = ("PATH", "LANG", "PYTHONWARNINGS", "REASONBLOCKS_STRICT", "REASONBLOCKS_PARITY", "PYTEST_CURRENT_TEST")
 NOWHERE = "http://127.0.0.1:9"
@@ -16,7 +16,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 def pytest_report_header() -> str:
     which = "all" if WHOLE else "without gateway parity; REASONBLOCKS_CLAUDE_WHOLE=1 for all"
-    return f"claude-agent: {which}, at most {SESSIONS_AT_ONCE} sessions of the CLI at once"
+    return f"claude-agent: {which}, {AT_ONCE} sessions of the CLI at once"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,8 +36,8 @@ from reasonblocks_claude_agent._steering import HOOKS_CAPS
 
 WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"
 """Asks for what takes minutes: all sessions of the scenario of many runs at once, and parity in gateway mode."""
-SESSIONS_AT_ONCE = 32 if WHOLE else 8
-"""How many CLIs of that scenario are at work at any time: each takes 230 MB and half a core."""
+AT_ONCE = 32 if WHOLE else 8
+"""How many CLIs that scenario takes: each has 230 MB and half a core."""
 OF_THE_CLI = ("No response requested.", "API Error")
 """How answers begin that an older CLI puts itself into the transcript of a session that was left."""
 SERVER = "tools"
@@ -275,13 +275,7 @@ class ClaudeHarness:
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         async def together(server: ScriptedServer) -> list[Ran]:
             sessions = [Session(rb, script, server, self.mode, script.run_id) for script in scripts]
-            free = asyncio.Semaphore(SESSIONS_AT_ONCE)
-
-            async def in_turn(session: Session) -> Ran:
-                async with free:
-                    return await session.to_its_end()
-
-            return await asyncio.gather(*map(in_turn, sessions))
+            return await asyncio.gather(*(session.to_its_end() for session in sessions))
 
         with ScriptedServer([in_cli_words(script) for script in scripts]) as server:
             return asyncio.run(together(server))

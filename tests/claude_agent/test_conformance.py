@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from reasonblocks.testing import ConformanceSuite
-from tests.claude_agent.harness import ClaudeHarness
+from tests.claude_agent.harness import AT_ONCE, ClaudeHarness
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -15,6 +15,7 @@ class TestHooks(ConformanceSuite):
     harness = ClaudeHarness("hooks")
     golden_dir = GOLDEN
     long_run = 30
+    at_once = AT_ONCE
     expected_failures: ClassVar[dict[str, str]] = {
         "test_a_model_error_passes_through_after_one_call": "the CLI says it in a message, after retries of its own",
         "test_a_retried_call_keeps_its_decision": "the CLI retries unseen: hooks know of one attempt",
@@ -26,6 +27,7 @@ class TestGateway(ConformanceSuite):
     harness = ClaudeHarness("gateway")
     golden_dir = GOLDEN
     long_run = 30
+    at_once = AT_ONCE
     expected_failures: ClassVar[dict[str, str]] = {
         "test_a_model_error_passes_through_after_one_call": "the CLI says it in a message, after retries of its own",
         "test_guidance_at_the_tail_reaches_the_call": "a note of the CLI's own may stand after the last user message",

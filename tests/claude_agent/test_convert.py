@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from reasonblocks_claude_agent._convert import (
     batch_step,
     context,
     ending_of,
+    kept_of,
     outcome_of,
     result_of,
     result_told,
+    step_kept,
     task_done,
     text_of,
     tool_name,
@@ -177,3 +180,15 @@ def test_without_guidance_a_hook_says_nothing(given: StepDecision | None) -> Non
 @pytest.mark.parametrize("words", ["(mcp__t__look completed with no output)", "Command failed with no output"])
 def test_the_clis_words_for_nothing_are_nothing(words: str) -> None:
     assert result_of(ToolResultBlock(tool_use_id="t", content=words, is_error=True)).output == ""
+
+
+@pytest.mark.parametrize("said", ["Command failed with no output", "(look completed with no output)"])
+def test_a_failed_tool_that_said_nothing_has_no_words_of_the_clis(said: str) -> None:
+    assert result_told({"tool_use_id": "c1", "error": said}).output == ""
+
+
+def test_a_step_comes_through_json_as_it_was() -> None:
+    call = ToolCall(id="c1", name="look", arguments={"at": {"deep": [1, None, "ü"]}})
+    came = ToolResult(call_id="c1", name="look", output="nothing", is_error=True, duration_ms=3.0)
+    step = Step(thought="I look.", reasoning="Hm.", tool_calls=(call,), tool_results=(came,))
+    assert step_kept(json.loads(json.dumps(kept_of(step)))) == step

@@ -2,22 +2,71 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked, ProviderError
+from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_claude_agent._client import Mode
+from tests.claude_agent.harness import answers
 from tests.claude_agent.other_process import STOPS_BEFORE
-from tests.claude_agent.world import SECONDS, cli, in_turn, looks, one_run, place, steering
+from tests.claude_agent.world import SECONDS, TASK, Place, cli, in_time, in_turn, looks, one_run, place, steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
 CALLS = 5
+
+
+class Slow:
+    """A model that is asked for the second answer, and is left before it gives it; afterwards it answers all."""
+
+    def __init__(self) -> None:
+        self.asked, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, asked: Asked) -> Turn:
+        if answers(asked) == 1 and not self.let_go.is_set():
+            self.asked.set()
+            self.let_go.wait(SECONDS)
+            raise ProviderError("overloaded", status=529)
+        return in_turn(*looks(CALLS))(asked)
+
+
+async def left_and_resumed(here: Place, slow: Slow, mode: Mode) -> list[SteeredClaudeClient]:
+    """The clients of both parts of one session."""
+    rb, clients, session_id = steering(), list[SteeredClaudeClient](), str(uuid4())
+    for options, prompt in ((here.options(session_id=session_id), TASK), (here.options(resume=session_id), "Go on.")):
+        async with SteeredClaudeClient(rb, options, run_id="run", mode=mode) as client:
+            clients.append(client)
+            await client.query(prompt)
+            if prompt == TASK:
+                await asyncio.to_thread(slow.asked.wait, SECONDS)
+            else:
+                assert [message async for message in client.receive_response()]
+        slow.let_go.set()
+    return clients
+
+
+@pytest.mark.parametrize("mode", ["hooks", "gateway"])
+def test_a_session_that_is_left_while_its_model_answers_is_told_nothing_twice(mode: Mode) -> None:
+    slow = Slow()
+    with place(in_turn(*looks(CALLS))) as here:
+        whole = one_run(here, steering()).steering.step_log
+    (text,) = whole[1].intervention_texts
+    with place(slow) as here:
+        (_, resumed) = in_time(left_and_resumed(here, slow, mode))
+        first = next(asked for asked in here.asked() if any("Go on." in text for text in asked.texts))
+    assert json.dumps(first.body).count(json.dumps(text)[1:-1]) == 1
+    log = resumed.steering.runs["run"].step_log
+    assert [entry.intervention_texts for entry in log] == [entry.intervention_texts for entry in whole[1:]]
 
 
 def part(file: Path, url: str, which: str) -> dict[str, Any]:

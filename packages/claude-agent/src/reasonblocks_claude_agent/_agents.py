@@ -33,6 +33,8 @@ class AgentRun(HeldRun):
         self._stream = stream
         self._delivery = delivery or HookDelivery()
         self._agent_name = agent_name
+        self.judged: Step | None = None
+        """What the newest request follows, which the stream does not tell again when a session is resumed."""
         self._decision: StepDecision | None = None
         self._waits = False
         """Whether a request that was decided has no answer yet."""
@@ -54,6 +56,11 @@ class AgentRun(HeldRun):
         state = self.session.trace.state
         return state.last if state.pending is None else None
 
+    @property
+    def left_at(self) -> Step | None:
+        """The step whose decision is taken again."""
+        return None if self.unanswered is None else self.judged
+
     async def decide(self, completed: Step | None) -> StepDecision | None:
         """What the next request gets; None after a fault."""
         self.resulted.clear()
@@ -67,6 +74,8 @@ class AgentRun(HeldRun):
             )
             self._decision = await self.session.abegin_step(given)
             self._waits, self._asked = True, time.perf_counter()
+            if not self._decision.replayed:
+                self.judged = completed
             return self._decision
         return None
 

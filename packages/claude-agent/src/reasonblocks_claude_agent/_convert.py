@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -118,7 +119,7 @@ def result_told(given: Mapping[str, Any]) -> ToolResult:
     return ToolResult(
         call_id=str(given.get("tool_use_id") or ""),
         name=str(given.get("tool_name") or ""),
-        output=str(error or ""),
+        output=NOTHING.sub("", str(error or "")),
         is_error=True if error is not None else None,
         duration_ms=float(took) if isinstance(took, (int, float)) else None,
     )
@@ -180,6 +181,29 @@ def _copy(value: Any) -> JSON:
         return {str(key): _copy(one) for key, one in value.items()}
     plain: JSON = [_copy(one) for one in value] if isinstance(value, (list, tuple)) else value
     return plain
+
+
+# --- what a snapshot says
+
+
+def kept_of(step: Step) -> dict[str, JSON]:
+    """A step as plain JSON."""
+    return {
+        "thought": step.thought,
+        "reasoning": step.reasoning,
+        "tool_calls": [asdict(call) for call in step.tool_calls],
+        "tool_results": [asdict(result) for result in step.tool_results],
+    }
+
+
+def step_kept(kept: Mapping[str, Any]) -> Step:
+    """The way back from `kept_of`."""
+    return Step(
+        thought=kept["thought"],
+        reasoning=kept["reasoning"],
+        tool_calls=tuple(ToolCall(**call) for call in kept["tool_calls"]),
+        tool_results=tuple(ToolResult(**result) for result in kept["tool_results"]),
+    )
 
 
 # --- what a decision says

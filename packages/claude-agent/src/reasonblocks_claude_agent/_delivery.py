@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from reasonblocks.adapters import Newest
@@ -11,6 +14,8 @@ from reasonblocks.types import StepDecision, StepOutcome
 from ._convert import HookOutput, context
 
 MOST_AGENTS = 256
+TAIL = 262_144
+"""Bytes of a transcript that are looked at: what was said for the newest request stands at its end."""
 
 
 class Delivery(Protocol):
@@ -23,6 +28,15 @@ class Delivery(Protocol):
         """The outcome with what was measured of the request on its way."""
 
 
+def ends_with(transcript: object, text: str) -> bool:
+    """Whether the text is among the last that the CLI has written down."""
+    said = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    with suppress(OSError), open(str(transcript or ""), "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        return bool(text) and said in file.read()
+    return False
+
+
 class HookDelivery:
     """The hooks' own: their text stays in the CLI's transcript, and they see nothing of requests."""
 
@@ -32,10 +46,15 @@ class HookDelivery:
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:
         agent_id = str(given.get("agent_id") or "")
-        if decision is None or (decision.replayed and self._newest.get(agent_id) == decision.step):
+        if decision is None or (decision.replayed and self._has_told(agent_id, given, decision)):
             return {}
         self._newest.keep(agent_id, decision.step)
         return context(event, decision)
+
+    def _has_told(self, agent_id: str, given: Mapping[str, Any], decision: StepDecision) -> bool:
+        """Whether the transcript has it, of this session or of the one that is resumed."""
+        told = self._newest.get(agent_id) == decision.step
+        return told or ends_with(given.get("transcript_path"), decision.guidance)
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         return outcome

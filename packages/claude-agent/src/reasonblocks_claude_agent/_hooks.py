@@ -26,14 +26,9 @@ Callback = Callable[[Any, Any, Any], Awaitable[Any]]
 """`HookCallback` of the SDK, whose inputs are one union of all events."""
 
 
-def step_seconds(rb: ReasonBlocks) -> float:
-    """The client's `step_deadline_ms`."""
-    return rb._config.deadline_seconds
-
-
 def hook_seconds(rb: ReasonBlocks) -> float:
     """The most that a hook of ours may take."""
-    return HOOK_SECONDS + STEPS_OF_A_HOOK * step_seconds(rb)
+    return HOOK_SECONDS + STEPS_OF_A_HOOK * rb.step_deadline_seconds
 
 
 def guest(rb: ReasonBlocks, event: str, work: Work, most: float) -> Callback:

@@ -13,7 +13,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import AdapterCaps
 
 from ._agents import AgentRun
-from ._convert import task_done
+from ._convert import kept_of, step_kept, task_done
 from ._delivery import Delivery
 from ._stream import Stream
 
@@ -139,8 +139,13 @@ class SessionRuns:
         if self.main.over:
             self._snapshots.pop(self._session_id, None)
             return
-        session = self.main.session
-        self._snapshots[self._session_id] = {"snapshot": session.trace.snapshot(), "task": session.run.task}
+        session, step = self.main.session, self.main.left_at
+        kept = {
+            "snapshot": session.trace.snapshot(),
+            "task": session.run.task,
+            "step": None if step is None else kept_of(step),
+        }
+        self._snapshots[self._session_id] = kept
 
     def _begun(self, prompt: str) -> AgentRun:
         """A run of this session: the one that a client before left unfinished, or a new one."""
@@ -156,6 +161,8 @@ class SessionRuns:
             session_id=self._session_id,
         )
         run = AgentRun(session, self.stream, self.own_model or "", self._options.agent_name, self._delivery)
+        if kept and kept.get("step"):
+            run.judged = step_kept(kept["step"])
         return self.all.add(run)
 
 

@@ -17,7 +17,7 @@ from reasonblocks.types import AdapterCaps, Step, StepDecision
 from ._agents import AgentRun
 from ._convert import HookOutput, ending_of, is_interrupted, result_told
 from ._delivery import Delivery, HookDelivery
-from ._hooks import Callback, Input, Work, guest, hook_seconds, merged, step_seconds
+from ._hooks import Callback, Input, Work, guest, hook_seconds, merged
 from ._sessions import SessionRuns, Snapshots
 from ._stream import MAIN
 
@@ -88,10 +88,10 @@ class Steering(SteeringFace[AgentRun]):
         """A prompt begins a run; while one is open in this session, as after an interruption, it goes on."""
         before = self._session.main
         if before is not None and before.stopped and self._session.stream.is_read:
-            await _at_most(RESULT_SECONDS + step_seconds(self._rb), before.resulted.wait())
+            await _at_most(RESULT_SECONDS + self._rb.step_deadline_seconds, before.resulted.wait())
         run = self._session.prompted(given.get("session_id"), str(given.get("prompt") or ""))
         answer = self._session.stream.newest(MAIN)
-        done = run.heard(answer) if answer is not None and run.calls else Step()
+        done = run.heard(answer) if answer is not None and run.calls else run.left_at or Step()
         decision = await run.decide(done if run.calls else None)
         self._session.keep()
         return self._delivery.deliver("UserPromptSubmit", given, decision)
