@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -100,17 +100,18 @@ def run_pytest(
     parity: Path = PARITY_FILES,
     python: tuple[str, ...] = ("python",),
     got: str = "constraints.txt",
+    env: Mapping[str, str] | None = None,
 ) -> None:
     """Runs pytest with the session's arguments; a report is left for `closing_line` and `frameworks`.
 
     In the folder `parity` adapters leave what they decide, and the parity sessions look for it. `got` is the versions
-    under test, for the report.
+    under test, for the report; `env` is what they are told besides.
     """
     told = (f"--junitxml={REPORTS / report}.xml", "-o", f"junit_suite_name={got}")
     command = (*python, "-m", "pytest", *told, *paths, *session.posargs)
     nothing_chosen = [5] if session.posargs else []
-    env = {**TEST_ENV, "REASONBLOCKS_PARITY": str(parity)}
-    session.run(*command, env=env, success_codes=[0, *nothing_chosen], external=python != ("python",))
+    variables = {**TEST_ENV, "REASONBLOCKS_PARITY": str(parity), **(env or {})}
+    session.run(*command, env=variables, success_codes=[0, *nothing_chosen], external=python != ("python",))
 
 
 def run_all(session: nox.Session, tested: Iterable[str], checks: Iterable[str] = ()) -> None:
@@ -332,7 +333,8 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
     cell = f"{session.python}({adapter}-{framework})"
     parity = MATRIX_PARITY_FILES / cell
-    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{cell}", parity=parity, got=got)
+    env = {"REASONBLOCKS_CLAUDE_WHOLE": "1"}  # what every commit leaves out
+    run_pytest(session, adapter_tests(adapter), report=f"matrix-adapter-{cell}", parity=parity, got=got, env=env)
 
 
 @nox.session(name="matrix-parity", reuse_venv=True)
