@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, HookMatcher, Message, ResultMessage, ToolUseBlock
 
+from reasonblocks.requests import Retrieve
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked
+from reasonblocks.types import ETrace, Step
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks, query
 from tests.claude_agent.world import (
     SECONDS,
@@ -100,6 +102,35 @@ def test_a_request_that_was_interrupted_is_asked_anew_and_told_once() -> None:
         assert outcomes(client) == {"run": "success"}
         assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2]
     assert [entry.step for entry in client.steering.step_log] == [0, 1]
+
+
+class Stuck:
+    """A backend that never answers, until the test is over."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def __call__(self, step: Step) -> float:
+        self.let_go.wait(SECONDS)
+        return 0.4
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        self.let_go.wait(SECONDS)
+        return ()
+
+
+@pytest.mark.parametrize(("backend", "skipped"), [("pattern_store", "unavailable"), ("scorer", "fault")])
+def test_a_session_outlives_a_backend_that_hangs(backend: str, skipped: str) -> None:
+    stuck = Stuck()
+    with place(in_turn(*looks(4))) as here:
+        try:
+            client = one_run(here, steering(strict=False, **{backend: stuck}))  # at the deadline as it comes
+        finally:
+            stuck.let_go.set()
+        assert len(here.asked()) == 5
+    assert outcomes(client) == {"run": "success"}
+    assert [entry.error for entry in client.steering.step_log] == [None] * 5
+    assert skipped in {entry.skipped_reason for entry in client.steering.step_log}
 
 
 # ------------------------------------------------------------ the caller's own hooks
