@@ -189,11 +189,14 @@ def test_a_client_of_the_callers_own_is_steered_by_hooks_alone(passed_on: bool) 
 
 
 async def _prompts(here: Place) -> AsyncIterator[dict[str, Any]]:
-    """The second one is sent when the first is answered: the CLI makes one of prompts that wait together."""
+    """The second one is sent when the first is answered: the CLI makes one of prompts that wait together.
+
+    Then it waits for its own answer: once they have ended, an older SDK hears no hook after a result.
+    """
     for at in range(2):
         content = f"{TASK} Part {at}."
         yield {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
-        while len(here.asked()) < 2:
+        while len(here.asked()) < 2 * (at + 1):
             await asyncio.sleep(0)
 
 
