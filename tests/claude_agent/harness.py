@@ -100,7 +100,9 @@ def seen_in(asked: Asked) -> Seen:
     new: list[str] = []
     for message in reversed(asked.body["messages"]):
         if message["role"] == "assistant":
-            break
+            if is_said(message["content"]):
+                break
+            continue
         new[:0] = list(_texts(message["content"]))
     return Seen(model=asked.model, system=asked.system, texts=tuple(TOLD.sub(r"\1", text) for text in new))
 
@@ -116,7 +118,12 @@ def _texts(content: Any) -> Iterator[str]:
 def answers(asked: Asked) -> int:
     """What the model has answered before, in a session that was resumed."""
     said = (message["content"] for message in asked.body["messages"] if message["role"] == "assistant")
-    return sum(not next(_texts(content), "").startswith(OF_THE_CLI) for content in said)
+    return sum(map(is_said, said))
+
+
+def is_said(content: Any) -> bool:
+    """Whether an answer is the model's: an older CLI writes one of its own into a session that was left."""
+    return not next(_texts(content), "").startswith(OF_THE_CLI)
 
 
 class Leaving:
