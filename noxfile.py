@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -28,8 +29,8 @@ PYTHONS: list[str] = VERSIONS["python"]
 ADAPTERS = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
 OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.toml"))
 """Adapters as somebody outside would write them: distributions of their own under examples/."""
-EVERY_COMMIT = [name for name, table in ADAPTERS.items() if table.get("every_commit", True)]
-"""Those that `tests` runs; the matrix runs all."""
+EVERY_COMMIT: dict[str, list[str]] = {name: table.get("every_commit", []) for name, table in ADAPTERS.items()}
+"""What `tests` gives to pytest beside its own arguments; the matrix runs everything."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
 CORE = ("-e", "packages/core[cli,testing]")
 
@@ -114,14 +115,22 @@ def run_pytest(
     session.run(*command, env=variables, success_codes=[0, *nothing_chosen], external=python != ("python",))
 
 
-def run_all(session: nox.Session, tested: Iterable[str], checks: Iterable[str] = ()) -> None:
-    """Queues `checks` and, with the session's arguments, the `tested` sessions; then the closing line."""
+def run_all(
+    session: nox.Session,
+    tested: Iterable[str],
+    checks: Iterable[str] = (),
+    only: Mapping[str, list[str]] = MappingProxyType({}),
+) -> None:
+    """Queues `checks` and, with the session's arguments, the `tested` sessions; then the closing line.
+
+    `only` has further arguments of some sessions.
+    """
     shutil.rmtree(REPORTS, ignore_errors=True)
     tested = list(tested)
     for name in checks:
         session.notify(name, posargs=[])
     for name in tested:
-        session.notify(name, posargs=session.posargs)
+        session.notify(name, posargs=[*only.get(name, ()), *session.posargs])
     session.notify("closing_line", posargs=tested)
 
 
@@ -153,10 +162,10 @@ def bench(session: nox.Session) -> None:
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
     """All that follows, and a closing line; arguments go to pytest."""
-    adapters = [f"adapters({name})" for name in EVERY_COMMIT]
+    adapters = {f"adapters({name})": only for name, only in EVERY_COMMIT.items()}
     others = [f"outside({name})" for name in OUTSIDE]
     tested = ["core", *adapters, "parity", "examples", *others, "repo", "wheel"]
-    run_all(session, tested=tested, checks=["lint", "types", "layers"])
+    run_all(session, tested=tested, checks=["lint", "types", "layers"], only=adapters)
 
 
 @nox.session(reuse_venv=True)
@@ -284,7 +293,7 @@ SMOKE = "smoke or stays_clean or second_run"
 
 def smoke_tests(there: Path) -> list[str]:
     """Copies what tests an installed wheel to the folder `there`; gives what pytest is to run of it."""
-    folders = [adapter_tests(name) for name in EVERY_COMMIT]
+    folders = [adapter_tests(name) for name, only in EVERY_COMMIT.items() if not only]
     of_a_checkout = shutil.ignore_patterns("__pycache__", "test_parity.py")
     files = [str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/test_smoke*.py")]
     for folder in [*folders, "tests/golden"]:

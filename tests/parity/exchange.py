@@ -114,8 +114,8 @@ def files_of(adapter: str, folder: Path | None = None) -> list[ParityFile]:
     folder = folder or Path(os.environ.get(VARIABLE) or FOLDER)
     remedy = f"run `./dev tests`, or `./dev 'adapters({adapter})'` and then `./dev parity`"
     found = {path: read(path) for path in sorted(folder.rglob(f"{adapter}.jsonl"))}
-    if not found and not ADAPTERS[adapter].get("every_commit", True):
-        pytest.skip(f"{adapter} is not run with every commit; {remedy}")
+    if not found and ADAPTERS[adapter].get("every_commit"):
+        pytest.skip(f"the parity of {adapter} is not run with every commit; {remedy}")
     if not found:
         pytest.fail(f"{adapter} has left no file in {folder}; {remedy}", pytrace=False)
     code = digest(adapter, ROOT / "packages" / adapter / "src" / module_of(adapter))
