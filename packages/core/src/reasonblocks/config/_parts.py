@@ -9,6 +9,7 @@ from ..backends.local import LocalEvaluator
 from ..backends.memory_store import MemoryStore
 from ..backends.starter import STARTER_RULES
 from ..exceptions import ConfigError
+from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
@@ -21,7 +22,7 @@ MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
+def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
     store = given.pattern_store
     if store is None:
         store = MemoryStore(STARTER_RULES, embedder=_embedder(given.embedder))
@@ -30,7 +31,7 @@ def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
     elif not isinstance(store, PatternStore):
         raise ConfigError("pattern_store", store, "must have a method search(request)")
     return Backends(
-        evaluator=LocalEvaluator(_roles(given.tool_roles), {one.name: one.failure_type for one in own}),
+        evaluator=LocalEvaluator(calibration, _roles(given.tool_roles), {one.name: one.failure_type for one in own}),
         store=store,
         scorer=given.scorer,
         transition=given.transition,

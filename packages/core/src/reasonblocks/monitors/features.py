@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ..text import EDGE, clip, words
 from ..types import JSON, Step, ToolCall, ToolResult, quick
-from .outcome import error_digest, hash_of, result_digest, says_error, says_waiting
+from .outcome import error_digest, hash_of, result_digest, says_error, says_nothing, says_passing, says_waiting
 from .roles import roles_of
 
 __all__ = ["Features", "features_of", "plain"]
@@ -20,6 +20,12 @@ TARGET_HEAD = 1_000
 """Characters of the arguments within which targets are looked for."""
 READ_HEAD = 80
 """Characters of what was read or searched within which it may announce an error of its own."""
+MOST_WORDS = 128
+"""Words of the arguments that are told apart in one step; the first ones."""
+WORDS_HEAD = 3_000
+"""Characters of them within which they are looked for."""
+SHORTEST_WORD = 4
+"""Letters that such a word has at least: shorter ones are in everything."""
 NAME_LENGTH = 48
 """Characters of a tool name that a text shows."""
 DEEPEST = 20
@@ -39,8 +45,10 @@ class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None where there was none.
 
     `failing`: a result is an error. `error`: a hash of what it says, None for a test's, whose errors are work.
-    `waiting`: a result says that asking again is right. `targets` and `kinds` are hashes of files or ids, and of
-    tools, or with a shell of the programs that it starts.
+    `passing`: the error says of itself that it may pass, so that the same call may be right a moment later.
+    `waiting`: a result says that asking again is right. `empty`: all results say that there was nothing.
+    `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
+    `given` are the longer words of the arguments, `lengths` the characters of thought, arguments and results.
     """
 
     index: int
@@ -53,10 +61,14 @@ class Features:
     result: int | None
     failing: bool
     error: int | None
+    passing: bool
     waiting: bool
+    empty: bool
     roles: frozenset[str]
     targets: tuple[int, ...]
     kinds: tuple[int, ...]
+    given: frozenset[str]
+    lengths: tuple[int, int, int]
 
 
 def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
@@ -77,10 +89,18 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         result=_outcome(step.tool_results) if step.tool_results else None,
         failing=bool(errors),
         error=error_digest(errors[0]) if errors and "test" not in roles else None,
+        passing=bool(errors) and says_passing(errors[0]),
         waiting=any(says_waiting(result.output) for result in step.tool_results),
+        empty=bool(step.tool_results) and all(says_nothing(result.output) for result in step.tool_results),
         roles=roles,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
+        given=longer_words(_values(step.tool_calls)),
+        lengths=(
+            len(thought),
+            sum([len(flat) for _, flat, _ in calls]),
+            sum([len(result.output) for result in step.tool_results]),
+        ),
     )
 
 
@@ -115,6 +135,23 @@ def _parts(value: JSON, depth: int) -> Iterator[str]:
         yield ";"
     else:
         yield "..." if depth >= DEEPEST else repr(value)
+
+
+def _values(calls: Sequence[ToolCall]) -> str:
+    """What the calls are given, without the names of the arguments."""
+    return " ".join([_flat(_without_names(call.arguments, 0))[:WORDS_HEAD] for call in calls])
+
+
+def _without_names(value: JSON, depth: int) -> JSON:
+    if isinstance(value, Mapping) and depth < DEEPEST:
+        return [_without_names(value[key], depth + 1) for key in sorted(value)]
+    return value
+
+
+def longer_words(text: str) -> frozenset[str]:
+    """The first 128 different words of at least four letters."""
+    longer = [word for word in words(text[:WORDS_HEAD]) if len(word) >= SHORTEST_WORD]
+    return frozenset(list(dict.fromkeys(longer))[:MOST_WORDS])
 
 
 def _command(call: ToolCall) -> str:
@@ -153,9 +190,10 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     if result.is_error is False:
         return None
     text = clip(result.output)
+    looks = not roles.isdisjoint(("read", "search"))
     if result.is_error:
-        return text
-    return text if says_error(text if roles.isdisjoint(("read", "search")) else text[:READ_HEAD]) else None
+        return None if looks and not text.strip() else text  # a search that finds nothing exits with 1
+    return text if says_error(text[:READ_HEAD] if looks else text) else None
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:

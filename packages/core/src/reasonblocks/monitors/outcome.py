@@ -7,7 +7,7 @@ from zlib import crc32
 
 from ..text import clip
 
-__all__ = ["error_digest", "hash_of", "result_digest", "says_error", "says_waiting"]
+__all__ = ["error_digest", "hash_of", "result_digest", "says_error", "says_nothing", "says_passing", "says_waiting"]
 
 HEAD = 300
 """Characters from the start of a result within which an error announces itself."""
@@ -58,6 +58,24 @@ _WAITING = re.compile(
     re.IGNORECASE,
 )
 
+_NOTHING = re.compile(
+    r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:there (?:are|is|were|was) )?(?:no|0|zero)\b"
+    r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
+    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output)\b.{0,60}"
+    r"|nothing (?:was )?found.{0,40}"
+    r"|(?:could )?not (?:be )?f(?:ou|i)nd\b.{0,300}|\w+[ :=]+\[\])?[\W_]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PASSING = re.compile(
+    r"\b(?:time[d]?[ -]?out|timeout|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
+    r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
+    r"|unavailable|overloaded"
+    r"|network (?:is )?(?:error|unreachable)|deadlock|locked)\b",
+    re.IGNORECASE,
+)
+PASSING_HEAD = 1_000
+"""Characters of an error within which it may say that it will pass."""
+
 
 def hash_of(text: str) -> int:
     """A short hash of a text that is bounded already."""
@@ -90,3 +108,13 @@ def says_waiting(text: str) -> bool:
     if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
         return False
     return _WAITING.search(text) is not None
+
+
+def says_nothing(text: str) -> bool:
+    """Is this all that there was to find: "[]", "No results", "0 rows", or not a word?"""
+    return len(text) <= SHORT and _NOTHING.fullmatch(text) is not None
+
+
+def says_passing(error: str) -> bool:
+    """May the same call be right a moment later: a timeout, a lost connection, a limit?"""
+    return _PASSING.search(error[:PASSING_HEAD]) is not None
