@@ -9,12 +9,10 @@ from tests.core.monitors.trajectories import Fair, play
 
 FIRST_FORM: frozenset[str] = frozenset(
     {
-        "a shell agent makes the same edit in twelve files",
         "a shell agent retries an install after a network error",
         "a shell agent runs a test five times as the user asked",
         "a service agent asks for the same quote five times as the user wished",
         "a react agent rolls a die five times as asked",
-        "a spanish coding agent renames a function everywhere",
     }
 )
 """Trajectories in which the first form of the monitors speaks."""

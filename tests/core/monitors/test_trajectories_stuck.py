@@ -21,9 +21,6 @@ FIRST_FORM: frozenset[str] = frozenset(
         "in time: a shell agent is denied by the same error in different commands",
         "in time: a chinese agent rewords a search that finds nothing",
         "in time: a coding agent claims success over a failing test",
-        "in time: a react agent gives another value for the same thing",
-        "in time: a shell agent submits without a check",
-        "in time: a service agent opens new ground late in a run",
         "the right type: an edit agent tries texts that are not in the file",
     }
 )

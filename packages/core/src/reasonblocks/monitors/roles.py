@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-__all__ = ["ROLES", "roles_of"]
+__all__ = ["ROLES", "is_shell", "roles_of"]
 
 ROLES = ("edit", "test", "read", "search", "finish")
 """What a caller may declare a tool to be."""
@@ -40,19 +40,26 @@ _BY_COMMAND = (
         "edit",
         re.compile(
             r"\bsed\s+(?:-\w+\s+)*-i|\bperl\s+-\w*i|\bgit\s+(?:apply|checkout|reset|restore|stash)|\bpatch\b|\btee\b"
-            r"|(?<![\d&=-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|\bopen\([^)]*['\"][wa]\b|\.write_text\("
+            r"|(?<![\d&=-])>>?\s*(?!/dev/|&)[A-Za-z_./~\"'$-]|\bopen\([^)]*['\"][wa]\b|\.write_text\("
             r"|(?:^|[;&|]\s*)(?:mv|cp|rm|touch|mkdir)\s|^\s*(?:INSERT|UPDATE|DELETE|ALTER|CREATE|DROP)\b"
         ),
     ),
-    ("search", re.compile(r"(?:^|[;&|]\s*)(?:grep|egrep|rg|ag|find|fd|locate|git grep|ls|tree|which)\b")),
+    ("search", re.compile(r"(?:^|[;&|\n]\s*)(?:grep|egrep|rg|ag|find|fd|locate|git grep|ls|tree|which)\b")),
     (
         "read",
         re.compile(
-            r"(?:^|[;&|]\s*)(?:cat|head|tail|less|more|nl|wc|sed\s+-n|awk|git\s+(?:diff|log|show|status|blame))\b"
+            r"(?:^|[;&|\n]\s*)(?:cat(?!\s*(?:>|<<))|head|tail|less|more|nl|wc|sed\s+-n|awk|git\s+(?:diff|log|show|status|blame))\b"
             r"|^\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b"
         ),
     ),
 )
+_QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
+"""What only reads, though it may compare with ">"."""
+_WRITTEN = re.compile(
+    r"^([^\n]*\b(?:cat|tee)\b[^\n]*<<-?[ ]*(['\"]?)(\w+)\2[^\n]*\n).*?(?:^[ \t]*\3[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A here-document that is written to a file: its lines are no commands."""
 
 
 def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -61,11 +68,20 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
         return (given[name],)
     shell, role = _by_name(name[:200])
     if shell and command:
+        if _QUERY.match(command):
+            return ("read",)
         head = command[:COMMAND_HEAD]
+        if "<<" in head:
+            head = _WRITTEN.sub(r"\1", head)
         return tuple(role for role, pattern in _BY_COMMAND if pattern.search(head))
     if role == "change":
         return ("edit",) if _PATH.search(arguments[:COMMAND_HEAD]) else ()
     return (role,) if role else ()
+
+
+def is_shell(name: str) -> bool:
+    """Does a tool of this name run commands, so that the program tells what a call does?"""
+    return _by_name(name[:200])[0]
 
 
 @lru_cache(maxsize=1024)
