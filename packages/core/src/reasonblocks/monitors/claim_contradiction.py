@@ -35,15 +35,22 @@ _ASSUMED = re.compile(
     rf"|(?:us(?:e|ing)|with|insert(?:ing)?|fill(?:ing)? in) (?:an? |some )?{_INVENTED} "
     r"(?:data|responses?|results?|outputs?|values?|numbers?|figures?))\b"
 )
+_DONE = (
+    r"(?:fixed|resolved|solved|cancell?ed|updated|created|booked|sent|deleted|refunded|changed|added|saved|installed"
+    r"|deployed|merged|submitted|completed?|processed|placed|moved|removed|executed|applied|transferred|paid)"
+)
 _SUCCESS = re.compile(
-    r"\b(?:(?:that|this|it|everything|all(?: \d+)?(?: tests)?|the (?:command|query|test|tests|fix|change|update|call)) "
-    r"(?:now )?(?:works?|worked|passe[sd]|pass|succeeded)|(?:was|were|has been|have been|been) success(?:ful|fully)"
-    r"|success(?:ful|fully) (?:executed|completed|created|updated|installed|fixed|applied|added|sent|booked))\b"
+    r"\b(?:(?:that|this|it|everything|all(?: of (?:the|them))?(?: \d+)?(?: tests)?"
+    r"|(?:the )?(?:command|query|tests?|test suite|suite|fix|change|update|call|build)) "
+    r"(?:now )?(?:works?|worked|passe[sd]|pass|succeeded|(?:is|are) (?:now )?(?:green|passing|working))"
+    r"|(?:was|were|has been|have been|been) success(?:ful|fully)"
+    rf"|(?:is|are|was|were|has been|have been) (?:now )?{_DONE}|i(?:['’]ve| have) (?:now )?(?:successfully )?{_DONE}"
+    rf"|success(?:ful|fully) {_DONE}|{_DONE} successfully)\b"
 )
 _DENIED = re.compile(
     r"\b(?:not|\w+n['’]t|fail(?:s|ed|ing|ure|ures)?|errors?|but|however|unfortunately|no|if|should|could|would|let"
-    r"|how|why|whether|when|once|until|before|except|understand|ensure|sure|see|verify|confirm|check|bug|reproduced?"
-    r"|issues?|problems?|actually|wait|hmm|expect(?:ed|s)?)\b"
+    r"|how|why|whether|when|once|until|before|except|understand|ensure|sure|see|verify|check|actually|wait|hmm"
+    r"|confirm(?:s|ed)?|reproduce[sd]?|expect(?:ed|s)?)\b"
 )
 
 

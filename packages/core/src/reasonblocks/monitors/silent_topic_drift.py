@@ -47,13 +47,13 @@ def observe(features: Features, memory: JSON) -> Finding:
     kept = table(memory)
     off, touched = numbers(kept, "off"), bool(kept.get("touched"))
     subject, pairs = _subject(features.task)
-    speaks = bool(subject) and _speaks(features, bool(pairs))
+    speaks = bool(subject or pairs) and _speaks(features, bool(pairs))
     named = len(features.vocabulary & subject) + _pairs_in(features.thought, pairs) if speaks else 0
     if named or (off and (_SAID.search(features.thought) or not features.given.isdisjoint(subject))):
         off = []
     elif speaks and touched and features.given.isdisjoint(subject):
         off = [*off, features.index][-MANY:]
-    touched = touched or named >= min(ON_SUBJECT, len(subject))
+    touched = touched or 0 < named >= min(ON_SUBJECT, len(subject) + len(pairs))
     left: dict[str, JSON] = {"off": off, "touched": touched}
     return settle(left, memory, _score(off, features.index), off, {"tool": features.tool, "count": len(off)})
 
@@ -81,9 +81,11 @@ def _pairs_in(thought: str, pairs: frozenset[str]) -> int:
 def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     """The words that carry the task, and, where no blanks part words, the pairs of letters in it."""
     head = task[:TASK_HEAD]
-    found = (word for word in words(head) if SHORTEST_WORD <= len(word) <= LONGEST_WORD or _UNPARTED.search(word))
-    pairs = {one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)}
-    return frozenset(word for word in found if word not in _COMMON), frozenset(pairs)
+    carrying = [word for word in words(head) if SHORTEST_WORD <= len(word) <= LONGEST_WORD and word not in _COMMON]
+    if head.isascii() or not _UNPARTED.search(head):
+        return frozenset(carrying), frozenset()
+    pairs = [one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)]
+    return frozenset(carrying), frozenset(pairs)
 
 
 def say(finding: Finding, rung: int) -> str:

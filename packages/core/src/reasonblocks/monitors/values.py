@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import numbers, rows
+from .finding import rows
 from .outcome import hash_of
 
 __all__ = ["values_in"]
@@ -49,13 +49,15 @@ def values_in(features: Features, kept: Mapping[str, JSON]) -> tuple[list[int], 
     A result that is new may be the reason for another value: what was stated before it is forgotten.
     """
     known = rows(kept, "stated")
-    fresh = features.result is not None and [features.result] != numbers(kept, "result")
-    stated = dict(_stated(features.thought[:HEAD])) if (known or not fresh) and _may_state(features) else {}
+    fresh = features.result is not None and features.result != kept.get("result")
+    if fresh and not known:
+        return [], {"result": features.result}
+    stated = dict(_stated(features.thought[:HEAD])) if _may_state(features) else {}
     other: list[int] = []
     if stated and _REASONS.isdisjoint(features.vocabulary):
         other = [row[2] for row in known if row[0] in stated and row[1] != stated[row[0]]][-1:]
     if fresh:
-        return _pair(other, features.index), {"result": [features.result]}
+        return _pair(other, features.index), {"result": features.result}
     if stated:
         rest = [row for row in known if row[0] not in stated]
         new = [[thing, value, features.index] for thing, value in stated.items()]
