@@ -215,7 +215,7 @@ def test_the_difficulty_is_the_decayed_mean_over_the_own_level(trajectory: list[
         found.append(value)
         four.append(its)
     for count in range(1, len(four) + 1):
-        raw = [0.185 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
+        raw = [0.19 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
         weights = [0.75 ** (count - at) for at in range(count + 1)]
         recent = math.fsum(map(lambda w, r: w * r, weights, raw)) / math.fsum(weights)
         first = [calm_of(its) for its in four[: min(8, count - 1)]]
