@@ -20,6 +20,9 @@ TASK_HEAD = 2_000
 """Characters of the task that are looked at."""
 SHORTEST_WORD = 4
 LONGEST_WORD = 24
+STEM = 5
+"""Letters that carry a word of a language that is not written in ASCII."""
+MOST_PAIRS = 128
 THOUGHT_WORDS = 12
 """Words that a thought has at least to have a subject; twice as many characters where no blanks part words."""
 ON_SUBJECT = 2
@@ -38,8 +41,9 @@ _SAID = re.compile(
 )
 
 
-_UNPARTED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Letters of scripts that write words without blanks: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_UNPARTED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Letters of scripts in which blanks part no words, or not from their endings: Thai, Lao, Burmese, Khmer, Japanese,
+Chinese, Korean."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
@@ -48,7 +52,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     off, touched = numbers(kept, "off"), bool(kept.get("touched"))
     subject, pairs = _subject(features.task)
     speaks = bool(subject or pairs) and _speaks(features, bool(pairs))
-    named = len(features.vocabulary & subject) + _pairs_in(features.thought, pairs) if speaks else 0
+    named = _named(features, subject, pairs) if speaks else 0
     if named or (off and (_SAID.search(features.thought) or not features.given.isdisjoint(subject))):
         off = []
     elif speaks and touched and features.given.isdisjoint(subject):
@@ -73,19 +77,27 @@ def _speaks(features: Features, unparted: bool) -> bool:
     )
 
 
-def _pairs_in(thought: str, pairs: frozenset[str]) -> int:
-    return sum([pair in thought for pair in pairs])
+def _named(features: Features, subject: frozenset[str], pairs: frozenset[str]) -> int:
+    """How much of the subject the thought names."""
+    spoken = features.vocabulary
+    if not features.task.isascii():
+        spoken = frozenset([word[:STEM] for word in spoken])
+    head = features.thought[:TASK_HEAD] if pairs else ""
+    return len(spoken & subject) + sum([pair in head for pair in pairs])
 
 
 @lru_cache(maxsize=64)
 def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words that carry the task, and, where no blanks part words, the pairs of letters in it."""
+    """The words that carry the task, and, where blanks part no words, the first pairs of letters in it.
+
+    Of words with letters beyond ASCII, whose languages bend them more, it is the stems.
+    """
     head = task[:TASK_HEAD]
     carrying = [word for word in words(head) if SHORTEST_WORD <= len(word) <= LONGEST_WORD and word not in _COMMON]
-    if head.isascii() or not _UNPARTED.search(head):
+    if task.isascii():
         return frozenset(carrying), frozenset()
     pairs = [one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)]
-    return frozenset(carrying), frozenset(pairs)
+    return frozenset([word[:STEM] for word in carrying]), frozenset(pairs[:MOST_PAIRS])
 
 
 def say(finding: Finding, rung: int) -> str:

@@ -98,7 +98,7 @@ def _statement(sentence: str) -> tuple[int, int] | None:
 
 
 def _names(said: list[str]) -> list[str]:
-    return [word for word in said if word not in _SMALL and len(word) > 1]
+    return [word for word in said if word not in _SMALL and (len(word) > 1 or word.isdigit())]
 
 
 def _plain(value: str) -> str:
