@@ -96,3 +96,14 @@ def test_placeholders_of_a_language_are_no_assumption(act: Act, play: Play) -> N
         for n in range(4)
     ]
     assert all(said.scores[NAME] < 0.3 for said in play(steps))
+
+
+def test_a_refusal_is_not_forgotten_by_talking(act: Act, fired: Fired) -> None:
+    refused = act("update_record", "Error: locked by audit", **REFUSED)
+    assert NAME in fired([refused, *says("One moment, please.", "The record has been updated.")])
+
+
+def test_a_refusal_is_over_with_the_next_result(act: Act, fired: Fired) -> None:
+    refused = act("update_record", "Error: locked by audit", **REFUSED)
+    again = act("update_record", '{"state": "saved"}', id="r1", unlock=1)
+    assert fired([refused, again, *says("The record has been updated.")]) == set()

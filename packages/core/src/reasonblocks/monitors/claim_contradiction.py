@@ -67,6 +67,8 @@ def observe(features: Features, memory: JSON) -> Finding:
         left["values"] = dict(values)
     if features.failing:
         left.update(failed=[features.index], tool=features.tool)
+    elif failed and features.result is None:
+        left.update(failed=failed, tool=kept.get("tool"))
     if failed and _claims(features.thought[:CLAIM_HEAD]):
         return settle(left, memory, 0.8, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
     if other:
