@@ -22,7 +22,7 @@ SHORTEST_WORD = 4
 LONGEST_WORD = 24
 STEM = 5
 """Letters that carry a word of a language that is not written in ASCII."""
-MOST_PAIRS = 128
+MOST_PAIRS = 64
 THOUGHT_WORDS = 12
 """Words that a thought has at least to have a subject; twice as many characters where no blanks part words."""
 ON_SUBJECT = 2
@@ -97,7 +97,7 @@ def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     if task.isascii():
         return frozenset(carrying), frozenset()
     pairs = [one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)]
-    return frozenset([word[:STEM] for word in carrying]), frozenset(pairs[:MOST_PAIRS])
+    return frozenset([word[:STEM] for word in carrying]), frozenset([*dict.fromkeys(pairs)][:MOST_PAIRS])
 
 
 def say(finding: Finding, rung: int) -> str:
