@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors import MONITORS, evaluate, resolve_weights
+from reasonblocks.monitors import MONITORS, evaluate, evidence, resolve_weights
 from reasonblocks.monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult, compact
 
@@ -95,7 +95,7 @@ def test_memories_that_went_through_json_say_the_same(run: list[Step], last: Ste
     memories: Memories = run_through(run)[-1][1] if run else {}
     restored = json.loads(json.dumps(memories))
     assert evaluate(last, len(run), restored, (), TASK, WEIGHTS, shipped()) == evaluate(
-        last, len(run), memories, (), TASK, WEIGHTS
+        last, len(run), memories, (), TASK, WEIGHTS, shipped()
     )
 
 
@@ -240,4 +240,4 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY}
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, evidence.OWN_MEMORY}

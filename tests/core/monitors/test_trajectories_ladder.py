@@ -16,17 +16,9 @@ from tests.core.monitors.stuck_claims import CLAIMS
 from tests.core.monitors.stuck_loops import LOOPS
 from tests.core.monitors.trajectories import Stuck, Told, bash, call, play, react, say
 
-FIRST_FORM: frozenset[str] = frozenset(
-    {
-        "makes good: a coding agent claims success over a failing test",
-    }
-)
-"""Tests of this file that the first form of the monitors does not pass, by name and trajectory."""
-FIRST = pytest.mark.xfail(strict=False, reason="first form")
-
 
 def param(name: str, test: str, *values: object) -> object:
-    return pytest.param(*values, id=name, marks=[FIRST] * (f"{test}: {name}" in FIRST_FORM))
+    return pytest.param(*values, id=name)
 
 
 INVOICES = "a function agent makes the same call again and again"

@@ -9,23 +9,6 @@ import pytest
 from tests.core.monitors import stuck_claims, stuck_disguised, stuck_languages, stuck_loops, stuck_wandering
 from tests.core.monitors.trajectories import Played, Stuck, Told, play, quoted, steps_named
 
-FIRST_FORM: frozenset[str] = frozenset(
-    {
-        "in time: a service agent polls a job that never ends",
-        "in time: a shell agent polls a deployment that never gets ready",
-        "in time: a function agent rewords a search that finds nothing",
-        "in time: a react agent rewords a question that finds nothing",
-        "in time: a service agent repeats a call that differs in its request id only",
-        "in time: a shell agent repeats a command that differs in its temporary file only",
-        "in time: a service agent repeats a call whose answer differs in its clock only",
-        "in time: a shell agent is denied by the same error in different commands",
-        "in time: a chinese agent rewords a search that finds nothing",
-        "in time: a coding agent claims success over a failing test",
-        "the right type: an edit agent tries texts that are not in the file",
-    }
-)
-"""What the first form of the monitors does not see, sees too late, or takes for something else."""
-
 STUCK = {
     **stuck_loops.LOOPS,
     **stuck_disguised.DISGUISED,
@@ -33,13 +16,12 @@ STUCK = {
     **stuck_claims.CLAIMS,
     **stuck_wandering.WANDERING,
 }
-FIRST = pytest.mark.xfail(strict=False, reason="first form")
 
 
 def each(test: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "trouble",
-        [pytest.param(one, id=name, marks=[FIRST] * (f"{test}: {name}" in FIRST_FORM)) for name, one in STUCK.items()],
+        [pytest.param(one, id=name) for name, one in STUCK.items()],
     )
 
 

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ._file import as_toml, calibration_of, shipped
 
-__all__ = ["as_toml", "calibration_of", "shipped"]
+if TYPE_CHECKING:
+    from ._fit import fit
+    from ._observe import Observed, observed
+
+__all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
+
+_HOMES = {"Observed": "._observe", "fit": "._fit", "observed": "._observe"}
+"""What only a fit needs."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

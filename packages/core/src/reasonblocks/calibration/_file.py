@@ -14,6 +14,7 @@ from ..exceptions import ConfigError
 from ..monitors.builtin import BY_NAME
 from ..monitors.calibration import Calibration, Weighed
 from ..monitors.evidence import EVIDENCE
+from ..scoring import SHIPPED_LEVEL
 from ..types import Level
 
 __all__ = ["as_toml", "calibration_of", "shipped"]
@@ -25,10 +26,10 @@ MOST_WEIGHT = 10.0
 
 @cache
 def shipped() -> Calibration:
-    """What is used where the user gives none."""
+    """What is used where the user gives none: the fitted file, and the level that belongs to the scorer."""
     values = loads(SHIPPED.read_text(encoding="utf-8"))
     return Calibration(
-        level=Level(mean=values["difficulty_mean"], spread=values["difficulty_spread"]),
+        level=SHIPPED_LEVEL,
         fires=values["fires"],
         composite=values["composite_fires"],
         evidence={name: Weighed(**told) for name, told in values["evidence"].items()},

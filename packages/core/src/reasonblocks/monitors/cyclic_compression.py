@@ -42,7 +42,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         "plans": [*plans, *plan][-MOST_PLANS:],
         "again": again,
     }
-    score = min(1.0, 0.2 * len(again) + 0.1) if fresh else 0.0
+    score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
     return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
 
 

@@ -19,7 +19,7 @@ from ..types import JSON
 from .features import Features, longer_words
 from .finding import numbers, table
 
-__all__ = ["EVIDENCE", "OWN_MEMORY", "gather"]
+__all__ = ["EVIDENCE", "OWN_MEMORY", "gather", "shown"]
 
 EVIDENCE: Mapping[str, str] = MappingProxyType(
     {
@@ -57,6 +57,8 @@ PLACES = 2_048
 """Bits that stand for the words of arguments."""
 MOST_WORDS = 320
 """Bits in use after which the older half of the words is forgotten."""
+MOST_SHOWN = 4
+"""Steps that a monitor's evidence names, at most: the newest."""
 LONGEST = 16_000
 """Characters at which a length is 1, on a logarithmic scale."""
 
@@ -91,11 +93,21 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "touched": touched,
         "troubled": trouble or (troubled and not acts),
     }
+    newest = numbers(kept, "shown")
+    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if any(now[name] for name in _SHOWS) else newest
     left["given"] = known.add(features.given)
     left["calls"] = [*calls, features.call][-RECENT:] if acts else calls
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
     left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
     return {**means, "depth": _depth(steps), "off_task": _off(features.task, touched)}, left
+
+
+_SHOWS = ("error", "same_outcome", "same_result")
+
+
+def shown(memory: JSON) -> dict[str, tuple[int, ...]]:
+    """By monitor, the newest steps that its evidence comes from."""
+    return {"semantic_loop": tuple(numbers(table(memory), "shown"))}
 
 
 def _depth(steps: int) -> float:

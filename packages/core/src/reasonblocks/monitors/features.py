@@ -9,7 +9,18 @@ from types import MappingProxyType
 
 from ..text import EDGE, clip, words
 from ..types import JSON, Step, ToolCall, ToolResult, quick
-from .outcome import error_digest, hash_of, result_digest, says_error, says_nothing, says_passing, says_waiting
+from .asked import asked_for
+from .outcome import (
+    call_digest,
+    error_digests,
+    hash_of,
+    result_digest,
+    says_error,
+    says_nothing,
+    says_passing,
+    says_red,
+    says_waiting,
+)
 from .roles import roles_of
 
 __all__ = ["Features", "features_of", "plain"]
@@ -24,6 +35,15 @@ MOST_WORDS = 128
 """Words of the arguments that are told apart in one step; the first ones."""
 WORDS_HEAD = 3_000
 """Characters of them within which they are looked for."""
+SHORT_LOOK = 60
+"""Characters of what a look brings that hardly can be more than "nothing found"."""
+SAYS_SO = 8
+"""Characters of a result that says in words that there was nothing: not "None", not "[]"."""
+GIST_HEAD = 400
+"""Characters of the arguments that tell what a call is about."""
+MOST_GIST = 8
+STEM = 4
+"""Letters of a word that carry it: "vali" of "validate" and "validation"."""
 SHORTEST_WORD = 4
 """Letters that such a word has at least: shorter ones are in everything."""
 NAME_LENGTH = 48
@@ -44,15 +64,18 @@ _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None where there was none.
 
-    `failing`: a result is an error. `error`: a hash of what it says, None for a test's, whose errors are work.
-    `passing`: the error says of itself that it may pass, so that the same call may be right a moment later.
-    `waiting`: a result says that asking again is right. `empty`: all results say that there was nothing.
+    `asked`: how often the task wants something done again. `failing`: a result is an error, or a test's that says that
+    something failed. `error`: a hash of what it says, `error_kind` of its first words, None for a test's, whose errors
+    are work. `passing`: it says that it may pass, so that the same call may be right a moment later.
+    `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results.
     `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
-    `given` are the longer words of the arguments, `lengths` the characters of thought, arguments and results.
+    `gist` are hashes of the arguments' words, endings aside, `given` the longer ones of those words. `lengths` are the
+    characters of thought, arguments and results.
     """
 
     index: int
     task: str
+    asked: int
     thought: str
     words: Sequence[str]
     vocabulary: frozenset[str]
@@ -61,12 +84,14 @@ class Features:
     result: int | None
     failing: bool
     error: int | None
+    error_kind: int | None
     passing: bool
     waiting: bool
     empty: bool
     roles: frozenset[str]
     targets: tuple[int, ...]
     kinds: tuple[int, ...]
+    gist: tuple[int, ...]
     given: frozenset[str]
     lengths: tuple[int, int, int]
 
@@ -78,9 +103,12 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     calls = [(call, _flat(call.arguments), _command(call)) for call in step.tool_calls]
     roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
     errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
+    values = _values(step.tool_calls)
+    said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
         task=task,
+        asked=asked_for(task),
         thought=thought,
         words=spoken,
         vocabulary=frozenset(spoken),
@@ -88,14 +116,16 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         call=_action(calls) if _does_something(step) else None,
         result=_outcome(step.tool_results) if step.tool_results else None,
         failing=bool(errors),
-        error=error_digest(errors[0]) if errors and "test" not in roles else None,
-        passing=bool(errors) and says_passing(errors[0]),
+        error=said[0] if said else None,
+        error_kind=said[1] if said else None,
+        passing=any(says_passing(result.output) for result in step.tool_results if result.is_error is not False),
         waiting=any(says_waiting(result.output) for result in step.tool_results),
-        empty=bool(step.tool_results) and all(says_nothing(result.output) for result in step.tool_results),
+        empty=bool(step.tool_results) and all(_found_nothing(result, roles) for result in step.tool_results),
         roles=roles,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
-        given=longer_words(_values(step.tool_calls)),
+        gist=_gist(values),
+        given=longer_words(values),
         lengths=(
             len(thought),
             sum([len(flat) for _, flat, _ in calls]),
@@ -148,6 +178,12 @@ def _without_names(value: JSON, depth: int) -> JSON:
     return value
 
 
+def _gist(values: str) -> tuple[int, ...]:
+    """The first few, each once, in an order that does not depend on theirs."""
+    stems = {word[:STEM] for word in words(values[:GIST_HEAD]) if len(word) > 2 or not word.isascii()}
+    return tuple(sorted(map(hash_of, stems))[:MOST_GIST])
+
+
 def longer_words(text: str) -> frozenset[str]:
     """The first 128 different words of at least four letters."""
     longer = [word for word in words(text[:WORDS_HEAD]) if len(word) >= SHORTEST_WORD]
@@ -176,7 +212,7 @@ def plain(name: str) -> str:
 
 def _action(calls: Sequence[tuple[ToolCall, str, str]]) -> int:
     """Parallel calls are one action, whatever their order."""
-    return hash_of("\n".join(sorted(f"{call.name} {flat}" for call, flat, _ in calls)))
+    return call_digest("\n".join(sorted([f"{call.name} {flat}" for call, flat, _ in calls])))
 
 
 def _outcome(results: Sequence[ToolResult]) -> int:
@@ -187,13 +223,22 @@ def _outcome(results: Sequence[ToolResult]) -> int:
 
 def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     """The text of an error. The result's own flag goes before its words; what is read may speak of errors freely."""
+    text = clip(result.output)
+    if "test" in roles and says_red(text):
+        return text  # though the call itself went well
     if result.is_error is False:
         return None
-    text = clip(result.output)
     looks = not roles.isdisjoint(("read", "search"))
     if result.is_error:
         return None if looks and not text.strip() else text  # a search that finds nothing exits with 1
     return text if says_error(text[:READ_HEAD] if looks else text) else None
+
+
+def _found_nothing(result: ToolResult, roles: frozenset[str]) -> bool:
+    """Of a look, a short answer, in whatever language; of another call one that says so: "None" is how it goes well."""
+    if not roles.isdisjoint(("read", "search")):
+        return len(result.output) <= SHORT_LOOK or says_nothing(result.output)
+    return "edit" not in roles and len(result.output) >= SAYS_SO and says_nothing(result.output)
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import cast
 
 from ..types import JSON, Evaluation, Injected, Memories, Observed, Step, quick
-from . import evidence
+from . import evidence, hints
 from .builtin import BY_NAME, MONITORS
 from .calibration import Calibration
 from .evidence import EVIDENCE
@@ -26,6 +26,7 @@ __all__ = [
     "RELAPSE_FACTOR",
     "RUNGS",
     "WEIGHTS",
+    "by_evidence",
     "evaluate",
     "resolve_weights",
 ]
@@ -52,6 +53,7 @@ class _Seen:
     step earlier, `needed` what it needs twice to open the gate."""
 
     findings: Mapping[str, Finding]
+    hints: Mapping[str, Finding]
     scores: Mapping[str, float]
     parts: Mapping[str, float]
     fired: tuple[str, ...]
@@ -92,7 +94,9 @@ def evaluate(
         findings[name] = Finding(score=score, memory=memory, evidence=tuple(steps) or (index,))
     gathered, kept = evidence.gather(features, memories.get(evidence.OWN_MEMORY))
     own = table(memories.get(OWN_MEMORY))
-    seen = _seen(findings, _by_evidence(gathered, calibration), weights, own, calibration)
+    usual = by_evidence(gathered, calibration)
+    hinted = hints.hints(evidence.shown(kept), usual, QUIET)
+    seen = _seen(findings, hinted, usual, weights, own, calibration)
     left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
     left[evidence.OWN_MEMORY] = kept
     fired = cast("list[str]", own.get("fired") or [])
@@ -100,7 +104,7 @@ def evaluate(
     return _evaluation(seen, injected, failure_types), left
 
 
-def _by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
+def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
     """Each monitor's score by its evidence alone: with the default weights they add up to the composite."""
     scores = dict.fromkeys(BY_NAME, QUIET)
     for name, weighed in calibration.evidence.items():
@@ -111,17 +115,19 @@ def _by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dic
 
 def _seen(
     findings: Mapping[str, Finding],
-    by_evidence: Mapping[str, float],
+    hinted: Mapping[str, Finding],
+    usual: Mapping[str, float],
     weights: Mapping[str, float],
     own: Mapping[str, JSON],
     calibration: Calibration,
 ) -> _Seen:
-    scores = {name: max(finding.score, by_evidence.get(name, 0.0)) for name, finding in findings.items()}
+    scores = {name: max(finding.score, usual.get(name, 0.0)) for name, finding in findings.items()}
     parts = {name: weights.get(name, 0.0) * score for name, score in scores.items()}
     composite = min(1.0, math.fsum(parts.values()))  # `sum` rounds otherwise before Python 3.12
     known = cast("list[str]", own.get("fired") or [])
     return _Seen(
         findings=findings,
+        hints=hinted,
         scores=scores,
         parts=parts,
         fired=tuple([name for name, finding in findings.items() if _fires(name, finding, known, calibration)]),
@@ -149,7 +155,7 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
     return replace(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, seen.findings[speaker], _rung(speaker, injected)),
+        intervention_text=_text(speaker, seen, injected),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
@@ -168,19 +174,24 @@ def _speaker(seen: _Seen, injected: tuple[Injected, ...]) -> tuple[str | None, s
     """Who speaks, and by which path: a fired monitor that has something new, else the composite's largest part."""
     if not seen.fired and not seen.opens():
         return None, None
-    since = max((one.step for one in injected), default=0)
-    able = [name for name in seen.ranked if _able(seen.findings[name], since) and _rung(name, injected) <= RUNGS]
-    fired = [name for name in able if name in seen.fired]
+    fresh = [name for name in seen.ranked if _rung(name, injected) <= RUNGS and _fresh(seen, name, injected)]
+    fired = [name for name in fresh if name in seen.fired]
     if fired:
         return fired[0], "monitor"
     spent = math.fsum(part for name, part in seen.parts.items() if _rung(name, injected) > RUNGS)
-    if able and seen.opens(spent):
-        return able[0], "composite"
+    if fresh and seen.opens(spent):
+        return fresh[0], "composite"
     return None, None
 
 
+def _fresh(seen: _Seen, name: str, injected: tuple[Injected, ...]) -> bool:
+    """Is there something to tell from after the last injection?"""
+    since = max((one.step for one in injected), default=0)
+    return _able(seen.findings[name], since) or (name in seen.hints and _able(seen.hints[name], since))
+
+
 def _able(finding: Finding, since: int) -> bool:
-    """Is there evidence from after the last injection? One at call n came after the completed steps 0 to n-1."""
+    """One injected at call n came after the completed steps 0 to n-1."""
     return finding.score > 0.0 and any(step >= since for step in finding.evidence)
 
 
@@ -188,7 +199,10 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
     return 1 + sum(one.monitor == name for one in injected)
 
 
-def _text(name: str, finding: Finding, rung: int) -> str:
+def _text(name: str, seen: _Seen, injected: tuple[Injected, ...]) -> str:
+    finding, rung = seen.findings[name], _rung(name, injected)
+    if name in seen.hints and not finding.score:
+        return hints.say(seen.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)
     return f"The check {plain(name)} points at {at_steps(finding.evidence).lower()}. {_CUSTOM_NEXT[rung]}"

@@ -1,0 +1,192 @@
+"""Fits a calibration to finished runs: how much each evidence weighs, and when a monitor fires.
+
+Runs are compared at the same number of steps within one source only, so neither length nor the share of failures of a
+source can pass for evidence. Failures and successes count alike there, and every source counts alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..exceptions import ConfigError
+from ..monitors.calibration import Calibration, Weighed
+from ..monitors.evidence import DEEPEST, EVIDENCE
+from ..scoring import LEVEL_STEPS, SHIPPED_LEVEL
+from ..types import Level
+from ._observe import Observed, by_source
+from ._thresholds import FALSE_ALARMS, with_thresholds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+__all__ = ["FALSE_ALARMS", "FEWEST_RUNS", "fit"]
+
+FEWEST_RUNS = 30
+"""Finished runs below which nothing is fitted."""
+FEWEST_OF_EACH = 5
+"""Successes, and failures, below which nothing is fitted, nor anything at one number of steps."""
+LANDMARKS = (2, 3, 5, 8, 12, 20, 30, 40, 60, 80)
+"""Steps after which runs that still go on are compared."""
+COMPOSITE_PER_LOG_ODDS = 1 / 40
+"""The composite's share of a unit of log odds: strong evidence of one kind just about fills its monitor's room."""
+PER_DOUBLING = math.log(2)
+"""Log odds of failure that each doubling of the steps adds, up to 20: as if the odds grew with the steps. At equal
+length of the run nothing can be fitted here."""
+HABITS = ("thought_length", "call_length", "result_length")
+"""These say something for one agent alone."""
+PENALTY_INVERSE = 0.3
+"""Of a fit from nothing (scikit-learn's C, for a standard deviation)."""
+OWN_PENALTY_INVERSE = 0.0003
+"""Of what an agent's own runs add to the prior: it takes some hundred runs to move it much."""
+PRIOR_SCALE = 3.0
+"""How much more freely the prior as a whole may be scaled than bent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One row a run and landmark: centred evidence, whether the run failed, what the row counts."""
+
+    x: Numbers
+    failed: NDArray[np.bool_]
+    weight: Numbers
+
+
+def fit(
+    runs: Sequence[Observed], prior: Calibration | None = None, *, false_alarms: float = FALSE_ALARMS
+) -> Calibration:
+    """One agent's calibration around `prior`, or without one a calibration for agents that nobody knows.
+
+    Needs scikit-learn. Raises `ConfigError` for runs that are too few, or all of one outcome.
+    """
+    check(runs)
+    names = [name for name in EVIDENCE if name != "depth" and (prior is not None or name not in HABITS)]
+    centres = _centres(runs, [*names, "depth"])
+    rows = _rows(runs, names)
+    odds = _from_nothing(rows) if prior is None else _around(rows, _odds_of(prior, names))
+    weights = {name: round(float(value) * COMPOSITE_PER_LOG_ODDS, 5) for name, value in zip(names, odds, strict=True)}
+    weights["depth"] = round(PER_DOUBLING * math.log2(DEEPEST) * COMPOSITE_PER_LOG_ODDS, 5)
+    made = Calibration(
+        level=SHIPPED_LEVEL if prior is None else _level(runs),
+        fires={},
+        composite=1.0,
+        evidence={
+            name: Weighed(weight=weights[name], centre=round(centres[name], 3))
+            for name in EVIDENCE
+            if weights.get(name)
+        },
+    )
+    return with_thresholds(made, runs, false_alarms)
+
+
+def check(runs: Sequence[Observed]) -> None:
+    """Raises `ConfigError` for runs that nothing can be fitted to."""
+    failed = sum(run.failed for run in runs)
+    if len(runs) < FEWEST_RUNS:
+        raise ConfigError("runs", len(runs), f"at least {FEWEST_RUNS} finished runs with outcomes are needed")
+    if min(failed, len(runs) - failed) < FEWEST_OF_EACH:
+        said = f"{failed} failed of {len(runs)}"
+        raise ConfigError("runs", said, f"at least {FEWEST_OF_EACH} failures and {FEWEST_OF_EACH} successes are needed")
+
+
+def _centres(runs: Sequence[Observed], names: Sequence[str]) -> dict[str, float]:
+    """The mean over steps of a run, runs of a source, and sources."""
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(values) / len(values)
+
+    return {
+        name: mean(
+            [
+                mean([mean([step[name] for step in run.evidence]) for run in group if run.evidence] or [0.0])
+                for group in by_source(runs).values()
+            ]
+        )
+        for name in names
+    }
+
+
+def _rows(runs: Sequence[Observed], names: Sequence[str]) -> _Rows:
+    import numpy as np
+
+    x, failed, weight = [np.zeros((0, len(names)))], [np.zeros(0, bool)], [np.zeros(0)]
+    for group in by_source(runs).values():
+        for landmark in LANDMARKS:
+            alive = [run for run in group if len(run.evidence) > landmark]
+            y = np.array([run.failed for run in alive], bool)
+            if min(y.sum(), len(y) - y.sum()) < FEWEST_OF_EACH:
+                continue
+            values = np.array([[run.evidence[landmark - 1][name] for name in names] for run in alive])
+            share = np.where(y, 0.5 / y.sum(), 0.5 / (len(y) - y.sum()))
+            x.append(values - share @ values)
+            failed.append(y)
+            weight.append(share)
+    total = np.concatenate(weight)
+    return _Rows(np.concatenate(x), np.concatenate(failed), total * len(total) / max(total.sum(), 1e-9))
+
+
+def _from_nothing(rows: _Rows) -> Numbers:
+    """Log odds for each unit of evidence, none below 0: evidence that speaks for a run is left out."""
+    import numpy as np
+
+    used = np.ones(rows.x.shape[1], bool)
+    while True:
+        odds = np.zeros(len(used))
+        odds[used] = _regression(rows, rows.x[:, used], PENALTY_INVERSE)
+        if (odds >= 0).all():
+            return odds
+        used &= odds > 0
+
+
+def _around(rows: _Rows, prior: Numbers) -> Numbers:
+    """The prior's log odds, scaled and bent as far as the rows ask for it."""
+    import numpy as np
+
+    said = rows.x @ prior
+    spread = said.std()
+    if not len(said) or spread == 0:
+        return prior
+    sizes = _sizes(rows.x)
+    found = _regression(
+        rows, np.column_stack([said / spread * PRIOR_SCALE, rows.x / sizes]), OWN_PENALTY_INVERSE, False
+    )
+    scaled: Numbers = prior * found[0] / spread * PRIOR_SCALE + found[1:] / sizes
+    return scaled
+
+
+def _regression(rows: _Rows, x: Numbers, inverse: float, scale: bool = True) -> Numbers:
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    if not x.size:
+        return np.zeros(x.shape[1])
+    sizes = _sizes(x) if scale else np.ones(x.shape[1])
+    model: Any = LogisticRegression(C=inverse, fit_intercept=False, max_iter=1_000)
+    model.fit(x / sizes, rows.failed, sample_weight=rows.weight)
+    odds: Numbers = model.coef_[0] / sizes
+    return odds
+
+
+def _sizes(x: Numbers) -> Numbers:
+    import numpy as np
+
+    spread: Numbers = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+    return spread
+
+
+def _odds_of(prior: Calibration, names: Sequence[str]) -> Numbers:
+    import numpy as np
+
+    found = [prior.evidence[name].weight / COMPOSITE_PER_LOG_ODDS if name in prior.evidence else 0.0 for name in names]
+    return np.array(found)
+
+
+def _level(runs: Sequence[Observed]) -> Level:
+    """Of one agent: the mean over its runs' first steps, which shape a run's own level; the spread is the scorer's."""
+    first = [calm for run in runs for calm in run.calm[:LEVEL_STEPS]]
+    return Level(mean=round(math.fsum(first) / len(first), 4), spread=SHIPPED_LEVEL.spread)
