@@ -8,7 +8,7 @@ are now. None proves trouble: over recorded runs of many agents each goes with f
 from __future__ import annotations
 
 import math
-from base64 import b85decode, b85encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -44,8 +44,8 @@ FADES = 0.85
 """What a step counts beside the one after it: after four more steps it is half."""
 RECENT = 12
 """Actions looked back over for the same one."""
-SHORTEST_RESULT = 8
-"""Characters of a result that says something: "None" and "[]" are the same by chance."""
+SHORTEST_LOOK, SHORTEST_RESULT = 8, 40
+"""Characters of a result that says something, of a look and of another call: "File updated." comes again and again."""
 DEEPEST = 20
 """Steps after which a run is as deep as it gets."""
 FEW_WORDS = 25
@@ -78,7 +78,7 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "errors_in_row": trouble and troubled,
         "repeat_after_error": acts and troubled and features.call == calls[-1],
         "same_outcome": asks and outcome in outcomes,
-        "same_result": asks and features.lengths[2] >= SHORTEST_RESULT and features.result in results,
+        "same_result": asks and _tells(features) and features.result in results,
         "old_words": known.share(features.given) if len(features.given) <= FEW_WORDS else 0.0,
         "thought_length": _length(features.lengths[0]),
         "call_length": _length(features.lengths[1]),
@@ -108,6 +108,11 @@ _SHOWS = ("error", "same_outcome", "same_result")
 def shown(memory: JSON) -> dict[str, tuple[int, ...]]:
     """By monitor, the newest steps that its evidence comes from."""
     return {"semantic_loop": tuple(numbers(table(memory), "shown"))}
+
+
+def _tells(features: Features) -> bool:
+    looks = not features.roles.isdisjoint(("read", "search"))
+    return features.lengths[2] >= (SHORTEST_LOOK if looks else SHORTEST_RESULT)
 
 
 def _depth(steps: int) -> float:
@@ -174,8 +179,8 @@ def _places(found: frozenset[str]) -> list[int]:
 
 
 def _bits_of(text: JSON) -> int:
-    return int.from_bytes(b85decode(text), "little") if isinstance(text, str) else 0
+    return int.from_bytes(b64decode(text), "little") if isinstance(text, str) else 0
 
 
 def _text_of(bits: int) -> str:
-    return b85encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()
+    return b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()

@@ -23,7 +23,7 @@ from .outcome import (
 )
 from .roles import roles_of
 
-__all__ = ["Features", "features_of", "plain"]
+__all__ = ["Features", "features_of", "longer_words", "plain"]
 
 MOST_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
@@ -39,8 +39,8 @@ SHORT_LOOK = 60
 """Characters of what a look brings that hardly can be more than "nothing found"."""
 SAYS_SO = 8
 """Characters of a result that says in words that there was nothing: not "None", not "[]"."""
-GIST_HEAD = 400
-"""Characters of the arguments that tell what a call is about."""
+GIST_HEAD = 60
+"""Words of the arguments that tell what a call is about."""
 MOST_GIST = 8
 STEM = 4
 """Letters of a word that carry it: "vali" of "validate" and "validation"."""
@@ -103,7 +103,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     calls = [(call, _flat(call.arguments), _command(call)) for call in step.tool_calls]
     roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
     errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
-    values = _values(step.tool_calls)
+    values = _values(calls)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
@@ -125,7 +125,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
         gist=_gist(values),
-        given=longer_words(values),
+        given=_longer(values),
         lengths=(
             len(thought),
             sum([len(flat) for _, flat, _ in calls]),
@@ -167,27 +167,25 @@ def _parts(value: JSON, depth: int) -> Iterator[str]:
         yield "..." if depth >= DEEPEST else repr(value)
 
 
-def _values(calls: Sequence[ToolCall]) -> str:
-    """What the calls are given, without the names of the arguments."""
-    return " ".join([_flat(_without_names(call.arguments, 0))[:WORDS_HEAD] for call in calls])
+def _values(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
+    """The words that the calls are given, without the names of the arguments."""
+    given = " ".join([flat[:WORDS_HEAD] for _, flat, _ in calls])
+    return words(" ".join([part for part in given.split() if part[-1] != "="]))
 
 
-def _without_names(value: JSON, depth: int) -> JSON:
-    if isinstance(value, Mapping) and depth < DEEPEST:
-        return [_without_names(value[key], depth + 1) for key in sorted(value)]
-    return value
-
-
-def _gist(values: str) -> tuple[int, ...]:
+def _gist(values: Sequence[str]) -> tuple[int, ...]:
     """The first few, each once, in an order that does not depend on theirs."""
-    stems = {word[:STEM] for word in words(values[:GIST_HEAD]) if len(word) > 2 or not word.isascii()}
+    stems = {word[:STEM] for word in values[:GIST_HEAD] if len(word) > 2 or not word.isascii()}
     return tuple(sorted(map(hash_of, stems))[:MOST_GIST])
 
 
 def longer_words(text: str) -> frozenset[str]:
     """The first 128 different words of at least four letters."""
-    longer = [word for word in words(text[:WORDS_HEAD]) if len(word) >= SHORTEST_WORD]
-    return frozenset(list(dict.fromkeys(longer))[:MOST_WORDS])
+    return _longer(words(text[:WORDS_HEAD]))
+
+
+def _longer(said: Sequence[str]) -> frozenset[str]:
+    return frozenset(list(dict.fromkeys([word for word in said if len(word) >= SHORTEST_WORD]))[:MOST_WORDS])
 
 
 def _command(call: ToolCall) -> str:
@@ -243,7 +241,12 @@ def _found_nothing(result: ToolResult, roles: frozenset[str]) -> bool:
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """The first few, looked for in one blank-separated part after the other: no target has a blank in it."""
-    parts = (part for flat in arguments for part in flat[:TARGET_HEAD].split() if _TARGET_MARK.search(part))
+    parts = (
+        part
+        for flat in arguments
+        for part in flat[:TARGET_HEAD].split()
+        if not part.isalpha() and _TARGET_MARK.search(part)
+    )
     found: dict[str, None] = {}
     for name in (name for part in parts for name in _TARGET.findall(part)):
         found[name] = None

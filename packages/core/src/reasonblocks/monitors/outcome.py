@@ -70,6 +70,9 @@ _IDS = re.compile(
     r"|\d\d?:\d\d(?::\d\d)?|\d{13}|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
 """What a call or a short answer has anew each time: request ids, time stamps, temporary paths."""
+_DIGIT = re.compile(r"\d")
+CALL_HEAD = 1_000
+"""Characters of a call within which they are masked: further on it is a text."""
 SHORT_ANSWER = 1_000
 """Characters of a result within which ids are masked: in content, a long one, they mean something."""
 _WAITING_MARKS = tuple(
@@ -92,7 +95,7 @@ _NOTHING = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PASSING = re.compile(
-    r"\b(?:time[d]?[ -]?out|timeout|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
+    r"\b(?:timed?[ -]?out|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
     r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
     r"|unavailable|overloaded"
     r"|network (?:is )?(?:error|unreachable)|deadlock|locked)\b",
@@ -105,6 +108,9 @@ _RED = re.compile(
 )
 RED_TAIL = 1_500
 """Characters at the end of a test's result within which it sums up what failed."""
+_PASSING_MARKS = ("time", "temporar", "again", "retry", "limit", "429", "50", "connection", "econn", "etimed", "lock")
+_PASSING_MARKS = (*_PASSING_MARKS, "many requests", "unavailable", "overloaded", "network")
+"""One of these is in every text that the pattern matches."""
 PASSING_HEAD = 1_000
 """Characters of an error within which it may say that it will pass."""
 
@@ -117,14 +123,16 @@ def hash_of(text: str) -> int:
 def result_digest(text: str) -> int:
     """A short hash of the first and last 8,000 characters of a result, durations, clocks and addresses masked."""
     text = _VOLATILE.sub("#", clip(text).strip())
-    if len(text) <= SHORT_ANSWER:
-        text = _IDS.sub("#", text)
-    return hash_of(text)
+    return hash_of(_without_ids(text) if len(text) <= SHORT_ANSWER else text)
 
 
 def call_digest(text: str) -> int:
     """A short hash of what was called with which arguments, ids, time stamps and temporary paths masked."""
-    return hash_of(_IDS.sub("#", text))
+    return hash_of(_without_ids(text[:CALL_HEAD]) + text[CALL_HEAD:])
+
+
+def _without_ids(text: str) -> str:
+    return _IDS.sub("#", text) if _DIGIT.search(text) or "tmp" in text else text
 
 
 def says_error(text: str) -> bool:
@@ -169,4 +177,5 @@ def says_red(text: str) -> bool:
 
 def says_passing(error: str) -> bool:
     """May the same call be right a moment later: a timeout, a lost connection, a limit?"""
-    return _PASSING.search(error[:PASSING_HEAD]) is not None
+    said = error[:PASSING_HEAD].lower()
+    return any(map(said.__contains__, _PASSING_MARKS)) and _PASSING.search(said) is not None
