@@ -21,7 +21,7 @@ from .outcome import (
     says_red,
     says_waiting,
 )
-from .roles import roles_of
+from .roles import is_shell, roles_of
 
 __all__ = ["Features", "features_of", "longer_words", "plain"]
 
@@ -67,7 +67,8 @@ class Features:
     `asked`: how often the task wants something done again. `failing`: a result is an error, or a test's that says that
     something failed. `error`: a hash of what it says, `error_kind` of its first words, None for a test's, whose errors
     are work. `passing`: it says that it may pass, so that the same call may be right a moment later.
-    `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results.
+    `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
+    was run.
     `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
     `gist` are hashes of the arguments' words, endings aside, `given` the longer ones of those words. `lengths` are the
     characters of thought, arguments and results.
@@ -89,6 +90,7 @@ class Features:
     waiting: bool
     empty: bool
     roles: frozenset[str]
+    shell: bool
     targets: tuple[int, ...]
     kinds: tuple[int, ...]
     gist: tuple[int, ...]
@@ -122,6 +124,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         waiting=any(says_waiting(result.output) for result in step.tool_results),
         empty=bool(step.tool_results) and all(_found_nothing(result, roles) for result in step.tool_results),
         roles=roles,
+        shell=any(is_shell(call.name) for call in step.tool_calls),
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
         gist=_gist(values),

@@ -69,7 +69,17 @@ _IDS = re.compile(
     r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\d\d?:\d\d(?::\d\d)?|\d{13}|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
-"""What a call or a short answer has anew each time: request ids, time stamps, temporary paths."""
+"""What a short answer has anew each time: request ids, time stamps, temporary paths."""
+_CALL_IDS = re.compile(
+    r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
+)
+"""The same of a call, whose dates and times mean something."""
+_STAMPS = re.compile(
+    r"\b(?:\w*time_?stamp|ts|now|nonce|(?:sent|requested|called|issued)_?(?:at|on)|(?:request|trace|correlation|idempotency"
+    r"|client)_?(?:id|key))= [^;]*?(?= \w+= | ;|$)",
+    re.IGNORECASE,
+)
+"""Arguments that are said to be new each time."""
 _DIGIT = re.compile(r"\d")
 CALL_HEAD = 1_000
 """Characters of a call within which they are masked: further on it is a text."""
@@ -123,16 +133,15 @@ def hash_of(text: str) -> int:
 def result_digest(text: str) -> int:
     """A short hash of the first and last 8,000 characters of a result, durations, clocks and addresses masked."""
     text = _VOLATILE.sub("#", clip(text).strip())
-    return hash_of(_without_ids(text) if len(text) <= SHORT_ANSWER else text)
+    return hash_of(_IDS.sub("#", text) if len(text) <= SHORT_ANSWER and _DIGIT.search(text) else text)
 
 
 def call_digest(text: str) -> int:
     """A short hash of what was called with which arguments, ids, time stamps and temporary paths masked."""
-    return hash_of(_without_ids(text[:CALL_HEAD]) + text[CALL_HEAD:])
-
-
-def _without_ids(text: str) -> str:
-    return _IDS.sub("#", text) if _DIGIT.search(text) or "tmp" in text else text
+    head = text[:CALL_HEAD]
+    if "=" in head:
+        head = _STAMPS.sub("#", head)
+    return hash_of((_CALL_IDS.sub("#", head) if _DIGIT.search(head) or "tmp" in head else head) + text[CALL_HEAD:])
 
 
 def says_error(text: str) -> bool:

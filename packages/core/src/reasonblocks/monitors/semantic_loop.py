@@ -66,7 +66,7 @@ def _row(features: Features) -> Row:
         _EDITS * ("edit" in features.roles)
         | _WAITS * features.waiting
         | _PASSES * features.passing
-        | _EMPTY * features.empty
+        | _EMPTY * (features.empty and not features.shell)
     )
     tool, kind = hash_of(features.tool), features.error_kind or 0
     return [
@@ -111,8 +111,8 @@ def _again(done: list[Row]) -> Seen:
 
 
 def _redone(done: list[Row]) -> Seen:
-    """A change that was made a few actions ago already."""
-    steps = [row[0] for row in done[-NEARBY:] if row[1] == done[-1][1]]
+    """A change that was made a few actions ago already, and had not failed."""
+    steps = [row[0] for row in done[-NEARBY:] if row[1] == done[-1][1] and not row[3]]
     return (min(1.0, 0.45 + 0.1 * len(steps)), "redone", steps) if len(steps) >= 2 else _UNSEEN
 
 
