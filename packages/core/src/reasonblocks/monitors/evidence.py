@@ -16,7 +16,8 @@ from typing import cast
 from zlib import crc32
 
 from ..types import JSON
-from .features import Features, longer_words
+from .arguments import longer_words
+from .features import Features
 from .finding import numbers, table
 
 __all__ = ["EVIDENCE", "OWN_MEMORY", "gather", "shown"]
@@ -89,7 +90,7 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
     touched = _touched(features, cast("int", kept.get("touched", 0)))
     left: dict[str, JSON] = {
         "steps": steps,
-        "means": means,
+        "means": dict(means),
         "touched": touched,
         "troubled": trouble or (troubled and not acts),
     }
@@ -123,7 +124,7 @@ def _length(characters: int) -> float:
     return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
 
 
-def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, JSON]:
+def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, float]:
     weight = (1 - FADES ** (steps - 1)) / (1 - FADES)
     return {
         name: round((FADES * weight * cast("float", before.get(name, 0.0)) + value) / (FADES * weight + 1), 4)

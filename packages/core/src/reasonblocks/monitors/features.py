@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..text import EDGE, clip, words
-from ..types import JSON, Step, ToolCall, ToolResult, quick
+from ..text import clip, words
+from ..types import Step, ToolCall, ToolResult, quick
+from .arguments import command_of, flattened, gist_of, longer, values_of
 from .asked import asked_for
 from .outcome import (
     call_digest,
@@ -23,7 +24,7 @@ from .outcome import (
 )
 from .roles import is_shell, roles_of
 
-__all__ = ["Features", "features_of", "longer_words", "plain"]
+__all__ = ["Features", "features_of", "plain"]
 
 MOST_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
@@ -31,32 +32,18 @@ TARGET_HEAD = 1_000
 """Characters of the arguments within which targets are looked for."""
 READ_HEAD = 80
 """Characters of what was read or searched within which it may announce an error of its own."""
-MOST_WORDS = 128
-"""Words of the arguments that are told apart in one step; the first ones."""
-WORDS_HEAD = 3_000
-"""Characters of them within which they are looked for."""
 SHORT_LOOK = 60
 """Characters of what a look brings that hardly can be more than "nothing found"."""
 SAYS_SO = 8
 """Characters of a result that says in words that there was nothing: not "None", not "[]"."""
-GIST_HEAD = 60
-"""Words of the arguments that tell what a call is about."""
-MOST_GIST = 8
-STEM = 4
-"""Letters of a word that carry it: "vali" of "validate" and "validation"."""
-SHORTEST_WORD = 4
-"""Letters that such a word has at least: shorter ones are in everything."""
 NAME_LENGTH = 48
 """Characters of a tool name that a text shows."""
-DEEPEST = 20
-"""Levels of arguments that are looked at."""
 
 _TARGET = re.compile(r"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}")
 _TARGET_MARK = re.compile(r"[/.\d]")
 """Every target has one of these: most words of an argument never meet the long pattern."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
-_COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 
 
 @quick
@@ -102,10 +89,10 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     """Everything once, from at most 16,000 characters of each text."""
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = words(thought)
-    calls = [(call, _flat(call.arguments), _command(call)) for call in step.tool_calls]
+    calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
     errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
-    values = _values(calls)
+    values = values_of(calls)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
@@ -127,8 +114,8 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         shell=any(is_shell(call.name) for call in step.tool_calls),
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
-        gist=_gist(values),
-        given=_longer(values),
+        gist=gist_of(values),
+        given=longer(values),
         lengths=(
             len(thought),
             sum([len(flat) for _, flat, _ in calls]),
@@ -140,63 +127,6 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
 def _does_something(step: Step) -> bool:
     """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
     return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
-
-
-def _flat(value: JSON) -> str:
-    """Arguments as one text: keys sorted, white space collapsed, bounded."""
-    parts: list[str] = []
-    size = 0
-    for part in _parts(value, 0):
-        parts.append(part)
-        size += len(part)
-        if size > 2 * EDGE:
-            break
-    return " ".join(parts)
-
-
-def _parts(value: JSON, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield " ".join(clip(value).split())
-    elif isinstance(value, Mapping) and depth < DEEPEST:
-        for key in sorted(value):
-            yield f"{key}="
-            yield from _parts(value[key], depth + 1)
-        yield ";"
-    elif isinstance(value, (list, tuple)) and depth < DEEPEST:
-        for item in value:
-            yield from _parts(item, depth + 1)
-        yield ";"
-    else:
-        yield "..." if depth >= DEEPEST else repr(value)
-
-
-def _values(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
-    """The words that the calls are given, without the names of the arguments."""
-    given = " ".join([flat[:WORDS_HEAD] for _, flat, _ in calls])
-    return words(" ".join([part for part in given.split() if part[-1] != "="]))
-
-
-def _gist(values: Sequence[str]) -> tuple[int, ...]:
-    """The first few, each once, in an order that does not depend on theirs."""
-    stems = {word[:STEM] for word in values[:GIST_HEAD] if len(word) > 2 or not word.isascii()}
-    return tuple(sorted(map(hash_of, stems))[:MOST_GIST])
-
-
-def longer_words(text: str) -> frozenset[str]:
-    """The first 128 different words of at least four letters."""
-    return _longer(words(text[:WORDS_HEAD]))
-
-
-def _longer(said: Sequence[str]) -> frozenset[str]:
-    return frozenset(list(dict.fromkeys([word for word in said if len(word) >= SHORTEST_WORD]))[:MOST_WORDS])
-
-
-def _command(call: ToolCall) -> str:
-    """What a shell is told to do, "" where no argument is named like that."""
-    given = call.arguments
-    if isinstance(given, Mapping):
-        given = next((given[key] for key in _COMMAND_KEYS if key in given), "")
-    return clip(given) if isinstance(given, str) else ""
 
 
 def _tool(calls: Sequence[ToolCall]) -> str:

@@ -118,8 +118,9 @@ _RED = re.compile(
 )
 RED_TAIL = 1_500
 """Characters at the end of a test's result within which it sums up what failed."""
-_PASSING_MARKS = ("time", "temporar", "again", "retry", "limit", "429", "50", "connection", "econn", "etimed", "lock")
-_PASSING_MARKS = (*_PASSING_MARKS, "many requests", "unavailable", "overloaded", "network")
+_PASSING_MARKS = tuple(
+    "time temporar again retry limit requests 429 50 connection econn etimed lock unavail overload network".split()
+)
 """One of these is in every text that the pattern matches."""
 PASSING_HEAD = 1_000
 """Characters of an error within which it may say that it will pass."""
