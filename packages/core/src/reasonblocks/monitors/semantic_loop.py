@@ -69,6 +69,7 @@ def _row(features: Features) -> Row:
         | _EMPTY * (features.empty and not features.shell)
     )
     tool, kind = hash_of(features.tool), features.error_kind or 0
+    about = features.gist if flags & _EMPTY else ()
     return [
         features.index,
         features.call or 0,
