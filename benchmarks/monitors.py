@@ -39,12 +39,12 @@ def parser() -> argparse.ArgumentParser:
 
 def configuration(given: argparse.Namespace) -> Configuration:
     """What the options ask to measure."""
-    from _monitors.configurations import fitted_elsewhere, fitted_in_folds, library_fit, named
+    from _monitors.configurations import fitted_elsewhere, fitted_in_folds, named
 
     if given.leave_source_out:
-        return fitted_elsewhere(library_fit())
+        return fitted_elsewhere()
     if given.folds:
-        return fitted_in_folds(library_fit(), given.folds)
+        return fitted_in_folds(given.folds)
     return named(given.calibration or given.detector or "default")
 
 
@@ -58,8 +58,9 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     sources = read_sources(given.paths, only=list(filter(None, given.sources.split(","))), most=given.runs)
     if not sources:
         sys.exit("no recorded run with an outcome was found")
-    one = figures(configuration(given), sources, given)
-    yield from tables(one)
+    what = configuration(given)
+    one = figures(what, sources, given)
+    yield from tables(one, what.about)
     if given.vs:
         other = figures(named(given.vs), sources, given)
         yield difference_table(difference(one, other), "this", given.vs)
@@ -68,12 +69,13 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
 def figures(what: Configuration, sources: Sequence[Source], given: argparse.Namespace) -> Figures:
     from _monitors.measure import measure
 
-    return measure(sources, what(sources, given.workers), given.boot)
+    return measure(sources, what.trails(sources, given.workers), given.boot)
 
 
 def show(shown: Iterator[Table], given: argparse.Namespace) -> None:
-    from _monitors.columns import COLUMNS
     from _monitors.table import json_lines, markdown, text
+
+    from reasonblocks.calibration._columns import COLUMNS
 
     if given.markdown:
         print(f"# What recorded runs say of the monitors\n\nMade by `./dev bench monitors {' '.join(sys.argv[1:])}`.\n")
@@ -87,7 +89,7 @@ def show(shown: Iterator[Table], given: argparse.Namespace) -> None:
 def main() -> None:
     given = parser().parse_args()
     if given.columns:
-        from _monitors.columns import COLUMNS
+        from reasonblocks.calibration._columns import COLUMNS
 
         print("\n".join(f"{name:17} {meaning}" for name, meaning in COLUMNS.items()))
     elif not given.paths:

@@ -8,14 +8,15 @@ from statistics import median
 
 import numpy as np
 
-from .columns import COLUMNS, Scored, columns, scored
-from .lift import Lift, first_firings, lift
-from .sources import Source
+from reasonblocks.calibration._columns import COLUMNS, Judged, Scored, columns, scored
+from reasonblocks.calibration._lift import Lift, first_firings, lift
+from reasonblocks.calibration._statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
+
+from .sources import Source, failed
 from .states import StatesOf, states_of
-from .statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
 from .trail import Trail
 
-__all__ = ["Cost", "Figures", "OneThreshold", "difference", "measure"]
+__all__ = ["Cost", "Figures", "OneThreshold", "difference", "measure", "scored_source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +58,31 @@ class Figures:
 
 def measure(sources: Sequence[Source], trails: Sequence[Sequence[Trail]], boot: int) -> Figures:
     """From the trails of every run of every source, in order. Sources of one outcome have states alone."""
-    runs = {one.name: scored(one, told, boot) for one, told in zip(sources, trails) if one.measurable}
-    core = [one for one in runs.values() if one.source.core]
+    runs = {one.name: scored_source(one, told, boot) for one, told in zip(sources, trails) if one.measurable}
+    core = [one for one in runs.values() if not one.oracle_stop]
     figures = {name: columns(one) for name, one in runs.items()}
     firings = {name: tables for name, one in runs.items() if (tables := first_firings(one))}
     return Figures(
         sources=runs,
         columns=figures,
-        macro=_macro([figures[one.source.name] for one in core]),
+        macro=_macro([figures[one.name] for one in core]),
         lifts={name: found for name, tables in firings.items() if (found := lift(tables))},
-        core_lift=_core_lift([firings[one.source.name] for one in core if one.source.name in firings]),
+        core_lift=_core_lift([firings[one.name] for one in core if one.name in firings]),
         pooled_full=_pooled(core, lambda one: one.whole),
         pooled_half=_pooled(core, lambda one: one.after(one.halves)),
         one_threshold=_one_threshold(core) if core else None,
         states=tuple(states_of(one, told, boot) for one, told in zip(sources, trails) if told and told[0].states),
         cost=_cost([trail for told in trails for trail in told]),
     )
+
+
+def scored_source(source: Source, trails: Sequence[Trail], boot: int) -> Scored:
+    """The runs of a source by the trails of all of them."""
+    runs = [
+        Judged(task_key=run.task_key, failed=failed(run), scores=told.scores, fires=told.fires)
+        for run, told in zip(source.runs, trails)
+    ]
+    return scored(source.name, runs, boot, oracle_stop=source.oracle_stop)
 
 
 def difference(one: Figures, other: Figures) -> dict[str, Draws]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 
+from reasonblocks.calibration._columns import FEWEST_STEPS
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, read_runs
 
-__all__ = ["FEWEST_OF_EACH", "FEWEST_RUNS", "FEWEST_STEPS", "Source", "failed", "read_sources"]
+__all__ = ["FEWEST_OF_EACH", "FEWEST_RUNS", "Source", "failed", "read_sources"]
 
-FEWEST_STEPS = 4
-"""Shorter runs are over before anybody could step in: they count in no column."""
 FEWEST_RUNS = 20
 FEWEST_OF_EACH = 5
 """Failing and successful runs that a source needs at least."""

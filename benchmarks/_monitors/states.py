@@ -8,11 +8,11 @@ from statistics import median
 
 import numpy as np
 
+from reasonblocks.calibration._columns import length_bins
+from reasonblocks.calibration._statistics import Draws, Flags, Tables, Values, redraws, share
 from reasonblocks.types import FSMState
 
-from .columns import length_bins
 from .sources import Source, failed
-from .statistics import Draws, Flags, Tables, Values, redraws, share
 from .trail import Trail
 
 __all__ = ["LONG", "SHOWN", "StatesOf", "states_of"]

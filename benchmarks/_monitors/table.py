@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reasonblocks.calibration._columns import COLUMNS
+from reasonblocks.calibration._lift import Lift
+from reasonblocks.calibration._statistics import Draws, Interval, Tables, interval, mean_of, odds_ratio
 from reasonblocks.types import FSMState
 
-from .columns import COLUMNS
-from .lift import Lift
 from .measure import Figures
 from .states import LONG, SHOWN, StatesOf
-from .statistics import Draws, Interval, Tables, interval, mean_of, odds_ratio
 
 __all__ = ["Table", "difference_table", "json_lines", "markdown", "tables", "text"]
 
@@ -37,13 +37,13 @@ class Table:
     rows: Sequence[Mapping[str, Cell]]
 
 
-def tables(figures: Figures) -> list[Table]:
-    """Everything that is known of one configuration."""
-    core = [name for name, one in figures.sources.items() if one.source.core]
+def tables(figures: Figures, measured: str) -> list[Table]:
+    """Everything that is known of one configuration; `measured` says which."""
+    core = [name for name, one in figures.sources.items() if not one.oracle_stop]
     every = [
         Table(
             name="columns",
-            about=f"95 % intervals by tasks; {MACRO} is the mean over {', '.join(core) or 'no source'}.",
+            about=f"{measured} 95 % intervals by tasks; {MACRO} is the mean over {', '.join(core) or 'no source'}.",
             rows=list(_column_rows(figures)),
         ),
         Table(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.cli._replay import replay_run
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from reasonblocks.ports import Evaluator
     from reasonblocks.session import Backends
 
-__all__ = ["Judge", "Trail", "judged", "library"]
+__all__ = ["Judge", "Trail", "judged", "library", "side_by_side"]
+
+T = TypeVar("T")
 
 BATCH = 64
 """Runs that a process is handed at once."""
@@ -49,11 +51,18 @@ Judge: TypeAlias = Callable[[Sequence[RecordedRun]], "list[Trail]"]
 
 def judged(judge: Judge, runs: Sequence[RecordedRun], workers: int = 1) -> list[Trail]:
     """The trail of each run, in order. With `workers` in as many processes: the judge must be one that pickles."""
+    return side_by_side(judge, runs, workers)
+
+
+def side_by_side(
+    work: Callable[[Sequence[RecordedRun]], list[T]], runs: Sequence[RecordedRun], workers: int
+) -> list[T]:
+    """What the work makes of each run, in order."""
     if workers <= 1:
-        return judge(runs)
+        return work(runs)
     batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
     with ProcessPoolExecutor(workers) as pool:
-        return [trail for trails in pool.map(judge, batches) for trail in trails]
+        return [one for made in pool.map(work, batches) for one in made]
 
 
 def library(calibration: Calibration | None = None) -> Judge:

@@ -1,4 +1,4 @@
-"""The figures of benchmarks/monitors.py, held to statements of the same thing that are slow and plain."""
+"""The figures of the benchmark and of `reasonblocks calibrate`, held to statements of them that are slow and plain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from _monitors.statistics import (
+
+from reasonblocks.calibration._statistics import (
     FALSE_ALARMS,
     Draws,
     Tables,

@@ -6,22 +6,27 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from _monitors.baselines import BASELINES, flat
-from _monitors.columns import columns, scored
-from _monitors.configurations import fitted_elsewhere, fitted_in_folds
-from _monitors.lift import first_firings
+from _monitors.configurations import Configuration, fitted_elsewhere, fitted_in_folds
+from _monitors.measure import scored_source
 from _monitors.sources import Source
 from _monitors.states import states_of
 from _monitors.trail import Trail, judged, library
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.calibration import Observed, shipped
+from reasonblocks.calibration._columns import columns
+from reasonblocks.calibration._lift import first_firings
 from reasonblocks.cli._replay import replay_run
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.monitors.calibration import Calibration
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Step, ToolCall, ToolResult, Usage
 
@@ -97,7 +102,7 @@ OF_LENGTHS = source(LENGTHS, [False] * 20 + [True] * 20)
 
 
 def test_length_tells_nothing_where_length_is_held() -> None:
-    found = columns(scored(OF_LENGTHS, judged(BASELINES["length"], OF_LENGTHS.runs), 0))
+    found = columns(scored_source(OF_LENGTHS, judged(BASELINES["length"], OF_LENGTHS.runs), 0))
     assert found["land"].tolist() == [0.5]
     assert found["full"][0] > 0.6
 
@@ -105,7 +110,7 @@ def test_length_tells_nothing_where_length_is_held() -> None:
 def test_a_source_that_stops_at_success_has_only_what_length_cannot_reach() -> None:
     stopped = source(LENGTHS, [False] * 20 + [True] * 20, oracle_stop=True)
     assert not stopped.core
-    assert set(columns(scored(stopped, judged(BASELINES["length"], stopped.runs), 0))) == {"land", "r10L"}
+    assert set(columns(scored_source(stopped, judged(BASELINES["length"], stopped.runs), 0))) == {"land", "r10L"}
 
 
 def test_a_source_of_one_outcome_is_not_measured() -> None:
@@ -123,7 +128,7 @@ def fired_at(*steps: int | None, of: Sequence[int]) -> list[Trail]:
 def test_a_first_firing_is_compared_with_runs_that_go_on_and_have_not_fired() -> None:
     lengths = [6, 6, 6, 6, 4]
     fired = fired_at(2, 2, 4, None, None, of=lengths)
-    found = first_firings(scored(source(lengths, [True, False, True, False, True]), fired, 0))
+    found = first_firings(scored_source(source(lengths, [True, False, True, False, True]), fired, 0))
     assert found is not None
     counts = (found.exposed_failing, found.exposed_passing, found.other_failing, found.other_passing)
     # After step 2: runs 0 and 1 against 2, 3 and the short 4. At step 4 of 6 runs: 2 against 3.
@@ -131,7 +136,7 @@ def test_a_first_firing_is_compared_with_runs_that_go_on_and_have_not_fired() ->
 
 
 def test_a_firing_at_the_last_step_comes_too_late_to_count() -> None:
-    assert first_firings(scored(source([6, 6], [True, False]), fired_at(5, None, of=[6, 6]), 0)) is None
+    assert first_firings(scored_source(source([6, 6], [True, False]), fired_at(5, None, of=[6, 6]), 0)) is None
 
 
 def in_states(*each: Sequence[FSMState]) -> list[Trail]:
@@ -158,25 +163,56 @@ class Fitted:
 
     def __init__(self) -> None:
         self.given: list[set[str]] = []
+        self.around: list[Calibration | None] = []
 
-    def __call__(self, runs: Sequence[RecordedRun]) -> Mapping[str, float]:
+    def __call__(self, runs: Sequence[Observed], prior: Calibration | None) -> Calibration:
         self.given.append({run.task_key for run in runs})
-        return {}
+        self.around.append(prior)
+        return replace(shipped(), composite=len(self.given) / 100)
+
+
+ONE = Source(name="a", runs=(run(["ls"], task="a"),))
 
 
 def test_a_source_is_judged_by_what_was_fitted_to_the_others() -> None:
-    fit, one, other = Fitted(), Source(name="a", runs=(run(["ls"], task="a"),)), OF_LENGTHS
-    trails = fitted_elsewhere(fit)([one, other], 1)
-    assert fit.given == [set(other.tasks), {"a"}]
+    fit = Fitted()
+    trails = fitted_elsewhere(fit).trails([ONE, OF_LENGTHS], 1)
+    assert (fit.given, fit.around) == ([set(OF_LENGTHS.tasks), {"a"}], [None, None])
     assert [len(trail.scores) for told in trails for trail in told] == [1, *LENGTHS]
 
 
 def test_no_task_is_judged_by_what_was_fitted_to_it() -> None:
     fit = Fitted()
-    (trails,) = fitted_in_folds(fit, 4)([OF_LENGTHS], 1)
-    left_out = [set(OF_LENGTHS.tasks) - given for given in fit.given]
+    (trails,) = fitted_in_folds(4, fit).trails([OF_LENGTHS], 1)
+    left_out = [set(OF_LENGTHS.tasks) - given for given in fit.given[1:]]
     assert sorted(task for tasks in left_out for task in tasks) == sorted(set(OF_LENGTHS.tasks))
     assert [len(trail.scores) for trail in trails] == LENGTHS
+
+
+def test_folds_are_fitted_around_what_the_other_sources_say() -> None:
+    fit = Fitted()
+    fitted_in_folds(2, fit).trails([OF_LENGTHS, replace(OF_LENGTHS, name="other")], 1)
+    assert [prior and prior.composite for prior in fit.around] == [None, 0.01, 0.01, None, 0.04, 0.04]
+
+
+def test_where_the_other_sources_do_not_suffice_folds_are_fitted_around_the_shipped_calibration() -> None:
+    around: list[Calibration | None] = []
+
+    def fit(runs: Sequence[Observed], prior: Calibration | None) -> Calibration:
+        if not runs:
+            raise ConfigError("runs", 0, "too few")
+        around.append(prior)
+        return shipped()
+
+    fitted_in_folds(2, fit).trails([OF_LENGTHS], 1)
+    assert around == [shipped()] * 2
+
+
+@pytest.mark.parametrize("how", [fitted_elsewhere(), fitted_in_folds(2)], ids=["elsewhere", "folds"])
+def test_the_librarys_own_fit_judges_every_run(how: Configuration) -> None:
+    pytest.importorskip("sklearn")
+    sources = [replace(OF_LENGTHS, name=name) for name in ("a", "b")]
+    assert [len(trail.scores) for told in how.trails(sources, 1) for trail in told] == LENGTHS * 2
 
 
 def printed(*command: str) -> str:

@@ -9,11 +9,17 @@ from ._file import as_toml, calibration_of, shipped
 
 if TYPE_CHECKING:
     from ._fit import fit
-    from ._observe import Observed, observed
+    from ._observe import Observed, has_outcome, observed
 
-__all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
+__all__ = ["Observed", "as_toml", "calibration_of", "fit", "has_outcome", "observed", "shipped"]
 
-_HOMES = {"Observed": "._observe", "fit": "._fit", "observed": "._observe"}
+_HOMES = {
+    "Observed": "._observe",
+    "compared": "._compare",
+    "fit": "._fit",
+    "has_outcome": "._observe",
+    "observed": "._observe",
+}
 """What only a fit needs."""
 
 

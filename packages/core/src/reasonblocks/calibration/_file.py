@@ -17,9 +17,10 @@ from ..monitors.evidence import EVIDENCE
 from ..scoring import SHIPPED_LEVEL
 from ..types import Level
 
-__all__ = ["as_toml", "calibration_of", "shipped"]
+__all__ = ["SHIPPED", "as_toml", "calibration_of", "comments", "monitors_toml", "shipped"]
 
 SHIPPED = Path(__file__).with_name("shipped.toml")
+"""Written by `./dev shipped_calibration RUNS...`."""
 KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence")
 MOST_WEIGHT = 10.0
 
@@ -63,15 +64,20 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
 def as_toml(calibration: Calibration, said: str = "") -> str:
     """The file's text; `said`, how it was made, goes before it as comments."""
     level = calibration.level
-    lines = [f"# {line}".rstrip() for line in said.splitlines()]
-    lines += ["", "# The raw difficulty that is normal, and how far it spreads."] if lines else []
-    lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}"]
-    lines += [
-        "",
-        "# The composite, twice in a row, at which the second path opens.",
-        f"composite_fires = {calibration.composite!r}",
-    ]
-    lines += ["", "# The score at which each monitor fires.", "[fires]"]
+    lines = ["# The raw difficulty that is normal, and how far it spreads."]
+    lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}", ""]
+    return comments(said) + "\n".join(lines) + "\n" + monitors_toml(calibration)
+
+
+def comments(said: str) -> str:
+    """The text as comments, and an empty line; nothing for no text."""
+    return "".join([f"# {line}".rstrip() + "\n" for line in said.splitlines()]) + ("\n" if said else "")
+
+
+def monitors_toml(calibration: Calibration) -> str:
+    """All but the level, which for the shipped numbers belongs to the scorer."""
+    lines = ["# The composite, twice in a row, at which the second path opens."]
+    lines += [f"composite_fires = {calibration.composite!r}", "", "# The score at which each monitor fires.", "[fires]"]
     lines += [f"{name} = {value!r}" for name, value in calibration.fires.items()]
     lines += [
         "",

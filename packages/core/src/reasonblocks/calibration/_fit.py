@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import ConfigError
+from ..exceptions import ConfigError, ExtraMissing
 from ..monitors.calibration import Calibration, Weighed
 from ..monitors.evidence import DEEPEST, EVIDENCE
 from ..scoring import LEVEL_STEPS, SHIPPED_LEVEL
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-__all__ = ["FALSE_ALARMS", "FEWEST_RUNS", "fit"]
+__all__ = ["FALSE_ALARMS", "FEWEST_OF_EACH", "FEWEST_RUNS", "check", "fit", "fitted", "need_scikit_learn"]
 
 FEWEST_RUNS = 30
 """Finished runs below which nothing is fitted."""
@@ -62,9 +62,17 @@ def fit(
 ) -> Calibration:
     """One agent's calibration around `prior`, or without one a calibration for agents that nobody knows.
 
-    Needs scikit-learn. Raises `ConfigError` for runs that are too few, or all of one outcome.
+    `false_alarms` is the share of successful runs in which something may fire. Raises `ConfigError` for runs that are
+    too few, or all of one outcome, and `ExtraMissing` without scikit-learn.
     """
-    check(runs)
+    check(runs, false_alarms)
+    need_scikit_learn()
+    return fitted(runs, prior, false_alarms)
+
+
+def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: float) -> Calibration:
+    """The same of any number of runs. Raises `ConfigError` for too few of one outcome."""
+    _check_outcomes(runs)
     names = [name for name in EVIDENCE if name != "depth" and (prior is not None or name not in HABITS)]
     centres = _centres(runs, [*names, "depth"])
     rows = _rows(runs, names)
@@ -84,18 +92,37 @@ def fit(
     return with_thresholds(made, runs, false_alarms)
 
 
-def check(runs: Sequence[Observed]) -> None:
-    """Raises `ConfigError` for runs that nothing can be fitted to."""
-    failed = sum(run.failed for run in runs)
+def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
+    """Raises `ConfigError` for what nothing can be fitted to."""
     if len(runs) < FEWEST_RUNS:
         raise ConfigError("runs", len(runs), f"at least {FEWEST_RUNS} finished runs with outcomes are needed")
-    if min(failed, len(runs) - failed) < FEWEST_OF_EACH:
-        said = f"{failed} failed of {len(runs)}"
+    _check_outcomes(runs)
+    if not 0 < false_alarms < 1:
+        raise ConfigError("false_alarms", false_alarms, "must be a number between 0 and 1")
+
+
+def _check_outcomes(runs: Sequence[Observed]) -> None:
+    if not _has_both(runs):
+        said = f"{sum(run.failed for run in runs)} failed of {len(runs)}"
         raise ConfigError("runs", said, f"at least {FEWEST_OF_EACH} failures and {FEWEST_OF_EACH} successes are needed")
 
 
+def _has_both(runs: Sequence[Observed]) -> bool:
+    failed = sum(run.failed for run in runs)
+    return min(failed, len(runs) - failed) >= FEWEST_OF_EACH
+
+
+def need_scikit_learn() -> None:
+    """Raises `ExtraMissing` where it is not installed."""
+    try:
+        import sklearn.linear_model  # noqa: F401  # and with it numpy
+    except ImportError as error:
+        raise ExtraMissing("calibrating", "scikit-learn", "calibrate") from error
+
+
 def _centres(runs: Sequence[Observed], names: Sequence[str]) -> dict[str, float]:
-    """The mean over steps of a run, runs of a source, and sources."""
+    """The mean over steps of a run, runs of a source, and the sources that have both outcomes."""
+    groups = list(by_source(runs).values())
 
     def mean(values: Sequence[float]) -> float:
         return math.fsum(values) / len(values)
@@ -104,7 +131,7 @@ def _centres(runs: Sequence[Observed], names: Sequence[str]) -> dict[str, float]
         name: mean(
             [
                 mean([mean([step[name] for step in run.evidence]) for run in group if run.evidence] or [0.0])
-                for group in by_source(runs).values()
+                for group in [group for group in groups if _has_both(group)] or groups
             ]
         )
         for name in names
@@ -148,8 +175,8 @@ def _around(rows: _Rows, prior: Numbers) -> Numbers:
     import numpy as np
 
     said = rows.x @ prior
-    spread = said.std()
-    if not len(said) or spread == 0:
+    spread = said.std() if len(said) else 0.0
+    if spread == 0:
         return prior
     sizes = _sizes(rows.x)
     found = _regression(

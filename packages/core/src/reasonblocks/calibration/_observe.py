@@ -12,7 +12,7 @@ from ..scoring import SHIPPED_LEVEL, calm_of, score
 from ..traces import RecordedRun
 from ..types import JSON, ScoreMemory
 
-__all__ = ["Observed", "by_source", "observed"]
+__all__ = ["Observed", "by_source", "has_outcome", "observed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,13 @@ class Observed:
     calm: tuple[float, ...]
 
 
+def has_outcome(run: RecordedRun) -> bool:
+    """Is it a success or a failure? The reason may follow the word."""
+    return run.outcome == "success" or (run.outcome or "").startswith("failure")
+
+
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:
-    """The outcome must be known."""
+    """What a fit needs of the run, whose outcome must be known."""
     memories: dict[str, JSON] = {}
     gathered, findings, calm = [], [], []
     so_far = ScoreMemory()
@@ -43,7 +48,7 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
         _, parts, so_far = score(step, so_far, SHIPPED_LEVEL)
         calm.append(calm_of(parts))
     return Observed(
-        source=run.source,
+        source=run.source or "",
         task_key=run.task_key,
         failed=(run.outcome or "").startswith("failure"),
         stopped_at_success=bool(run.oracle_stop),

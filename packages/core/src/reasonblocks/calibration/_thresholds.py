@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..monitors.builtin import BY_NAME
 from ..monitors.calibration import Calibration
-from ..monitors.suite import WEIGHTS, by_evidence
+from ._gate import composites
 from ._observe import Observed, by_source
 
 __all__ = ["FALSE_ALARMS", "with_thresholds"]
@@ -57,10 +57,5 @@ def _share(runs: Sequence[Observed], flagged: Callable[[Observed], bool]) -> flo
 
 def _height(run: Observed, made: Calibration) -> float:
     """The highest composite that was reached twice in a row."""
-    before = height = 0.0
-    for gathered, found in zip(run.evidence, run.findings, strict=True):
-        usual = by_evidence(gathered, made)
-        composite = math.fsum([WEIGHTS["coding"][name] * max(usual[name], found[name]) for name in BY_NAME])
-        height = max(height, min(before, composite))
-        before = composite
-    return height
+    found = composites(run, made)
+    return max(map(min, found, found[1:]), default=0.0)

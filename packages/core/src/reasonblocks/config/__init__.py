@@ -11,7 +11,7 @@ from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
-from ._parts import backends, monitors, sinks
+from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
 from ._values import budget, deadline, machine, on, refuse_server
 
@@ -25,6 +25,7 @@ __all__ = [
     "configure",
     "on",
     "settings_of",
+    "tool_roles",
 ]
 
 

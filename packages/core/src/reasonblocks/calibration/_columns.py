@@ -1,4 +1,4 @@
-"""The columns of one source: each one's definition, and how it is computed from the runs' trails."""
+"""The columns of one source: each one's definition, and how it is computed from what was said of the runs' steps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .sources import Source, failed
-from .statistics import Draws, Flags, Values, auroc, mean_of, recall, redraws, share, stratified_auroc
-from .trail import Trail
+from ._statistics import Draws, Flags, Values, auroc, mean_of, recall, redraws, share, stratified_auroc
 
-__all__ = ["COLUMNS", "Scored", "columns", "length_bins", "scored"]
+__all__ = ["COLUMNS", "FEWEST_STEPS", "Judged", "Scored", "columns", "length_bins", "scored"]
 
 COLUMNS: Mapping[str, str] = {
     "full": "AUROC of the run's largest score; inflated by run length",
@@ -29,6 +27,8 @@ COLUMNS: Mapping[str, str] = {
     "own_half_failing": "share of failing runs into whose first half it injects",
     "own_half_passing": "the same of successful runs",
 }
+FEWEST_STEPS = 4
+"""Shorter runs are over before anybody could step in: they count in no column."""
 LANDMARKS = (3, 5, 8, 12, 20, 40)
 LENGTH_BINS = 8
 FEWEST_AT_LANDMARK = 12
@@ -37,10 +37,24 @@ FEWEST_MIXED_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """The runs of a source that are long enough, as arrays with an entry a run; `so_far[i][k]` is after step k."""
+class Judged:
+    """One run, and what a detector said of it: an entry a step. `fires` is empty where it has no threshold."""
 
-    source: Source
+    task_key: str
+    failed: bool
+    scores: Sequence[float]
+    fires: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The runs of a source that are long enough, as arrays with an entry a run; `so_far[i][k]` is after step k.
+
+    `oracle_stop`: runs end at the first success, so length is the label.
+    """
+
+    name: str
+    oracle_stop: bool
     failing: Flags
     lengths: npt.NDArray[np.int64]
     tasks: npt.NDArray[np.int64]
@@ -50,7 +64,7 @@ class Scored:
 
     def after(self, steps: Sequence[int]) -> Values:
         """The largest score of each run up to its number of steps."""
-        return np.array([run[count - 1] for run, count in zip(self.so_far, steps)])
+        return np.array([run[count - 1] for run, count in zip(self.so_far, steps, strict=True)])
 
     @property
     def halves(self) -> list[int]:
@@ -61,26 +75,26 @@ class Scored:
         return self.after(self.lengths.tolist())
 
 
-def scored(source: Source, trails: Sequence[Trail], boot: int) -> Scored:
-    """The trails of all the source's runs, without the runs that are too short to count."""
-    kept = source.counted
-    runs = [source.runs[place] for place in kept]
-    tasks = [run.task_key for run in runs]
+def scored(name: str, runs: Sequence[Judged], boot: int, *, oracle_stop: bool = False) -> Scored:
+    """All runs of a source, without those that are too short to count."""
+    kept = [run for run in runs if len(run.scores) >= FEWEST_STEPS]
+    tasks = [run.task_key for run in kept]
     return Scored(
-        source=source,
-        failing=np.array(list(map(failed, runs)), dtype=np.bool_),
-        lengths=np.array([len(run.steps) for run in runs], dtype=np.int64),
+        name=name,
+        oracle_stop=oracle_stop,
+        failing=np.array([run.failed for run in kept], dtype=np.bool_),
+        lengths=np.array([len(run.scores) for run in kept], dtype=np.int64),
         tasks=np.unique(np.array(tasks), return_inverse=True)[1],
-        so_far=[np.maximum.accumulate(np.array(trails[place].scores)) for place in kept],
-        fires=[np.array(trails[place].fires, dtype=np.bool_) for place in kept],
-        weights=redraws(tasks, boot, source.name),
+        so_far=[np.maximum.accumulate(np.array(run.scores)) for run in kept],
+        fires=[np.array(run.fires, dtype=np.bool_) for run in kept],
+        weights=redraws(tasks, boot, name),
     )
 
 
 def columns(runs: Scored) -> dict[str, Draws]:
     """Every column that this source has. One that stops at success has those alone which length cannot reach."""
     figures = dict(_at_landmarks(runs))
-    if not runs.source.oracle_stop:
+    if not runs.oracle_stop:
         figures |= dict(_of_whole_runs(runs))
     if any(len(fires) for fires in runs.fires):
         figures |= dict(_own(runs))
@@ -126,7 +140,7 @@ def _at_landmarks(runs: Scored) -> Iterator[tuple[str, Draws]]:
 def _own(runs: Scored) -> Iterator[tuple[str, Draws]]:
     """At the gate's own thresholds."""
     ever = np.array([bool(fires.any()) for fires in runs.fires])
-    early = np.array([bool(fires[:half].any()) for fires, half in zip(runs.fires, runs.halves)])
+    early = np.array([bool(fires[:half].any()) for fires, half in zip(runs.fires, runs.halves, strict=True)])
     yield "own_failing", share(ever, runs.failing, runs.weights)
     yield "own_passing", share(ever, ~runs.failing, runs.weights)
     yield "own_half_failing", share(early, runs.failing, runs.weights)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .columns import Scored
-from .statistics import Draws, Flags, Tables, interval, odds_ratio, wald_bounds
+from ._columns import Scored
+from ._statistics import Draws, Flags, Tables, interval, odds_ratio, wald_bounds
 
 __all__ = ["Lift", "first_firings", "lift"]
 
@@ -56,7 +56,7 @@ def _first(fires: Sequence[Flags]) -> npt.NDArray[np.int64]:
 def _tables(compared: Sequence[tuple[Flags, Flags]], runs: Scored) -> Tables | None:
     if not compared:
         return None
-    fire, beside = (np.array(flags, dtype=np.float64).T for flags in zip(*compared))
+    fire, beside = (np.array(flags, dtype=np.float64).T for flags in zip(*compared, strict=True))
     bad = runs.failing[:, None]
     return Tables(
         exposed_failing=runs.weights @ (fire * bad),
