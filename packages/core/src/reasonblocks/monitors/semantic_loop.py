@@ -34,7 +34,8 @@ FEWEST = 2
 _EDITS, _WAITS, _PASSES, _EMPTY = 1, 2, 4, 8
 """Flags of a row."""
 Row = list[int]
-"""[step, call, result, error or 0, flags, tool, kind of error or 0, words of the arguments...]: hashes but for two"""
+"""[step, call, result, error or 0, flags, tool, kind of error or 0, words of a search that found nothing...]: hashes
+but for two."""
 Seen = tuple[float, str, list[int]]
 """(score, kind, steps)"""
 _UNSEEN: Seen = (0.0, "", [])
@@ -78,7 +79,7 @@ def _row(features: Features) -> Row:
         flags,
         tool,
         kind,
-        *features.gist,
+        *about,
     ]
 
 
