@@ -32,8 +32,8 @@ def said(runs: Sequence[Observed], paths: Sequence[str]) -> str:
     stopped = sorted({run.source for run in runs if run.stopped_at_success})
     steps, failed = sum(len(run.calm) for run in runs), sum(run.failed for run in runs)
     lines = [
-        f"Fitted from nothing to {len(runs)} recorded runs with {steps} steps, {failed} of them failures, by scikit-learn",
-        f"{version('scikit-learn')}:",
+        f"Fitted from nothing to {len(runs)} recorded runs with {steps} steps, {failed} of them failures, "
+        f"by scikit-learn {version('scikit-learn')}:",
         *(f"  {name}: {count}" for name, count in sorted(counts.items())),
         f"Runs that were stopped at their success ({', '.join(stopped) or 'none'}) count for the weights, not for the",
         "thresholds; a source of one outcome is compared with nothing and counts for neither.",

@@ -44,6 +44,10 @@ PENALTY_INVERSE = 0.3
 """Of a fit from nothing (scikit-learn's C, for a standard deviation)."""
 OWN_PENALTY_INVERSE = 0.0003
 """Of what an agent's own runs add to the prior: it takes some hundred runs to move it much."""
+NO_SPREAD = 1e-6
+MOST_ITERATIONS = 50
+SMALL_STEP = 1e-9
+"""Of log odds: no further change is worth an iteration."""
 PRIOR_SCALE = 3.0
 """How much more freely the prior as a whole may be scaled than bent."""
 
@@ -164,46 +168,61 @@ def _from_nothing(rows: _Rows) -> Numbers:
     used = np.ones(rows.x.shape[1], bool)
     while True:
         odds = np.zeros(len(used))
-        odds[used] = _regression(rows, rows.x[:, used], PENALTY_INVERSE)
+        odds[used] = _regression(rows, rows.x[:, used])
         if (odds >= 0).all():
             return odds
         used &= odds > 0
 
 
 def _around(rows: _Rows, prior: Numbers) -> Numbers:
-    """The prior's log odds, scaled and bent as far as the rows ask for it."""
+    """The prior's log odds, scaled and bent as far as the rows ask for it; as they are where these ask for nothing."""
     import numpy as np
 
-    said = rows.x @ prior
-    spread = said.std() if len(said) else 0.0
-    if spread == 0:
+    if not rows.x.size:
         return prior
-    sizes = _sizes(rows.x)
-    found = _regression(
-        rows, np.column_stack([said / spread * PRIOR_SCALE, rows.x / sizes]), OWN_PENALTY_INVERSE, False
-    )
-    scaled: Numbers = prior * found[0] / spread * PRIOR_SCALE + found[1:] / sizes
-    return scaled
+    said, sizes = rows.x @ prior, _sizes(rows.x)
+    scale = PRIOR_SCALE / float(_sizes(said))
+    added = _added(rows, np.column_stack([said * scale, rows.x / sizes]), said)
+    bent: Numbers = prior * (1 + added[0] * scale) + added[1:] / sizes
+    return bent
 
 
-def _regression(rows: _Rows, x: Numbers, inverse: float, scale: bool = True) -> Numbers:
+def _added(rows: _Rows, x: Numbers, said: Numbers) -> Numbers:
+    """What the rows add to the log odds that are said already: a penalised regression with an offset, by Newton."""
+    import numpy as np
+
+    odds, penalty = np.zeros(x.shape[1]), 1 / OWN_PENALTY_INVERSE
+    for _ in range(MOST_ITERATIONS):
+        chance = 1 / (1 + np.exp(-(said + x @ odds)))
+        slope = x.T @ (rows.weight * (chance - rows.failed)) + penalty * odds
+        bend = (x.T * (rows.weight * chance * (1 - chance))) @ x + penalty * np.eye(len(odds))
+        step: Numbers = np.linalg.solve(bend, slope)
+        odds = odds - step
+        if np.abs(step).max() < SMALL_STEP:
+            break
+    return odds
+
+
+def _regression(rows: _Rows, x: Numbers) -> Numbers:
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
     if not x.size:
         return np.zeros(x.shape[1])
-    sizes = _sizes(x) if scale else np.ones(x.shape[1])
-    model: Any = LogisticRegression(C=inverse, fit_intercept=False, max_iter=1_000)
+    sizes = _sizes(x)
+    model: Any = LogisticRegression(C=PENALTY_INVERSE, fit_intercept=False, max_iter=1_000)
     model.fit(x / sizes, rows.failed, sample_weight=rows.weight)
     odds: Numbers = model.coef_[0] / sizes
     return odds
 
 
 def _sizes(x: Numbers) -> Numbers:
+    """How far each column spreads; 1 for one that does not, but for rounding."""
     import numpy as np
 
-    spread: Numbers = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
-    return spread
+    spread = x.std(axis=0)
+    sizes: Numbers = np.where(spread > NO_SPREAD, spread, 1.0)
+    return sizes
 
 
 def _odds_of(prior: Calibration, names: Sequence[str]) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..monitors.builtin import BY_NAME
@@ -21,37 +21,47 @@ COMPOSITES = tuple([round(0.15 + 0.005 * step, 3) for step in range(100)])
 
 
 def with_thresholds(made: Calibration, runs: Sequence[Observed], false_alarms: float) -> Calibration:
-    """The same with its thresholds: no monitor alone goes beyond the false alarms."""
+    """The same with its thresholds: as low as they may be, those of the monitors first."""
     worst = {
         id(run): {name: max([found[name] for found in run.findings], default=0.0) for name in BY_NAME} for run in runs
     }
-
-    def alone(name: str, threshold: float) -> float:
-        return _share(runs, lambda run: worst[id(run)][name] >= threshold)
-
-    fires = {
-        name: next((one for one in THRESHOLDS if alone(name, one) <= false_alarms), THRESHOLDS[-1]) for name in BY_NAME
-    }
+    fires = _fires(runs, worst, false_alarms)
     heights = {id(run): _height(run, made) for run in runs}
 
     def together(composite: float) -> float:
-        return _share(
-            runs,
-            lambda run: (
-                heights[id(run)] >= composite
-                or any(worst[id(run)][name] >= threshold for name, threshold in fires.items())
-            ),
-        )
+        return _share(runs, lambda run: heights[id(run)] >= composite or _any(worst[id(run)], fires))
 
     composite = next((one for one in COMPOSITES if together(one) <= false_alarms), COMPOSITES[-1])
     return replace(made, fires=fires, composite=composite)
 
 
+def _fires(
+    runs: Sequence[Observed], worst: Mapping[int, Mapping[str, float]], false_alarms: float
+) -> Mapping[str, float]:
+    """The loudest monitor's threshold is raised, step by step, until all together are quiet enough."""
+    fires = dict.fromkeys(BY_NAME, THRESHOLDS[0])
+
+    def alone(name: str) -> float:
+        return _share(runs, lambda run: worst[id(run)][name] >= fires[name])
+
+    while _share(runs, lambda run: _any(worst[id(run)], fires)) > false_alarms:
+        low = [name for name in BY_NAME if fires[name] < THRESHOLDS[-1]]
+        if not low:
+            break
+        loudest = max(low, key=alone)
+        fires[loudest] = THRESHOLDS[THRESHOLDS.index(fires[loudest]) + 1]
+    return fires
+
+
+def _any(worst: Mapping[str, float], fires: Mapping[str, float]) -> bool:
+    return any(worst[name] >= threshold for name, threshold in fires.items())
+
+
 def _share(runs: Sequence[Observed], flagged: Callable[[Observed], bool]) -> float:
     """Of the successful runs, the mean of the sources'. A run that was stopped at its success did badly until then."""
-    counted = [run for run in runs if not run.stopped_at_success] or runs
-    good = [[flagged(run) for run in group if not run.failed] for group in by_source(counted).values()]
-    shares = [sum(group) / len(group) for group in good if group]
+    successes = [run for run in runs if not run.failed]
+    counted = [run for run in successes if not run.stopped_at_success] or successes
+    shares = [sum(map(flagged, group)) / len(group) for group in by_source(counted).values()]
     return math.fsum(shares) / len(shares)
 
 
