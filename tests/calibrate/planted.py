@@ -35,12 +35,16 @@ def planted(
     )
 
 
+def steady(evidence: Mapping[str, float]) -> Callable[[int], Mapping[str, float]]:
+    """The same at every step."""
+    return lambda step: evidence
+
+
 def telling(runs: int, name: str = "same_result", *, share: float = 0.75, source: str = "agent") -> list[Observed]:
     """Half of the runs fail; the evidence is high in that share of them, and in as many less of the others."""
     found = []
     for number in range(runs):
         failed = number % 2 == 0
         high = (number // 2) % 20 < 20 * (share if failed else 1 - share)
-        value = 0.6 if high else 0.1
-        found.append(planted(number, failed=failed, evidence=lambda step, value=value: {name: value}, source=source))
+        found.append(planted(number, failed=failed, evidence=steady({name: 0.6 if high else 0.1}), source=source))
     return found

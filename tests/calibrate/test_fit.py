@@ -17,7 +17,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.builtin import BY_NAME
 from reasonblocks.monitors.calibration import Calibration, Weighed
 from reasonblocks.monitors.evidence import EVIDENCE
-from tests.calibrate.planted import planted, telling
+from tests.calibrate.planted import planted, steady, telling
 
 NAMES = sorted(set(EVIDENCE) - {"depth"})
 HABITS = {"thought_length", "call_length", "result_length"}
@@ -79,9 +79,7 @@ def test_what_grows_with_the_steps_gets_nothing_from_length_alone() -> None:
 def test_how_often_a_source_fails_is_no_evidence() -> None:
     """One source has more of the evidence and more failures; within each it says nothing."""
     runs = [
-        planted(
-            number, failed=number % 10 < failing, evidence=lambda step, value=value: {"error": value}, source=source
-        )
+        planted(number, failed=number % 10 < failing, evidence=steady({"error": value}), source=source)
         for source, failing, value in (("bad", 8, 0.9), ("good", 2, 0.1))
         for number in range(100)
     ]
@@ -100,9 +98,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=40, max_size=40)
 @settings(max_examples=25, deadline=None)
 def test_no_weight_is_below_0(one: list[float], other: list[float]) -> None:
     runs = [
-        planted(
-            place, failed=place % 2 == 0, evidence=lambda step, a=a, b=b: {"error": a, "same_result": b, "off_task": a}
-        )
+        planted(place, failed=place % 2 == 0, evidence=steady({"error": a, "same_result": b, "off_task": a}))
         for place, (a, b) in enumerate(zip(one, other))
     ]
     assert min(weights(fit(runs)).values(), default=0.0) >= 0
