@@ -32,7 +32,7 @@ def flattened(value: JSON) -> str:
     size = 0
     for part in _parts(value, 0):
         parts.append(part)
-        size += len(part)
+        size += len(part) + 1
         if size > 2 * EDGE:
             break
     return " ".join(parts)
@@ -42,7 +42,7 @@ def _parts(value: JSON, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield " ".join(clip(value).split())
     elif isinstance(value, Mapping) and depth < DEEPEST:
-        for key in sorted(value):
+        for key in sorted(value, key=str):
             yield f"{key}="
             yield from _parts(value[key], depth + 1)
         yield ";"
@@ -51,7 +51,14 @@ def _parts(value: JSON, depth: int) -> Iterator[str]:
             yield from _parts(item, depth + 1)
         yield ";"
     else:
-        yield "..." if depth >= DEEPEST else repr(value)
+        yield "..." if depth >= DEEPEST else _shown(value)
+
+
+def _shown(value: JSON) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        return type(value).__name__
 
 
 def values_of(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:

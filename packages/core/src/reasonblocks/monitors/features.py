@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..text import clip, words
+from ..text import clip, ends, words
 from ..types import Step, ToolCall, ToolResult, quick
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .asked import asked_for
@@ -26,6 +26,8 @@ from .roles import is_shell, roles_of
 
 __all__ = ["Features", "features_of", "plain"]
 
+MOST_CALLS = 16
+"""Calls of a step that are looked at from each end of it; likewise results."""
 MOST_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
 TARGET_HEAD = 1_000
@@ -39,7 +41,10 @@ SAYS_SO = 8
 NAME_LENGTH = 48
 """Characters of a tool name that a text shows."""
 
-_TARGET = re.compile(r"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}")
+_TARGET = re.compile(
+    r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
+)
+"""What looks behind is tried once in each name, not at every letter of it."""
 _TARGET_MARK = re.compile(r"[/.\d]")
 """Every target has one of these: most words of an argument never meet the long pattern."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -86,7 +91,8 @@ class Features:
 
 
 def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
-    """Everything once, from at most 16,000 characters of each text."""
+    """Everything once, from at most 16,000 characters of each text, and 32 calls and results."""
+    step = _bounded(step)
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = words(thought)
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
@@ -122,6 +128,12 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
             sum([len(result.output) for result in step.tool_results]),
         ),
     )
+
+
+def _bounded(step: Step) -> Step:
+    if max(len(step.tool_calls), len(step.tool_results)) <= 2 * MOST_CALLS:
+        return step
+    return replace(step, tool_calls=ends(step.tool_calls, MOST_CALLS), tool_results=ends(step.tool_results, MOST_CALLS))
 
 
 def _does_something(step: Step) -> bool:

@@ -58,7 +58,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _PROGRAM = re.compile(r"(?:[\w./-]+: )?[\w.-]+: [^\n]*: [A-Z][a-z]+ \w+")
 """How a program of a shell complains: its name, what it was about, and the system's own words."""
-_MASKED = re.compile(r"0x[0-9a-f]+|(?:[\w.~-]*/)+[\w.-]*|\d+")
+_MASKED = re.compile(r"0x[0-9a-f]+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]*|\d+")
 _VOLATILE = re.compile(
     r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
     r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
