@@ -5,7 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
-FOREIGN = {"httpx", "numpy", "sklearn", "qdrant_client", "grpc", "langchain", "langchain_core", "langgraph", "pydantic", "asyncio"}
+FOREIGN = {
+    "httpx",
+    "numpy",
+    "sklearn",
+    "qdrant_client",
+    "grpc",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "pydantic",
+    "asyncio",
+}
 A_RUN = """
 import sys
 from reasonblocks import Pattern, MemoryStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage

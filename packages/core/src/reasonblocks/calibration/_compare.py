@@ -54,8 +54,12 @@ def _without(rest: Sequence[Observed], prior: Calibration, false_alarms: float) 
 
 
 def _figures(runs: Sequence[Observed], made: Sequence[Calibration]) -> dict[str, Interval]:
-    """The mean over the sources that have enough of both outcomes; one `lift` for all of them."""
-    told = [one for one in _scored(runs, made) if _both(one)]
+    """The mean over the sources that have enough of both outcomes; one `lift` for all of them.
+
+    Sources that stop at success are left to themselves: with others beside them they do not count.
+    """
+    both = [one for one in _scored(runs, made) if _both(one)]
+    told = [one for one in both if not one.oracle_stop] or both
     by_name = [columns(one) for one in told]
     found = {name: mean_of(draws) for name in FIGURES if (draws := [one[name] for one in by_name if name in one])}
     over = _lift([one for one in told if not one.oracle_stop])
