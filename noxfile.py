@@ -148,7 +148,7 @@ def demo(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def bench(session: nox.Session) -> None:
     """The scripts under benchmarks/, or only those that the arguments name; other arguments go to the scripts."""
-    install_pinned(session, *everything())
+    install_pinned(session, *everything(), *group("bench"))
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]
@@ -179,7 +179,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def types(session: nox.Session) -> None:
     """mypy, strict, on packages and tests."""
-    install_pinned(session, *everything(), *group("types", "examples"), *all_adapter_groups())
+    install_pinned(session, *everything(), *group("types", "examples", "bench"), *all_adapter_groups())
     elsewhere = f"^examples/({'|'.join(OUTSIDE)})/"  # where their frameworks are: in the sessions `outside`
     folders = [folder for folder in TYPED if any(ROOT.glob(f"{folder}/**/*.py"))]
     session.run("mypy", "--exclude", elsewhere, *(session.posargs or folders))
@@ -237,9 +237,9 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(reuse_venv=True)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules."""
+    """The repository's own rules, and what needs scikit-learn."""
     install_pinned(session, *everything(), *group("repo"))
-    run_pytest(session, "tests/repo", report="repo")
+    run_pytest(session, "tests/repo", "tests/calibrate", report="repo")
 
 
 # --- wheels
@@ -390,6 +390,13 @@ def frameworks(session: nox.Session) -> None:
     """Writes docs/frameworks.md, from what the last matrix has found."""
     install_pinned(session, *CORE, *group("test"))
     session.run("python", "tools/frameworks.py", *session.posargs)
+
+
+@nox.session(reuse_venv=True)
+def shipped_calibration(session: nox.Session) -> None:
+    """Fits the calibration that the core ships, to the files of recorded runs that the arguments name."""
+    install_pinned(session, "-e", "packages/core[calibrate]")
+    session.run("python", "tools/shipped_calibration.py", *session.posargs)
 
 
 @nox.session(reuse_venv=True)

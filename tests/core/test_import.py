@@ -5,7 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 
-FOREIGN = {"httpx", "numpy", "qdrant_client", "grpc", "langchain", "langchain_core", "langgraph", "pydantic", "asyncio"}
+FOREIGN = {
+    "httpx",
+    "numpy",
+    "sklearn",
+    "qdrant_client",
+    "grpc",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "pydantic",
+    "asyncio",
+}
 A_RUN = """
 import sys
 from reasonblocks import Pattern, MemoryStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
@@ -33,6 +44,12 @@ def printed(code: str) -> set[str]:
 
 def test_the_import_brings_no_framework_and_no_network() -> None:
     assert printed("import sys; from reasonblocks import ReasonBlocks; print(*sys.modules)") & FOREIGN == set()
+
+
+def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
+    code = "import sys; from reasonblocks import ReasonBlocks; {} print(*sys.modules)"
+    read = [printed(code.format(made)) & {"reasonblocks.calibration"} for made in ("", "ReasonBlocks();")]
+    assert read == [set(), {"reasonblocks.calibration"}]
 
 
 def test_a_client_brings_no_framework_and_no_network() -> None:

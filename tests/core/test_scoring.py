@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.scoring import LEVEL_STEPS, SHIPPED_LEVEL, score, score_text
-from reasonblocks.types import DifficultyParts, Level, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks.fsm import DifficultyFSM
+from reasonblocks.scoring import LEVEL_STEPS, SHIPPED_LEVEL, calm_of, score, score_text
+from reasonblocks.types import DifficultyParts, FSMState, Level, ScoreMemory, Step, ToolCall, ToolResult
 from tests.core.world import client, run
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
@@ -28,6 +31,41 @@ steps = st.builds(
 def with_result(output: str, flag: bool | None, thought: str = "I run the tests now.") -> Step:
     result = ToolResult(call_id="c", output=output, is_error=flag)
     return Step(thought=thought, tool_calls=(CALL,), tool_results=(result,))
+
+
+def doing(thought: str, output: str, flag: bool | None = False, command: str = "ls") -> Step:
+    """One command and its result."""
+    call = ToolCall(id="c", name="bash", arguments={"command": command})
+    return Step(
+        thought=thought, tool_calls=(call,), tool_results=(ToolResult(call_id="c", output=output, is_error=flag),)
+    )
+
+
+def easy(number: int) -> Step:
+    return doing(
+        "I read the next file.", f"module {chr(97 + number % 26) * 9} holds nothing odd", command=f"cat {number}"
+    )
+
+
+def hard(number: int) -> Step:
+    return doing("Maybe that fails, I am unsure why the error comes.", "Error: permission denied", True, f"ls {number}")
+
+
+def difficulties(trajectory: Sequence[Step]) -> list[float]:
+    memory, found = FRESH, list[float]()
+    for step in trajectory:
+        value, _, memory = score(step, memory, SHIPPED_LEVEL)
+        found.append(value)
+    return found
+
+
+def states(trajectory: Sequence[Step]) -> list[FSMState]:
+    machine, state, passed = DifficultyFSM(), FSMState.INIT, list[FSMState]()
+    found = difficulties(trajectory)
+    for count in range(1, len(found) + 1):
+        state = machine.transition(state, found[:count])
+        passed.append(state)
+    return passed
 
 
 def parts(step: Step) -> DifficultyParts:
@@ -55,7 +93,7 @@ def test_every_part_is_in_0_to_1(step: Step) -> None:
 
 
 @quick
-@given(steps, st.builds(ScoreMemory, count=st.integers(0, 8), total=st.floats(0, 1), squares=st.floats(0, 1)))
+@given(steps, st.builds(ScoreMemory, count=st.integers(0, 99), total=st.floats(0, 1), recent=st.floats(0, 1)))
 def test_scoring_is_pure(step: Step, memory: ScoreMemory) -> None:
     assert score(step, memory, SHIPPED_LEVEL) == score(step, memory, SHIPPED_LEVEL)
 
@@ -140,11 +178,12 @@ def test_a_step_with_nothing_at_all_is_scored() -> None:
     assert 0 <= difficulty(Step()) <= 1
 
 
-def levels(count: int) -> list[ScoreMemory]:
-    memory, seen = FRESH, [FRESH]
+def levels(count: int) -> list[float]:
+    """What is known of the agent's own level after each step."""
+    memory, seen = FRESH, [FRESH.total]
     for number in range(count):
-        memory = score(Step(thought=f"maybe error {number} " * number), memory, SHIPPED_LEVEL)[2]
-        seen.append(memory)
+        memory = score(Step(thought=f"maybe error {number} " * (number + 1)), memory, SHIPPED_LEVEL)[2]
+        seen.append(memory.total)
     return seen
 
 
@@ -156,13 +195,138 @@ def test_the_own_level_is_fixed_after_8_steps() -> None:
     assert len(set(levels(30)[8:])) == 1
 
 
+def test_errors_do_not_shape_the_own_level() -> None:
+    fine, failed = doing("I look.", "some output", False), doing("I look.", "some output", True)
+    assert score(fine, FRESH, SHIPPED_LEVEL)[2].total == score(failed, FRESH, SHIPPED_LEVEL)[2].total
+
+
 def test_trouble_that_stays_is_not_learned_as_normal() -> None:
-    calm, trouble = Step(thought="I read the file."), Step(thought="maybe an error failed again, unclear exception")
-    memory, difficulties = FRESH, list[float]()
-    for step in [calm] * 8 + [trouble] * 30:
-        value, _, memory = score(step, memory, SHIPPED_LEVEL)
-        difficulties.append(value)
-    assert len(set(difficulties[8:])) == 1
+    trouble = difficulties([*map(easy, range(8)), *map(hard, range(60))])[13:]
+    assert min(trouble) > 0.85
+
+
+@quick
+@given(st.lists(steps, min_size=1, max_size=30))
+def test_the_difficulty_is_the_decayed_mean_over_the_own_level(trajectory: list[Step]) -> None:
+    """An independent statement of the module's docstring, over whole runs instead of step by step."""
+    memory, found, four = FRESH, list[float](), list[DifficultyParts]()
+    for step in trajectory:
+        value, its, memory = score(step, memory, SHIPPED_LEVEL)
+        found.append(value)
+        four.append(its)
+    for count in range(1, len(four) + 1):
+        raw = [0.19 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
+        weights = [0.75 ** (count - at) for at in range(count + 1)]
+        recent = math.fsum(map(lambda w, r: w * r, weights, raw)) / math.fsum(weights)
+        first = [calm_of(its) for its in four[: min(8, count - 1)]]
+        own = (6 * raw[0] + math.fsum(first)) / (6 + len(first)) + 0.14 * max(0.0, 1 - 12 / count)
+        expected = 1 / (1 + math.exp(-(1.8 * (recent - own) / 0.034 + 0.4)))
+        assert found[count - 1] == pytest.approx(expected, abs=1e-4)
+
+
+@quick
+@given(st.lists(steps, max_size=60))
+def test_what_is_remembered_is_bounded(trajectory: list[Step]) -> None:
+    memory = FRESH
+    for step in trajectory:
+        memory = score(step, memory, SHIPPED_LEVEL)[2]
+        assert len(memory.seen) <= 12
+
+
+def test_one_bad_step_does_not_make_slow() -> None:
+    trajectory = [*map(easy, range(8)), hard(8), *map(easy, range(9, 20))]
+    assert FSMState.SLOW not in states(trajectory)
+
+
+def test_a_bad_step_ends_fast() -> None:
+    passed = states([*map(easy, range(8)), hard(8)])
+    assert passed[7:] == [FSMState.FAST, FSMState.NORMAL]
+
+
+def test_bad_steps_without_end_make_slow() -> None:
+    assert states([*map(easy, range(8)), *map(hard, range(7))])[-1] is FSMState.SLOW
+
+
+def test_five_bad_steps_from_the_start_make_slow() -> None:
+    assert states([*map(hard, range(5))])[-1] is FSMState.SLOW
+
+
+def test_six_easy_steps_make_fast() -> None:
+    assert states([*map(easy, range(6))])[-1] is FSMState.FAST
+
+
+def test_a_quiet_loop_is_no_easy_stretch() -> None:
+    again = doing("I look at the file again.", "the same content as ever")
+    assert states([*map(easy, range(8)), *[again] * 20])[-1] is FSMState.SLOW
+
+
+def test_a_run_that_stalls_is_skipped() -> None:
+    again = doing("I look at the file again.", "the same content as ever")
+    assert states([*map(easy, range(8)), *[again] * 45])[-1] is FSMState.SKIP
+
+
+def test_an_error_that_differs_in_its_numbers_is_the_same_again() -> None:
+    first, second = (doing("I try.", f"Error: timeout after {seconds} s", True) for seconds in (12, 345))
+    memory = score(first, FRESH, SHIPPED_LEVEL)[2]
+    assert score(second, memory, SHIPPED_LEVEL)[1].errors > parts(second).errors
+
+
+@pytest.mark.parametrize("output", ["", "ok", "[]", "exit code 0"])
+def test_a_short_result_says_nothing_when_it_comes_again(output: str) -> None:
+    step = doing("I write the file.", output)
+    memory = score(step, FRESH, SHIPPED_LEVEL)[2]
+    assert score(step, memory, SHIPPED_LEVEL)[1].errors == 0
+
+
+@pytest.mark.parametrize("command", ["pytest -q", "python repro.py", "make test", "python3 -c 'import a'", "npm test"])
+def test_an_error_of_a_test_or_a_script_counts_half(command: str) -> None:
+    of_a_test, other = (doing("I try.", "boom", True, line) for line in (command, "ls src"))
+    assert parts(of_a_test).errors == pytest.approx(parts(other).errors / 2)
+
+
+def test_arguments_count_as_length() -> None:
+    assert parts(doing("I edit.", "", command="x" * 500)).length > parts(doing("I edit.", "")).length
+
+
+def test_a_text_that_is_handed_to_a_tool_counts_once() -> None:
+    said = "Your flight is booked. Can I help you with anything else?"
+    respond = ToolCall(id="c", name="respond", arguments={"content": said})
+    assert parts(Step(thought=said, tool_calls=(respond,))).length == parts(Step(thought=said)).length
+
+
+def test_the_length_of_a_result_does_not_count() -> None:
+    assert parts(doing("I read.", "word " * 900)).length == parts(doing("I read.", "word")).length
+
+
+def test_a_silent_step_with_a_failed_call_is_harder() -> None:
+    assert difficulty(doing("", "boom", True)) > difficulty(doing("", "boom", False))
+
+
+ROUTINE = [
+    "I run the tests again and look at what fails",
+    "Now I fix the error in the parser and check the exception that the second test reports.",
+    "Let me see whether the failing test passes with this change applied to the module, then run all of them.",
+]
+
+
+@pytest.mark.parametrize("text", ROUTINE)
+def test_a_routine_step_is_moderate(text: str) -> None:
+    assert 0.2 < score_text(text, SHIPPED_LEVEL) < 0.7
+
+
+@pytest.mark.parametrize(
+    "text", ["我先阅读文件，然后运行测试，看看结果如何。", "Я читаю файл и смотрю, что в нём.", "ファイルを読みます"]
+)
+def test_a_text_of_another_language_has_no_hedges_and_no_errors(text: str) -> None:
+    four = parts(Step(thought=text))
+    assert (four.hedging, four.errors) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["我先阅读文件，然后运行测试，看看结果如何。", "Я читаю файл и смотрю, что в нём.", "ファイルを読みます"]
+)
+def test_a_text_of_another_language_is_as_hard_as_an_english_one(text: str) -> None:
+    assert abs(score_text(text, SHIPPED_LEVEL) - score_text("I read the file now.", SHIPPED_LEVEL)) < 0.2
 
 
 def test_a_calibrated_level_is_the_prior() -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from reasonblocks import FSMState, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks.calibration import shipped
 
 
 def test_a_hand_written_loop_is_steered() -> None:
@@ -23,6 +24,10 @@ def test_a_hand_written_loop_is_steered() -> None:
             decision = session.begin_step(StepInput(completed=completed))
     told = [entry.intervention_texts for entry in session.step_log[1:] if entry.intervention_texts]
     assert "run_tests" in told[0][0]
+
+
+def test_the_shipped_calibration_comes_along() -> None:
+    assert shipped().evidence
 
 
 def test_states_are_named_as_the_log_names_them() -> None:

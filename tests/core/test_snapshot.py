@@ -18,6 +18,7 @@ from reasonblocks.types import (
     ETrace,
     FSMState,
     RunInfo,
+    ScoreMemory,
     Step,
     StepDecision,
     StepInput,
@@ -179,6 +180,15 @@ def test_an_unknown_key_is_ignored(snapshot: dict[str, Any]) -> None:
 def test_a_newer_version_is_refused(snapshot: dict[str, Any]) -> None:
     with pytest.raises(SnapshotError, match=r"'version'.*newer"):
         client().session(snapshot={**snapshot, "version": snapshot["version"] + 1})
+
+
+def test_an_older_version_begins_to_judge_anew() -> None:
+    rb = real(monitors=[Greedy("greedy")])
+    session = rb.session(task="t")
+    run(session, 4)
+    older = {**through_json(session.trace.snapshot()), "version": 1}
+    state = rb.session(snapshot=older).trace.state
+    assert (state.score_memory, set(state.memories)) == (ScoreMemory(), {"greedy"})
 
 
 @pytest.mark.parametrize("version", [None, "1", True, 1.0])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from reasonblocks.calibration import shipped
 from reasonblocks.monitors import evaluate, resolve_weights
 from reasonblocks.types import Evaluation, Injected, Memories, Step, ToolCall, ToolResult
 
@@ -26,7 +27,7 @@ def play(steps: Sequence[Step], injected: tuple[Injected, ...] = (), task: str =
     memories: Memories = {}
     said = []
     for index, step in enumerate(steps):
-        evaluation, memories = evaluate(step, index, memories, injected, task, resolve_weights("coding"))
+        evaluation, memories = evaluate(step, index, memories, injected, task, resolve_weights("coding"), shipped())
         said.append(evaluation)
     return said
 

@@ -16,7 +16,7 @@ def test_polling_that_makes_progress_is_quiet(act: Act, fired: Fired) -> None:
 
 
 def test_polling_a_job_that_still_runs_is_quiet(act: Act, fired: Fired) -> None:
-    assert fired([act("job_status", "RUNNING", job="42") for _ in range(12)]) == set()
+    assert fired([act("job_status", "RUNNING", job="42") for _ in range(9)]) == set()
 
 
 def test_edit_then_the_same_test_with_changing_failures_is_quiet(act: Act, fired: Fired) -> None:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.monitors import MONITORS, evaluate, resolve_weights
-from reasonblocks.monitors.suite import COMPOSITE_FIRES, CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
+from reasonblocks.calibration import shipped
+from reasonblocks.monitors import MONITORS, evaluate, evidence, resolve_weights
+from reasonblocks.monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult, compact
 
 Act = Callable[..., Step]
@@ -51,7 +52,7 @@ def run_through(given_steps: Sequence[Step], injected: tuple[Injected, ...] = ()
     memories: Memories = {}
     out = []
     for index, step in enumerate(given_steps):
-        evaluation, memories = evaluate(step, index, memories, injected, TASK, WEIGHTS)
+        evaluation, memories = evaluate(step, index, memories, injected, TASK, WEIGHTS, shipped())
         out.append((evaluation, memories))
     return out
 
@@ -65,7 +66,7 @@ def test_every_memory_stays_under_three_kilobytes(run: list[Step]) -> None:
 @pytest.mark.parametrize("letter", ["a", "é", "中", "𝒜", "\ud800"])
 def test_a_task_in_any_script_stays_under_three_kilobytes(letter: str) -> None:
     task = " ".join(letter * length for length in range(1, 60))
-    _, memories = evaluate(Step(thought=task), 0, {}, (), task, WEIGHTS)
+    _, memories = evaluate(Step(thought=task), 0, {}, (), task, WEIGHTS, shipped())
     assert all(len(compact(memory).encode()) <= MEMORY_LIMIT for memory in memories.values())
 
 
@@ -85,7 +86,7 @@ def test_the_same_steps_give_the_same_evaluations(run: list[Step], injected: tup
 def test_the_memories_that_are_given_stay_as_they_were(run: list[Step], last: Step) -> None:
     memories = run_through(run)[-1][1] if run else {}
     before = copy.deepcopy(memories)
-    evaluate(last, len(run), memories, (), TASK, WEIGHTS)
+    evaluate(last, len(run), memories, (), TASK, WEIGHTS, shipped())
     assert memories == before
 
 
@@ -93,8 +94,8 @@ def test_the_memories_that_are_given_stay_as_they_were(run: list[Step], last: St
 def test_memories_that_went_through_json_say_the_same(run: list[Step], last: Step) -> None:
     memories: Memories = run_through(run)[-1][1] if run else {}
     restored = json.loads(json.dumps(memories))
-    assert evaluate(last, len(run), restored, (), TASK, WEIGHTS) == evaluate(
-        last, len(run), memories, (), TASK, WEIGHTS
+    assert evaluate(last, len(run), restored, (), TASK, WEIGHTS, shipped()) == evaluate(
+        last, len(run), memories, (), TASK, WEIGHTS, shipped()
     )
 
 
@@ -144,7 +145,15 @@ def custom(score: float, index: int = 0, memories: Memories | None = None) -> tu
         ("alpha", score, None, ()),
     ]
     return evaluate(
-        Step(), index, memories or {}, (), TASK, {**WEIGHTS, "zeta": 0.5, "alpha": 0.2}, observed, {}, {"zeta": "z"}
+        Step(),
+        index,
+        memories or {},
+        (),
+        TASK,
+        {**WEIGHTS, "zeta": 0.5, "alpha": 0.2},
+        shipped(),
+        observed,
+        failure_types={"zeta": "z"},
     )
 
 
@@ -177,7 +186,7 @@ def test_one_step_over_the_composite_threshold_is_not_enough() -> None:
 
 def test_two_steps_running_over_the_composite_threshold_are_enough() -> None:
     score = CUSTOM_FIRES - 0.05
-    assert 0.7 * score >= COMPOSITE_FIRES
+    assert 0.7 * score >= shipped().composite
     again, _ = custom(score, index=1, memories=custom(score)[1])
     assert (again.inject, again.injection_path, again.fired) == (True, "composite", ())
 
@@ -230,5 +239,5 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
-    _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS)
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY}
+    _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, evidence.OWN_MEMORY}

@@ -14,6 +14,7 @@ from reasonblocks.monitors.finding import Finding
 SECRET = "result that no text may quote"
 KINDS = [
     ("claim_contradiction", "claim"),
+    ("claim_contradiction", "value"),
     ("claim_contradiction", "assumed"),
     ("semantic_loop", "repeat"),
     ("semantic_loop", "retry"),

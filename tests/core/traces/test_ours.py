@@ -111,12 +111,23 @@ def test_the_header_is_kept(write: Write) -> None:
     path = write(
         "a.jsonl",
         {"run_id": "r", "source": "s", "outcome": "failure", "task": "t", "task_profile": "qa", "model": "m",
-         "reward": 0.0, "steps": []},
+         "reward": 0.0, "task_key": "k", "oracle_stop": True, "steps": []},
     )  # fmt: skip
     assert only(path) == RecordedRun(
         run_id="r", steps=(), usages=(), file=path, line=1, source="s", outcome="failure", task="t",
-        task_profile="qa", model="m",
+        task_key="k", task_profile="qa", model="m", oracle_stop=True,
     )  # fmt: skip
+
+
+def test_runs_of_the_same_text_have_the_same_task(write: Write) -> None:
+    path = write("a.jsonl", *({"task": task, "steps": []} for task in ("t", "u", "t")))
+    first, other, again = (item.task_key for item in read_runs(path) if isinstance(item, RecordedRun))
+    assert first == again != other
+
+
+def test_runs_without_a_task_are_of_different_tasks(write: Write) -> None:
+    path = write("a.jsonl", {"steps": []}, {"steps": []})
+    assert len({item.task_key for item in read_runs(path) if isinstance(item, RecordedRun)}) == 2
 
 
 def test_a_run_without_an_id_is_named_by_file_and_line(write: Write) -> None:

@@ -36,9 +36,10 @@ class ReasonBlocks:
     "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go over
     those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed package
     offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces the built-in
-    difficulty; `calibration` is its level for your agent: a mapping or TOML file with `difficulty_mean` and
-    `difficulty_spread`. `pattern_store` finds lessons, in place of one with four standing rules; `embedder` serves that
-    one. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
+    difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks calibrate` writes,
+    or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`), where
+    what is missing is as shipped. `pattern_store` finds lessons, in place of one with four standing rules; `embedder`
+    serves that one. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
     `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)` sees
     every text before they do. `placement` is "system" or "tail". `live_streaming_enabled` needs a server: not here yet.
     `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads for at most

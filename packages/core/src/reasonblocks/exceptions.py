@@ -12,6 +12,7 @@ __all__ = [
     "BadAnswer",
     "ConfigError",
     "DeadlineExceeded",
+    "ExtraMissing",
     "ForeignDistribution",
     "NotYetAvailable",
     "ProtocolError",
@@ -60,6 +61,14 @@ class AdapterMissing(ReasonBlocksError, AttributeError):
     def __init__(self, method: str, distribution: str) -> None:
         self.method, self.distribution = method, distribution
         super().__init__(f"rb.{method}() needs its adapter: pip install {distribution}")
+
+
+class ExtraMissing(ReasonBlocksError, ImportError):
+    """Something that needs a distribution which an extra of the core brings. `what`, `distribution`, `extra`."""
+
+    def __init__(self, what: str, distribution: str, extra: str) -> None:
+        self.what, self.distribution, self.extra = what, distribution, extra
+        super().__init__(f"{what} needs {distribution}: pip install 'reasonblocks-core[{extra}]'")
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):

@@ -1,40 +1,76 @@
 """How hard a completed step was: four parts of it, weighed, judged against the agent's own level (BEHAVIOUR section 3).
 
-The parts are counted on at most the first and last 8,000 characters of each text. `raw` is their weighed sum;
-the difficulty is a sigmoid of how many spreads `raw` lies above the agent's level, rounded to four decimals.
+Of each text the first and last 8,000 characters count.
+- hedging and entities: densities in the scored text. Paths and names are no trouble, so they weigh little.
+- length: what the model wrote, text and arguments, on a logarithmic scale.
+- errors: what the results' own flags say, the words of a result that has none, a little of what the scored text says.
+  An error of a test or a script that the agent runs counts half: it is work. The same error or result as in one of the
+  last steps counts more each time.
+
+`raw` is their weighed sum. Trouble is what lasts: a step is judged by the decayed mean of `raw` up to it, so that one
+bad step fades and a stretch of them adds up. The difficulty is a sigmoid of how many spreads that mean lies above the
+agent's own level, the upper edge of what is normal for it: the prior and a margin, drawn towards the run's first 8
+steps, their errors left out, and fixed from then on. Agents read first and write later, so a long run may rise by a
+fixed amount above it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from zlib import crc32
 
-from .text import clip, words
-from .types import DifficultyParts, Level, ScoreMemory, Step
+from .text import clip, ends, words
+from .types import JSON, DifficultyParts, Level, ScoreMemory, Step, ToolResult, canonical
 
-__all__ = ["LEVEL_STEPS", "SHIPPED_LEVEL", "score", "score_text"]
+__all__ = ["LEVEL_STEPS", "SHIPPED_LEVEL", "calm_of", "score", "score_text"]
 
-SHIPPED_LEVEL = Level(mean=0.15, spread=0.06)
-"""Set by hand over recorded runs of coding, SQL, web and service agents: `raw` is below it on three steps of four."""
+SHIPPED_LEVEL = Level(mean=0.19, spread=0.034)
+"""Of `raw` without errors, over the first steps of recorded runs of coding, SQL, web and service agents. One whose
+decayed mean stays above its own level is in SLOW, one that stays a spread below it in FAST."""
+MARGIN = 0.07
+"""How far above the prior's mean the level begins, in `raw`: less is left of it the more of the agent is known."""
 LEVEL_STEPS = 8
 """The run's first scored steps that shape its level; later trouble is not learned as normal."""
-PRIOR_STEPS = 4
+PRIOR_STEPS = 6
 """How many steps of its own the prior weighs as much as."""
-SLOPE = 1.5
-OFFSET = -1.6
-"""At its own level an agent's difficulty is sigmoid(OFFSET) = .17, below FAST's .2; SLOW's .6 is 1.3 spreads up."""
-WEIGHTS = DifficultyParts(hedging=0.25, length=0.2, errors=0.4, entities=0.15)
+DECAY = 0.75
+"""What is left of a step's weight one step later. Before the first step the prior has the weight of one."""
+RISE, RISE_FROM = 0.14, 12
+"""How far a long run may rise above its own level, in `raw`, and the step after which it may: half of it at step 24."""
+SLOPE, OFFSET = 1.8, 0.4
+"""The difficulty at the own level is .6, where SLOW begins; a spread below it is .2, where FAST does."""
+WEIGHTS = DifficultyParts(hedging=0.05, length=0.5, errors=0.25, entities=0.1)
 HEDGES_FULL = 0.08
 """Share of hedging words at which that part is 1; likewise ERRORS_FULL, ENTITIES_FULL."""
 ERRORS_FULL = 0.06
 ENTITIES_FULL = 0.5
-LENGTH_FULL = 400
-"""Words at which the length part is 1."""
-FLAGGED_ERROR = 0.7
-"""The error part of a step whose tool says that it failed, whatever the words."""
+LENGTH_UNIT = 50
+"""Characters up to which the length part grows nearly in proportion; beyond, by their logarithm."""
+LENGTH_FULL = 4_000
+"""Characters at which the length part is 1."""
+FAILED, FAILED_RUN = 0.7, 0.35
+"""The error part of a step with a result that failed; of one that ran a test or a script."""
+SAID, SAID_ALONE = 0.2, 0.5
+"""What the error words of the scored text weigh beside what results say, and where there are none."""
+AGAIN = 0.3
+"""What the error part gains for each of the last results that was the same."""
+SEEN_KEPT = 12
+"""Results that are remembered, as a hash each."""
+RESULT_EDGE = 300
+"""Characters at each end of a result within which an error announces itself, if no flag says so."""
+TELLING = 16
+"""A shorter result ("ok", "[]", "1") says nothing when it comes again."""
 MIN_WORDS = 12
 """Densities are taken over at least so many words: one "error" in a text of two words is not a flood."""
+MOST_RESULTS = 16
+"""Results of a step, and calls, that are looked at from each end of it."""
+MOST_ARGUMENTS = 200
+"""Arguments of a call whose size counts."""
+COMMAND_HEAD = 2_000
+"""Characters of the arguments within which a test or a script is looked for."""
 
 HEDGES = frozenset(
     """
@@ -53,40 +89,98 @@ ERRORS = frozenset(
 NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """What makes a word a name of something (a digit, an inner separator, an inner capital), and the rest of the word."""
+_RUNS = re.compile(
+    r"(?<![a-z])tests?(?![a-z])|pytest|unittest|runtests|\btox\b|\bjest\b|\bmypy\b|\bpython[\d.]*\s+[-\w./]|\bnode\s+\S",
+    re.IGNORECASE,
+)
+"""A test, or a script of the agent's own: its errors are work."""
 
 
 def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
-    """The built-in scorer: pure. `level` is the prior; `memory` holds the agent's own first steps."""
-    parts = _parts(clip(step.scored_text), *_outcome(step))
+    """The built-in scorer: pure. `level` is the prior; `memory` is what the steps before have left."""
+    marks = _marks(step.tool_results)
+    came = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
+    parts = _parts(step.scored_text, _written(step), came, SAID if step.tool_results else SAID_ALONE)
     raw = _raw(parts)
-    return _squash(raw, _own_level(memory, level)), parts, _remember(memory, raw)
+    before = memory.recent if memory.count else level.mean + MARGIN
+    recent = before + (raw - before) / _weight(memory.count + 1)
+    own = _own(memory, level) + _rise(memory.count + 1)
+    after = ScoreMemory(
+        count=memory.count + 1,
+        total=memory.total + calm_of(parts) if memory.count < LEVEL_STEPS else memory.total,
+        recent=recent,
+        seen=(*memory.seen, *marks)[-SEEN_KEPT:],
+    )
+    return _squash(recent, own, level.spread), parts, after
 
 
 def score_text(text: str, level: Level) -> float:
-    """The difficulty of a text by the prior alone."""
-    return _squash(_raw(_parts(clip(text), None, "")), level)
+    """The difficulty of a text by the prior alone: of one such step in a long run at the prior's level."""
+    raw = _raw(_parts(text, len(text.strip()), 0.0, SAID_ALONE))
+    edge = level.mean + MARGIN
+    return _squash(edge + (raw - edge) * (1 - DECAY), edge, level.spread)
 
 
-def _outcome(step: Step) -> tuple[bool | None, str]:
-    """The observation's own flag, and its words where there is no flag and they are not scored already."""
-    flag = step.is_error
-    if flag is not None or not (step.thought.strip() or step.reasoning.strip()):
-        return flag, ""
-    return None, "\n".join(clip(result.output) for result in step.tool_results)
+def calm_of(parts: DifficultyParts) -> float:
+    """`raw` without errors: what shapes a level."""
+    return WEIGHTS.hedging * parts.hedging + WEIGHTS.length * parts.length + WEIGHTS.entities * parts.entities
 
 
-def _parts(text: str, flag: bool | None, observation: str) -> DifficultyParts:
+def _parts(text: str, written: int, came: float, said: float) -> DifficultyParts:
+    """`written`: characters that the model wrote. `came`: how bad the results are. `said`: what error words weigh."""
+    text = clip(text)
     tokens = words(text)
     count = max(len(tokens), MIN_WORDS)
     hedges = sum(map(HEDGES.__contains__, tokens))
-    said = _error_density(tokens) if flag is None else 0.5 * _error_density(tokens)
-    came = FLAGGED_ERROR if flag else _error_density(words(clip(observation))) if observation else 0.0
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
-        length=round(min(1.0, len(tokens) / LENGTH_FULL), 4),
-        errors=round(min(1.0, max(said, came) + 0.3 * min(said, came)), 4),
+        length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / math.log1p(LENGTH_FULL / LENGTH_UNIT)), 4),
+        errors=round(min(1.0, came + said * _error_density(tokens)), 4),
         entities=round(min(1.0, _entities(text) / count / ENTITIES_FULL), 4),
     )
+
+
+def _written(step: Step) -> int:
+    """Characters of the text and the arguments; a text that is handed to a tool as it is counts once."""
+    text = (step.thought if step.thought.strip() else step.reasoning).strip()
+    return len(text) + sum([_size(call.arguments, text) for call in ends(step.tool_calls, MOST_RESULTS)])
+
+
+def _size(value: JSON, text: str) -> int:
+    if isinstance(value, str):
+        return 0 if value.strip() == text else len(value)
+    if isinstance(value, Mapping):
+        items = islice(value.values(), MOST_ARGUMENTS)
+        return sum([_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items])
+    return len(canonical(value))
+
+
+def _failed(step: Step) -> float:
+    """How bad the worst result is. Its own flag goes before its words."""
+    worst = max(map(_failure, ends(step.tool_results, MOST_RESULTS)), default=0.0)
+    if not worst:
+        return 0.0
+    runs = _RUNS.search(f"{step.action} {step.action_input[:COMMAND_HEAD]}")
+    return worst * (FAILED_RUN if runs else FAILED)
+
+
+def _failure(result: ToolResult) -> float:
+    if result.is_error is not None:
+        return float(result.is_error)
+    text = result.output
+    if len(text) <= 2 * RESULT_EDGE:
+        return _error_density(words(text))
+    return max(_error_density(words(text[:RESULT_EDGE])), _error_density(words(text[-RESULT_EDGE:])))
+
+
+def _marks(results: Sequence[ToolResult]) -> tuple[int, ...]:
+    """A hash of each result that tells: of the start of an error, of the whole of another, numbers left out."""
+    return tuple(map(_mark, [result for result in results[-SEEN_KEPT:] if len(result.output) >= TELLING]))
+
+
+def _mark(result: ToolResult) -> int:
+    text = result.output[:RESULT_EDGE] if result.is_error else clip(result.output)
+    return crc32(text.encode("utf-8", "replace").translate(None, b"0123456789"))
 
 
 def _error_density(tokens: Sequence[str]) -> float:
@@ -109,32 +203,25 @@ def _entities(text: str) -> int:
 
 
 def _raw(parts: DifficultyParts) -> float:
-    return (
-        WEIGHTS.hedging * parts.hedging
-        + WEIGHTS.length * parts.length
-        + WEIGHTS.errors * parts.errors
-        + WEIGHTS.entities * parts.entities
-    )
+    return calm_of(parts) + WEIGHTS.errors * parts.errors
 
 
-def _own_level(memory: ScoreMemory, prior: Level) -> Level:
-    """The prior, drawn towards the run's own first steps as they come in."""
-    if not memory.count:
-        return prior
-    weight = PRIOR_STEPS + memory.count
-    mean = (PRIOR_STEPS * prior.mean + memory.total) / weight
-    own = memory.total / memory.count
-    variance = max(0.0, memory.squares / memory.count - own * own)
-    spread = math.sqrt((PRIOR_STEPS * prior.spread**2 + memory.count * variance) / weight)
-    return Level(mean=mean, spread=max(spread, prior.spread / 2))
+def _weight(count: int) -> float:
+    """Of the prior's mean and `count` steps, each step back in time worth DECAY as much; at most 1 / (1 - DECAY)."""
+    most = 1 / (1 - DECAY)
+    return most - (most - 1) * DECAY**count
 
 
-def _remember(memory: ScoreMemory, raw: float) -> ScoreMemory:
-    if memory.count >= LEVEL_STEPS:
-        return memory
-    return ScoreMemory(count=memory.count + 1, total=memory.total + raw, squares=memory.squares + raw * raw)
+def _own(memory: ScoreMemory, prior: Level) -> float:
+    """The prior and its margin, drawn towards the run's own first steps as they come in."""
+    known = min(memory.count, LEVEL_STEPS)
+    return (PRIOR_STEPS * (prior.mean + MARGIN) + memory.total) / (PRIOR_STEPS + known)
 
 
-def _squash(raw: float, level: Level) -> float:
-    z = SLOPE * (raw - level.mean) / level.spread + OFFSET
+def _rise(count: int) -> float:
+    return RISE * max(0.0, 1 - RISE_FROM / count)
+
+
+def _squash(recent: float, own: float, spread: float) -> float:
+    z = SLOPE * (recent - own) / spread + OFFSET
     return round(1 / (1 + math.exp(-max(-60.0, min(60.0, z)))), 4)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from . import render
 from .exceptions import SnapshotError
+from .monitors.builtin import BY_NAME
+from .monitors.evidence import OWN_MEMORY as EVIDENCE_MEMORY
+from .monitors.suite import OWN_MEMORY as SUITE_MEMORY
 from .types import (
     JSON,
     DifficultyParts,
@@ -29,8 +32,11 @@ from .types import (
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 1
+VERSION = 2
 """Rises when a change would make an older reader go on differently."""
+_JUDGES_SINCE = 2
+"""The version whose scorer and monitors write what those of today read."""
+_OURS = frozenset({*BY_NAME, EVIDENCE_MEMORY, SUITE_MEMORY})
 _REBUILT = frozenset({"guidance", "notes", "replayed"})
 """Parts of the last decision that its injections and the moment give again."""
 
@@ -43,7 +49,10 @@ def encode(state: TraceState) -> dict[str, JSON]:
 
 
 def decode(data: Mapping[str, Any]) -> TraceState:
-    """The state that `encode` wrote. Raises `SnapshotError` with the field, its value and the rule."""
+    """The state that `encode` wrote. Raises `SnapshotError` with the field, its value and the rule.
+
+    One of an older version goes on with its history, but scorer and monitors begin anew.
+    """
     version = _version(data)
     if version > VERSION:
         raise SnapshotError("version", version, f"is newer than this library's {VERSION}: upgrade reasonblocks-core")
@@ -55,7 +64,13 @@ def decode(data: Mapping[str, Any]) -> TraceState:
             raise
         raise SnapshotError("", type(data).__name__, f"cannot be read ({exc})") from exc
     _check_numbers(state)
-    return state
+    return state if version >= _JUDGES_SINCE else _judged_anew(state)
+
+
+def _judged_anew(state: TraceState) -> TraceState:
+    """What scorer and monitors of another form remember would mislead those of today. A caller's own stay."""
+    kept = {name: memory for name, memory in state.memories.items() if name not in _OURS}
+    return replace(state, memories=kept, score_memory=ScoreMemory())
 
 
 def _check_numbers(state: TraceState) -> None:

@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring
+from typing import TypeVar
 
-__all__ = ["EDGE", "bounded", "clip", "collapse", "cut", "digest", "nearest", "preview", "size", "whole", "words"]
+__all__ = [
+    "EDGE", "bounded", "clip", "collapse", "cut", "digest", "ends", "nearest", "preview", "size", "whole", "words",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
@@ -24,6 +29,11 @@ _WORD_BYTES = bytes(byte if chr(byte).isalnum() or byte == ord("'") else ord(" "
 def clip(text: str) -> str:
     """The first and last 8,000 characters: bounded input bounds our time."""
     return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
+
+
+def ends(items: tuple[T, ...], each: int) -> tuple[T, ...]:
+    """The first and last so many of a sequence, all of a short one."""
+    return items if len(items) <= 2 * each else (*items[:each], *items[-each:])
 
 
 def words(text: str) -> tuple[str, ...]:

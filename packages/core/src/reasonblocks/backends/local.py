@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..monitors import suite
+from ..monitors.calibration import Calibration
 from ..requests import Evaluate
 from ..types import Evaluation, Memories
 
@@ -14,11 +15,15 @@ __all__ = ["LocalEvaluator"]
 class LocalEvaluator:
     """Pure and quick, so it answers inline. `tool_roles` and `failure_types` are the caller's own declarations."""
 
-    __slots__ = ("_failure_types", "_tool_roles")
+    __slots__ = ("_calibration", "_failure_types", "_tool_roles")
 
     def __init__(
-        self, tool_roles: Mapping[str, str] | None = None, failure_types: Mapping[str, str] | None = None
+        self,
+        calibration: Calibration,
+        tool_roles: Mapping[str, str] | None = None,
+        failure_types: Mapping[str, str] | None = None,
     ) -> None:
+        self._calibration = calibration
         self._tool_roles = dict(tool_roles or {})
         self._failure_types = dict(failure_types or {})
 
@@ -30,6 +35,7 @@ class LocalEvaluator:
             request.injected,
             request.task,
             request.weights,
+            self._calibration,
             observed=request.observed,
             tool_roles=self._tool_roles,
             failure_types=self._failure_types,

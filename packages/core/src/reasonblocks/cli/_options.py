@@ -145,7 +145,7 @@ OPTIONS: tuple[Option, ...] = (
         help="what a tool is for; may be repeated",
     ),
     Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
-    Option(setting="calibration", flag="--calibration", metavar="FILE", help="TOML: difficulty_mean, ..._spread"),
+    Option(setting="calibration", flag="--calibration", metavar="FILE", help="TOML, as `calibrate` writes it"),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(
         setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",

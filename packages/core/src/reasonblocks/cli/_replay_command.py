@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..client import ReasonBlocks
     from ..traces import RecordedRun
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "size"]
 
 KEPT_IDS = 10_000
 """Run ids kept to name the nearest one when `--run` finds none."""
@@ -80,10 +80,10 @@ class _Work:
         self.seen: list[str] = []
         self.done, self.steps = 0, 0
         self.found = False
-        self.bar = Bar(total=sum(map(_size, arguments.files)))
+        self.bar = Bar(total=sum(map(size, arguments.files)))
 
     def all(self) -> None:
-        before = accumulate(map(_size, self.arguments.files), initial=0)
+        before = accumulate(map(size, self.arguments.files), initial=0)
         for path, offset in zip(self.arguments.files, before, strict=False):
             self._file(path, offset)
             if self.found and self.arguments.run:
@@ -152,7 +152,8 @@ class _Work:
             show(table)
 
 
-def _size(path: str) -> int:
+def size(path: str) -> int:
+    """Bytes of the file; 0 where there is none."""
     with suppress(OSError):
         return Path(path).stat().st_size
     return 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
+from ..calibration import calibration_of
 from ..monitors.weights import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
-from ._parts import backends, monitors, sinks
+from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
-from ._values import budget, deadline, load_calibration, machine, on, refuse_server
+from ._values import budget, deadline, machine, on, refuse_server
 
 __all__ = [
     "Calibration",
@@ -22,9 +23,9 @@ __all__ = [
     "bounded_id",
     "check_given",
     "configure",
-    "load_calibration",
     "on",
     "settings_of",
+    "tool_roles",
 ]
 
 
@@ -45,8 +46,9 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
     transition, history_limit = machine(given)
     weights = dict(mapping("weights", given.weights))
     choice("task_profile", given.task_profile, tuple(WEIGHTS))
+    calibration = calibration_of(given.calibration)
     settings = Settings(
-        level=load_calibration(given.calibration),
+        level=calibration.level,
         transition=transition,
         history_limit=history_limit,
         caller_scorer=call_back("scorer", given.scorer) is not None,
@@ -64,7 +66,7 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
     call_back("redact", given.redact)
     return Config(
         settings=settings,
-        backends=backends(given, own),
+        backends=backends(given, own, calibration),
         sinks=sinks(given.sinks),
         model_routing=routing,
         weights=weights,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends
 from ..types import Placement, Settings, Step, Transition
 
-Calibration = Mapping[str, float] | str | os.PathLike[str]
+Calibration = Mapping[str, Any] | str | os.PathLike[str]
 Standing = Literal["first_call", "run"]
 
 

@@ -9,6 +9,7 @@ from ..backends.local import LocalEvaluator
 from ..backends.memory_store import MemoryStore
 from ..backends.starter import STARTER_RULES
 from ..exceptions import ConfigError
+from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
@@ -21,7 +22,7 @@ MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
+def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
     store = given.pattern_store
     if store is None:
         store = MemoryStore(STARTER_RULES, embedder=_embedder(given.embedder))
@@ -29,8 +30,9 @@ def backends(given: Options, own: tuple[Monitor, ...]) -> Backends:
         raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
     elif not isinstance(store, PatternStore):
         raise ConfigError("pattern_store", store, "must have a method search(request)")
+    failure_types = {one.name: one.failure_type for one in own}
     return Backends(
-        evaluator=LocalEvaluator(_roles(given.tool_roles), {one.name: one.failure_type for one in own}),
+        evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),
         store=store,
         scorer=given.scorer,
         transition=given.transition,
@@ -74,12 +76,13 @@ def _named(name: str) -> Monitor:
     return monitor
 
 
-def _roles(given: Mapping[str, str] | None) -> dict[str, str]:
-    roles = dict(mapping("tool_roles", given))
-    for tool, role in roles.items():
+def tool_roles(given: Mapping[str, str] | None) -> dict[str, str]:
+    """What the caller's tools are for, by name."""
+    found = dict(mapping("tool_roles", given))
+    for tool, role in found.items():
         if role not in ROLES:
             raise ConfigError.unknown(f"tool_roles[{tool!r}]", role, ROLES)
-    return roles
+    return found
 
 
 def _embedder(given: Embedder | None) -> Embedder | None:

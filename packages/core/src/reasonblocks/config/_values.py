@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any
 
 from ..exceptions import ConfigError, NotYetAvailable
 from ..fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
-from ..scoring import SHIPPED_LEVEL
-from ..types import Level, Transition
+from ..types import Transition
 from ._checks import call_back, is_number, mapping
-from ._options import Calibration, Options
-
-CALIBRATION_KEYS = {"difficulty_mean", "difficulty_spread"}
+from ._options import Options
 
 
 def on(name: str, environ: Mapping[str, str]) -> bool:
@@ -33,36 +28,6 @@ def refuse_server(given: Options, environ: Mapping[str, str]) -> None:
         raise NotYetAvailable("REASONBLOCKS_BASE_URL", environ["REASONBLOCKS_BASE_URL"], reason)
     if given.live_streaming_enabled:
         raise NotYetAvailable("live_streaming_enabled", True, reason)
-
-
-def load_calibration(given: Calibration | None) -> Level:
-    """The prior of the difficulty: shipped, from a mapping, or from a TOML file with the same keys."""
-    if given is None:
-        return SHIPPED_LEVEL
-    if not isinstance(given, (Mapping, str, os.PathLike)):
-        raise ConfigError("calibration", given, "must be a mapping or the path of a TOML file")
-    values = given if isinstance(given, Mapping) else _read(given)
-    for key in values:
-        if key not in CALIBRATION_KEYS:
-            raise ConfigError.unknown("calibration", key, CALIBRATION_KEYS)
-    mean = values.get("difficulty_mean", SHIPPED_LEVEL.mean)
-    spread = values.get("difficulty_spread", SHIPPED_LEVEL.spread)
-    if not (is_number(mean) and 0 <= mean <= 1):
-        raise ConfigError("calibration['difficulty_mean']", mean, "must be a number in [0, 1]")
-    if not (is_number(spread) and 0 < spread <= 1):
-        raise ConfigError("calibration['difficulty_spread']", spread, "must be a number in (0, 1]")
-    return Level(mean=float(mean), spread=float(spread))
-
-
-def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    from .._toml import TOMLDecodeError, loads  # a file is rarely given
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            parsed: dict[str, Any] = loads(file.read())
-    except (OSError, UnicodeDecodeError, TOMLDecodeError) as exc:
-        raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
-    return parsed
 
 
 def machine(given: Options) -> tuple[Transition | None, int]:

@@ -19,24 +19,19 @@ from .finding import Finding
 
 __all__ = ["BY_NAME", "MONITORS", "BuiltIn"]
 
-FIRES = 0.6
-"""Score at and above which a monitor fires. Each one's own scores are laid out around it: what is certain lies over it,
-what is only worth a note under it; so over the recorded runs each fires on at most 6 % of an agent's successes."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """One row of the table. `fires` is the score at and above which the monitor fires."""
+    """One row of the table."""
 
     name: str
     failure_type: str
-    fires: float
     observe: Callable[[Features, JSON], Finding]
     say: Callable[[Finding, int], str]
 
 
 MONITORS = tuple(
-    BuiltIn(name=one.NAME, failure_type=one.FAILURE_TYPE, fires=FIRES, observe=one.observe, say=one.say)
+    BuiltIn(name=one.NAME, failure_type=one.FAILURE_TYPE, observe=one.observe, say=one.say)
     for one in (
         claim_contradiction,
         semantic_loop,

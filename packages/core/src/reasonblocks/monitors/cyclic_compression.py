@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..types import JSON
 from .features import Features
 from .finding import Finding, at_steps, numbers, settle, table, texts
@@ -14,11 +16,15 @@ FAILURE_TYPE = "churn"
 
 MOST_SEEN = 32
 """Calls with their results that are remembered; likewise MOST_PLANS."""
-MOST_PLANS = 24
+MOST_PLANS = 16
+SPREAD = 0x9E3779B1
+"""An odd number that keeps a call and a result of the same text apart."""
 WINDOW = 15
 """Steps over which what was derived again adds up."""
 PLAN_WORDS = 15
 """Words that a thought has at least to be a plan and not a phrase."""
+PLAN_EDGE = 48
+"""Words looked at from each end of it."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
@@ -27,7 +33,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     seen = [] if "edit" in features.roles else numbers(kept, "seen")
     plans = numbers(kept, "plans")
     answered = _answered(features)
-    plan = [hash_of(" ".join(features.words))] if len(features.words) >= PLAN_WORDS else []
+    plan = _plan(features.words)
     fresh = any(pair in seen[:-1] for pair in answered) or any(one in plans for one in plan)
     again = [step for step in numbers(kept, "again") if step > features.index - WINDOW]
     again = [*again, features.index] if fresh else again
@@ -36,7 +42,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         "plans": [*plans, *plan][-MOST_PLANS:],
         "again": again,
     }
-    score = min(1.0, 0.2 * len(again) + 0.1) if fresh else 0.0
+    score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
     return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
 
 
@@ -44,7 +50,14 @@ def _answered(features: Features) -> list[int]:
     """One number for what was asked and answered. An error, or "wait", answers nothing."""
     if features.call is None or features.waiting or features.failing:
         return []
-    return [features.call ^ ((features.result or 0) << 16)]
+    return [features.call ^ ((features.result or 0) * SPREAD & 0xFFFFFFFF)]
+
+
+def _plan(said: Sequence[str]) -> list[int]:
+    if len(said) < PLAN_WORDS:
+        return []
+    edges = said if len(said) <= 2 * PLAN_EDGE else (*said[:PLAN_EDGE], str(len(said)), *said[-PLAN_EDGE:])
+    return [hash_of(" ".join(edges))]
 
 
 def say(finding: Finding, rung: int) -> str:

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..text import EDGE, clip, words
-from ..types import JSON, Step, ToolCall, ToolResult, quick
-from .outcome import error_digest, hash_of, result_digest, says_error, says_waiting
-from .roles import roles_of
+from ..text import clip, ends, words
+from ..types import Step, ToolCall, ToolResult, quick
+from .arguments import command_of, flattened, gist_of, longer, values_of
+from .asked import asked_for
+from .outcome import (
+    call_digest,
+    error_digests,
+    hash_of,
+    result_digest,
+    says_error,
+    says_nothing,
+    says_passing,
+    says_red,
+    says_waiting,
+)
+from .roles import is_shell, roles_of
 
 __all__ = ["Features", "features_of", "plain"]
 
+MOST_CALLS = 16
+"""Calls of a step that are looked at from each end of it; likewise results."""
 MOST_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
 TARGET_HEAD = 1_000
 """Characters of the arguments within which targets are looked for."""
 READ_HEAD = 80
 """Characters of what was read or searched within which it may announce an error of its own."""
+SHORT_LOOK = 60
+"""Characters of what a look brings that hardly can be more than "nothing found"."""
+SAYS_SO = 8
+"""Characters of a result that says in words that there was nothing: not "None", not "[]"."""
 NAME_LENGTH = 48
 """Characters of a tool name that a text shows."""
-DEEPEST = 20
-"""Levels of arguments that are looked at."""
 
-_TARGET = re.compile(r"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}")
+_TARGET = re.compile(
+    r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
+)
+"""What looks behind is tried once in each name, not at every letter of it."""
 _TARGET_MARK = re.compile(r"[/.\d]")
 """Every target has one of these: most words of an argument never meet the long pattern."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
-_COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 
 
 @quick
@@ -38,13 +56,19 @@ _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None where there was none.
 
-    `failing`: a result is an error. `error`: a hash of what it says, None for a test's, whose errors are work.
-    `waiting`: a result says that asking again is right. `targets` and `kinds` are hashes of files or ids, and of
-    tools, or with a shell of the programs that it starts.
+    `asked`: how often the task wants something done again. `failing`: a result is an error, or a test's that says that
+    something failed. `error`: a hash of what it says, `error_kind` of its first words, None for a test's, whose errors
+    are work. `passing`: it says that it may pass, so that the same call may be right a moment later.
+    `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
+    was run.
+    `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
+    `gist` are hashes of the arguments' words, endings aside, `given` the longer ones of those words. `lengths` are the
+    characters of thought, arguments and results.
     """
 
     index: int
     task: str
+    asked: int
     thought: str
     words: Sequence[str]
     vocabulary: frozenset[str]
@@ -53,22 +77,33 @@ class Features:
     result: int | None
     failing: bool
     error: int | None
+    error_kind: int | None
+    passing: bool
     waiting: bool
+    empty: bool
     roles: frozenset[str]
+    shell: bool
     targets: tuple[int, ...]
     kinds: tuple[int, ...]
+    gist: tuple[int, ...]
+    given: frozenset[str]
+    lengths: tuple[int, int, int]
 
 
 def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
-    """Everything once, from at most 16,000 characters of each text."""
+    """Everything once, from at most 16,000 characters of each text, and 32 calls and results."""
+    step = _bounded(step)
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = words(thought)
-    calls = [(call, _flat(call.arguments), _command(call)) for call in step.tool_calls]
+    calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
     errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
+    values = values_of(calls)
+    said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
         task=task,
+        asked=asked_for(task),
         thought=thought,
         words=spoken,
         vocabulary=frozenset(spoken),
@@ -76,53 +111,34 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         call=_action(calls) if _does_something(step) else None,
         result=_outcome(step.tool_results) if step.tool_results else None,
         failing=bool(errors),
-        error=error_digest(errors[0]) if errors and "test" not in roles else None,
+        error=said[0] if said else None,
+        error_kind=said[1] if said else None,
+        passing=any(says_passing(result.output) for result in step.tool_results if result.is_error is not False),
         waiting=any(says_waiting(result.output) for result in step.tool_results),
+        empty=bool(step.tool_results) and all(_found_nothing(result, roles) for result in step.tool_results),
         roles=roles,
+        shell=any(is_shell(call.name) for call in step.tool_calls),
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
+        gist=gist_of(values),
+        given=longer(values),
+        lengths=(
+            len(thought),
+            sum([len(flat) for _, flat, _ in calls]),
+            sum([len(result.output) for result in step.tool_results]),
+        ),
     )
+
+
+def _bounded(step: Step) -> Step:
+    if max(len(step.tool_calls), len(step.tool_results)) <= 2 * MOST_CALLS:
+        return step
+    return replace(step, tool_calls=ends(step.tool_calls, MOST_CALLS), tool_results=ends(step.tool_results, MOST_CALLS))
 
 
 def _does_something(step: Step) -> bool:
     """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
     return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
-
-
-def _flat(value: JSON) -> str:
-    """Arguments as one text: keys sorted, white space collapsed, bounded."""
-    parts: list[str] = []
-    size = 0
-    for part in _parts(value, 0):
-        parts.append(part)
-        size += len(part)
-        if size > 2 * EDGE:
-            break
-    return " ".join(parts)
-
-
-def _parts(value: JSON, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield " ".join(clip(value).split())
-    elif isinstance(value, Mapping) and depth < DEEPEST:
-        for key in sorted(value):
-            yield f"{key}="
-            yield from _parts(value[key], depth + 1)
-        yield ";"
-    elif isinstance(value, (list, tuple)) and depth < DEEPEST:
-        for item in value:
-            yield from _parts(item, depth + 1)
-        yield ";"
-    else:
-        yield "..." if depth >= DEEPEST else repr(value)
-
-
-def _command(call: ToolCall) -> str:
-    """What a shell is told to do, "" where no argument is named like that."""
-    given = call.arguments
-    if isinstance(given, Mapping):
-        given = next((given[key] for key in _COMMAND_KEYS if key in given), "")
-    return clip(given) if isinstance(given, str) else ""
 
 
 def _tool(calls: Sequence[ToolCall]) -> str:
@@ -139,7 +155,7 @@ def plain(name: str) -> str:
 
 def _action(calls: Sequence[tuple[ToolCall, str, str]]) -> int:
     """Parallel calls are one action, whatever their order."""
-    return hash_of("\n".join(sorted(f"{call.name} {flat}" for call, flat, _ in calls)))
+    return call_digest("\n".join(sorted([f"{call.name} {flat}" for call, flat, _ in calls])))
 
 
 def _outcome(results: Sequence[ToolResult]) -> int:
@@ -150,17 +166,32 @@ def _outcome(results: Sequence[ToolResult]) -> int:
 
 def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     """The text of an error. The result's own flag goes before its words; what is read may speak of errors freely."""
+    text = clip(result.output)
+    if "test" in roles and says_red(text):
+        return text  # though the call itself went well
     if result.is_error is False:
         return None
-    text = clip(result.output)
+    looks = not roles.isdisjoint(("read", "search"))
     if result.is_error:
-        return text
-    return text if says_error(text if roles.isdisjoint(("read", "search")) else text[:READ_HEAD]) else None
+        return None if looks and not text.strip() else text  # a search that finds nothing exits with 1
+    return text if says_error(text[:READ_HEAD] if looks else text) else None
+
+
+def _found_nothing(result: ToolResult, roles: frozenset[str]) -> bool:
+    """Of a look, a short answer, in whatever language; of another call one that says so: "None" is how it goes well."""
+    if not roles.isdisjoint(("read", "search")):
+        return len(result.output) <= SHORT_LOOK or says_nothing(result.output)
+    return "edit" not in roles and len(result.output) >= SAYS_SO and says_nothing(result.output)
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """The first few, looked for in one blank-separated part after the other: no target has a blank in it."""
-    parts = (part for flat in arguments for part in flat[:TARGET_HEAD].split() if _TARGET_MARK.search(part))
+    parts = (
+        part
+        for flat in arguments
+        for part in flat[:TARGET_HEAD].split()
+        if not part.isalpha() and _TARGET_MARK.search(part)
+    )
     found: dict[str, None] = {}
     for name in (name for part in parts for name in _TARGET.findall(part)):
         found[name] = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-__all__ = ["ROLES", "roles_of"]
+__all__ = ["ROLES", "is_shell", "roles_of"]
 
 ROLES = ("edit", "test", "read", "search", "finish")
 """What a caller may declare a tool to be."""
@@ -15,7 +15,7 @@ COMMAND_HEAD = 2_000
 """Characters of a shell command that are looked at."""
 
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_PATH = re.compile(r"[\w.-]/[\w.-]|\b\w[\w-]*\.[A-Za-z]\w{0,4}\b")
+_PATH = re.compile(r"[\w.-]/[\w.-]|\b\w[\w-]{0,80}\.[A-Za-z]\w{0,4}\b")
 _SHELLS = {"bash", "shell", "sh", "terminal", "execute", "exec", "command", "cmd", "console", "powershell", "zsh"}
 _PARTS = {
     "edit": {"edit", "write", "replace", "insert", "patch", "overwrite"},
@@ -39,20 +39,25 @@ _BY_COMMAND = (
     (
         "edit",
         re.compile(
-            r"\bsed\s+(?:-\w+\s+)*-i|\bperl\s+-\w*i|\bgit\s+(?:apply|checkout|reset|restore|stash)|\bpatch\b|\btee\b"
-            r"|(?<![\d&=-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|\bopen\([^)]*['\"][wa]\b|\.write_text\("
+            r"\bsed\s+(?:-\w+\s+){0,8}-i|\bperl\s+-\w*i|\bgit\s+(?:apply|checkout|reset|restore|stash)|\bpatch\b|\btee\b"
+            r"|(?<![\d&=-])>>?\s*(?!/dev/|&)[A-Za-z_./~\"'$-]|\bopen\([^)]{0,200}['\"][wa]\b|\.write_text\("
             r"|(?:^|[;&|]\s*)(?:mv|cp|rm|touch|mkdir)\s|^\s*(?:INSERT|UPDATE|DELETE|ALTER|CREATE|DROP)\b"
         ),
     ),
-    ("search", re.compile(r"(?:^|[;&|]\s*)(?:grep|egrep|rg|ag|find|fd|locate|git grep|ls|tree|which)\b")),
+    ("search", re.compile(r"(?:^|[;&|\n][ \t]*)(?:grep|egrep|rg|ag|find|fd|locate|git grep|ls|tree|which)\b")),
     (
         "read",
         re.compile(
-            r"(?:^|[;&|]\s*)(?:cat|head|tail|less|more|nl|wc|sed\s+-n|awk|git\s+(?:diff|log|show|status|blame))\b"
+            r"(?:^|[;&|\n][ \t]*)(?:cat(?!\s*(?:>|<<))|head|tail|less|more|nl|wc|sed\s+-n|awk"
+            r"|git\s+(?:diff|log|show|status|blame))\b"
             r"|^\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b"
         ),
     ),
 )
+_QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
+"""What only reads, though it may compare with ">"."""
+_WRITES = re.compile(r"\b(?:cat|tee)\b")
+_UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 
 
 def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -61,11 +66,32 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
         return (given[name],)
     shell, role = _by_name(name[:200])
     if shell and command:
+        if _QUERY.match(command):
+            return ("read",)
         head = command[:COMMAND_HEAD]
+        if "<<" in head:
+            head = "\n".join(_commands(head))
         return tuple(role for role, pattern in _BY_COMMAND if pattern.search(head))
     if role == "change":
         return ("edit",) if _PATH.search(arguments[:COMMAND_HEAD]) else ()
     return (role,) if role else ()
+
+
+def _commands(script: str) -> Iterator[str]:
+    """Its lines, but for those of a here-document that is written to a file: they are no commands."""
+    end = None
+    for line in script.split("\n"):
+        if end is not None:
+            end = None if line.strip(" \t") == end else end
+            continue
+        yield line
+        until = _UNTIL.search(line)
+        end = until[2] if until and _WRITES.search(line, 0, until.start()) else None
+
+
+def is_shell(name: str) -> bool:
+    """Does a tool of this name run commands, so that the program tells what a call does?"""
+    return _by_name(name[:200])[0]
 
 
 @lru_cache(maxsize=1024)

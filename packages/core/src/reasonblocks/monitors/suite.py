@@ -9,25 +9,32 @@ from types import MappingProxyType
 from typing import cast
 
 from ..types import JSON, Evaluation, Injected, Memories, Observed, Step, quick
+from . import evidence, hints
 from .builtin import BY_NAME, MONITORS
+from .calibration import Calibration
+from .evidence import EVIDENCE
 from .features import features_of, plain
 from .finding import Finding, at_steps, table
 from .weights import WEIGHTS, resolve_weights
 
 __all__ = [
-    "COMPOSITE_FIRES",
     "CUSTOM_FIRES",
     "MONITORS",
+    "MOST_BY_EVIDENCE",
     "OWN_MEMORY",
+    "QUIET",
     "RELAPSE_FACTOR",
     "RUNGS",
     "WEIGHTS",
+    "by_evidence",
     "evaluate",
     "resolve_weights",
 ]
 
-COMPOSITE_FIRES = 0.35
-"""Composite at and above which, on two steps running, the gate opens. No monitor reaches it alone with `coding`."""
+QUIET = 0.1
+"""A monitor's score where nothing was found and the evidence is as usual."""
+MOST_BY_EVIDENCE = 0.44
+"""What evidence alone raises a score to: below what fires, the first time and on a relapse."""
 CUSTOM_FIRES = 0.6
 """Score at and above which a caller's own monitor fires."""
 RELAPSE_FACTOR = 0.75
@@ -42,13 +49,21 @@ _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the steps alone say. `parts` is weight x score of each monitor, `before` the composite one step earlier."""
+    """What the steps alone say. `parts` is weight x score of each monitor; `before` the composite one
+    step earlier, `needed` what it needs twice to open the gate."""
 
     findings: Mapping[str, Finding]
+    hints: Mapping[str, Finding]
+    scores: Mapping[str, float]
     parts: Mapping[str, float]
     fired: tuple[str, ...]
     composite: float
     before: float
+    needed: float
+
+    def opens(self, spent: float = 0.0) -> bool:
+        """Is the composite, without what is `spent`, high enough for the second time running?"""
+        return min(self.before, self.composite - spent) >= self.needed
 
     @property
     def ranked(self) -> list[str]:
@@ -63,49 +78,74 @@ def evaluate(
     injected: tuple[Injected, ...],
     task: str,
     weights: Mapping[str, float],
+    calibration: Calibration,
     observed: Observed = (),
     tool_roles: Mapping[str, str] = _NO_NAMES,
     failure_types: Mapping[str, str] = _NO_NAMES,
 ) -> tuple[Evaluation, Memories]:
     """The evaluation of completed step `index`, and the memories after it (BEHAVIOUR section 4).
 
-    `weights` are resolved ones; `observed` is what the caller's monitors said of this step, `failure_types` theirs.
-    Nothing that is given is changed.
+    `weights` are resolved ones, `calibration` says what fires; `observed` is what the caller's monitors said of this
+    step, `failure_types` theirs. Nothing that is given is changed.
     """
     features = features_of(step, index, task, tool_roles)
     findings = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
-    for name, score, memory, evidence in sorted(observed, key=lambda one: one[0]):
-        findings[name] = Finding(score=score, memory=memory, evidence=tuple(evidence) or (index,))
+    for name, score, memory, steps in sorted(observed, key=lambda one: one[0]):
+        findings[name] = Finding(score=score, memory=memory, evidence=tuple(steps) or (index,))
+    gathered, kept = evidence.gather(features, memories.get(evidence.OWN_MEMORY))
     own = table(memories.get(OWN_MEMORY))
-    known = cast("list[str]", own.get("fired") or [])
-    seen = _seen(findings, weights, known, cast("float", own.get("composite", 0.0)))
+    usual = by_evidence(gathered, calibration)
+    hinted = hints.hints(evidence.shown(kept), usual, QUIET)
+    seen = _seen(findings, hinted, usual, weights, own, calibration)
     left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
-    left[OWN_MEMORY] = {"composite": seen.composite, "fired": [*dict.fromkeys((*known, *seen.fired))]}
+    left[evidence.OWN_MEMORY] = kept
+    fired = cast("list[str]", own.get("fired") or [])
+    left[OWN_MEMORY] = {"composite": seen.composite, "fired": [*dict.fromkeys((*fired, *seen.fired))]}
     return _evaluation(seen, injected, failure_types), left
 
 
+def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
+    """Each monitor's score by its evidence alone: with the default weights they add up to the composite."""
+    scores = dict.fromkeys(BY_NAME, QUIET)
+    for name, weighed in calibration.evidence.items():
+        monitor = EVIDENCE[name]
+        scores[monitor] += weighed.weight * (gathered[name] - weighed.centre) / WEIGHTS["coding"][monitor]
+    return {name: round(min(MOST_BY_EVIDENCE, max(0.0, score)), 4) for name, score in scores.items()}
+
+
 def _seen(
-    findings: Mapping[str, Finding], weights: Mapping[str, float], known: Collection[str], before: float
+    findings: Mapping[str, Finding],
+    hinted: Mapping[str, Finding],
+    usual: Mapping[str, float],
+    weights: Mapping[str, float],
+    own: Mapping[str, JSON],
+    calibration: Calibration,
 ) -> _Seen:
-    parts = {name: weights.get(name, 0.0) * finding.score for name, finding in findings.items()}
+    scores = {name: max(finding.score, usual.get(name, 0.0)) for name, finding in findings.items()}
+    parts = {name: weights.get(name, 0.0) * score for name, score in scores.items()}
+    composite = min(1.0, math.fsum(parts.values()))  # `sum` rounds otherwise before Python 3.12
+    known = cast("list[str]", own.get("fired") or [])
     return _Seen(
         findings=findings,
+        hints=hinted,
+        scores=scores,
         parts=parts,
-        fired=tuple([name for name, finding in findings.items() if finding.score and _fires(name, finding, known)]),
-        composite=min(1.0, math.fsum(parts.values())),  # `sum` rounds otherwise before Python 3.12
-        before=before,
+        fired=tuple([name for name, finding in findings.items() if _fires(name, finding, known, calibration)]),
+        composite=composite,
+        before=cast("float", own.get("composite", 0.0)),
+        needed=calibration.composite,
     )
 
 
-def _fires(name: str, finding: Finding, known: Collection[str]) -> bool:
-    threshold = BY_NAME[name].fires if name in BY_NAME else CUSTOM_FIRES
-    return finding.score >= (threshold * RELAPSE_FACTOR if name in known else threshold)
+def _fires(name: str, finding: Finding, known: Collection[str], calibration: Calibration) -> bool:
+    threshold = calibration.fires.get(name, CUSTOM_FIRES) * (RELAPSE_FACTOR if name in known else 1.0)
+    return finding.score > 0.0 and finding.score >= threshold
 
 
 def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
     quiet = Evaluation(
         fired=seen.fired,
-        scores={name: finding.score for name, finding in seen.findings.items()},
+        scores=dict(seen.scores),
         composite=seen.composite,
         failure_type=_failure_type(seen, failure_types),
     )
@@ -115,7 +155,7 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
     return replace(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, seen.findings[speaker], _rung(speaker, injected)),
+        intervention_text=_text(speaker, seen, injected),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
@@ -124,7 +164,7 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
 
 def _failure_type(seen: _Seen, failure_types: Mapping[str, str]) -> str | None:
     """Of the monitor that contributes most: among the fired, else among all when the composite opens the gate."""
-    if not seen.fired and min(seen.before, seen.composite) < COMPOSITE_FIRES:
+    if not seen.fired and not seen.opens():
         return None
     leading = next(name for name in seen.ranked if name in (seen.fired or seen.parts))
     return BY_NAME[leading].failure_type if leading in BY_NAME else failure_types.get(leading, leading)
@@ -132,21 +172,26 @@ def _failure_type(seen: _Seen, failure_types: Mapping[str, str]) -> str | None:
 
 def _speaker(seen: _Seen, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
     """Who speaks, and by which path: a fired monitor that has something new, else the composite's largest part."""
-    if not seen.fired and min(seen.before, seen.composite) < COMPOSITE_FIRES:
+    if not seen.fired and not seen.opens():
         return None, None
-    since = max((one.step for one in injected), default=0)
-    able = [name for name in seen.ranked if _able(seen.findings[name], since) and _rung(name, injected) <= RUNGS]
-    fired = [name for name in able if name in seen.fired]
+    fresh = [name for name in seen.ranked if _rung(name, injected) <= RUNGS and _fresh(seen, name, injected)]
+    fired = [name for name in fresh if name in seen.fired]
     if fired:
         return fired[0], "monitor"
     spent = math.fsum(part for name, part in seen.parts.items() if _rung(name, injected) > RUNGS)
-    if able and min(seen.before, seen.composite - spent) >= COMPOSITE_FIRES:
-        return able[0], "composite"
+    if fresh and seen.opens(spent):
+        return fresh[0], "composite"
     return None, None
 
 
+def _fresh(seen: _Seen, name: str, injected: tuple[Injected, ...]) -> bool:
+    """Is there something to tell from after the last injection?"""
+    since = max((one.step for one in injected), default=0)
+    return _able(seen.findings[name], since) or (name in seen.hints and _able(seen.hints[name], since))
+
+
 def _able(finding: Finding, since: int) -> bool:
-    """Is there evidence from after the last injection? One at call n came after the completed steps 0 to n-1."""
+    """One injected at call n came after the completed steps 0 to n-1."""
     return finding.score > 0.0 and any(step >= since for step in finding.evidence)
 
 
@@ -154,7 +199,10 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
     return 1 + sum(one.monitor == name for one in injected)
 
 
-def _text(name: str, finding: Finding, rung: int) -> str:
+def _text(name: str, seen: _Seen, injected: tuple[Injected, ...]) -> str:
+    finding, rung = seen.findings[name], _rung(name, injected)
+    if name in seen.hints and not finding.score:
+        return hints.say(seen.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)
     return f"The check {plain(name)} points at {at_steps(finding.evidence).lower()}. {_CUSTOM_NEXT[rung]}"

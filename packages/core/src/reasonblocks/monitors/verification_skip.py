@@ -15,7 +15,9 @@ FAILURE_TYPE = "unverified"
 
 MOST_EDITS = 8
 """Steps with a change that are remembered: the newest ones."""
-MOST_TARGETS = 64
+MOST_TARGETS = 48
+TOO_MANY = 4
+"""Targets of one step that are no longer all that it names."""
 MANY = 4
 """Changes beyond the first of each file, without a check, that count as many: one each to many files is a batch."""
 _CHECKS = frozenset(("test", "read", "search"))
@@ -39,15 +41,20 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle(left, memory, 0.8, [*edits[-3:], features.index], facts)
     if "edit" not in features.roles or features.failing:
         return settle(left, memory)
-    again = int(str(again)) + any(target in targets for target in features.targets[:1])
+    again = int(str(again)) + _known(features.targets, targets)
     left = {
         "edits": [*edits, features.index][-MOST_EDITS:],
-        "targets": [*dict.fromkeys([*targets, *features.targets[:1]])][-MOST_TARGETS:],
+        "targets": [*dict.fromkeys([*targets, *features.targets])][-MOST_TARGETS:],
         "again": again,
         "tool": features.tool,
     }
     score = min(1.0, 0.65 + 0.1 * (again - MANY)) if again >= MANY else 0.0
     return settle(left, memory, score, numbers(left, "edits"), {"kind": "many", "tool": features.tool, "count": again})
+
+
+def _known(targets: tuple[int, ...], known: list[int]) -> bool:
+    """Were all of them changed before? Where more are named than a step tells, the file may be among the rest."""
+    return 0 < len(targets) < TOO_MANY and all(target in known for target in targets)
 
 
 def _declares_done(features: Features) -> bool:

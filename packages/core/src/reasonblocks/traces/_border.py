@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ..text import digest
 from ..types import Step, Usage
 from ._run import RecordedRun
 
@@ -23,8 +24,10 @@ class Header(BaseModel):
     source: str | None = None
     outcome: str | None = None
     task: str | None = None
+    task_key: str | None = None
     task_profile: str | None = None
     model: str | None = None
+    oracle_stop: bool | None = None
 
     def recorded(self, file: str, line: int, steps: tuple[Step, ...], usages: tuple[Usage, ...]) -> RecordedRun:
         """The run; without an id it is called by its file and line."""
@@ -37,8 +40,10 @@ class Header(BaseModel):
             source=self.source,
             outcome=self.outcome,
             task=self.task or "",
+            task_key=self.task_key or digest(self.task or f"{file}:{line}"),
             task_profile=self.task_profile if self.task_profile in PROFILES else None,
             model=self.model or "",
+            oracle_stop=bool(self.oracle_stop),
         )
 
 

@@ -18,7 +18,9 @@ class RecordedRun:
     """One finished run: its completed steps, and what the file says of it.
 
     `usages` has one entry a step: the tokens of the model call that made it. `task_profile` is None where the file
-    names none that we know. `line` is where the run begins, 1-based.
+    names none that we know. `line` is where the run begins, 1-based. Runs of one `task_key` had the same task: the
+    file's own key, or a digest of the task's text, or of the run's place where it has none. `oracle_stop`: the
+    environment ended the run at its first success, so that its length tells the outcome.
     """
 
     run_id: str
@@ -29,8 +31,10 @@ class RecordedRun:
     source: str | None = None
     outcome: str | None = None
     task: str = ""
+    task_key: str = ""
     task_profile: str | None = None
     model: str = ""
+    oracle_stop: bool = False
 
 
 class Reader(Protocol):

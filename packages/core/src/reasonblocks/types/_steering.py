@@ -42,18 +42,25 @@ class DifficultyParts:
     entities: float = 0.0
 
 
+@quick
+@quick
+@quick
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreMemory:
-    """The agent's own level so far: how many of its first steps were taken in, their sum and sum of squares."""
+    """What scoring keeps of a run: steps scored, the sum of `raw` without errors over the first of them, the decayed
+    mean of `raw` up to the newest, and a hash of each of the last results."""
 
     count: int = 0
     total: float = 0.0
-    squares: float = 0.0
+    recent: float = 0.0
+    seen: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What is normal for an agent: mean and spread of the raw difficulty. The prior, shipped or from `calibration`."""
+    """What is normal for an agent: the mean of its raw difficulty without errors, and how far below its own level an
+    easy stretch lies. The prior, shipped or from `calibration`."""
 
     mean: float
     spread: float

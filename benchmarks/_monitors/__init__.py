@@ -1,0 +1,1 @@
+"""What `benchmarks/monitors.py` stands on: from recorded runs to figures of how well monitors tell failures."""

@@ -1,0 +1,83 @@
+"""Which recorded runs are measured, and which of them are one source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+
+from reasonblocks.calibration._columns import FEWEST_STEPS
+from reasonblocks.exceptions import RecordError
+from reasonblocks.traces import RecordedRun, read_runs
+
+__all__ = ["FEWEST_OF_EACH", "FEWEST_RUNS", "Source", "failed", "read_sources"]
+
+FEWEST_RUNS = 20
+FEWEST_OF_EACH = 5
+"""Failing and successful runs that a source needs at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The runs of one agent with a known outcome; `failing` and `tasks` have an entry a run."""
+
+    name: str
+    runs: tuple[RecordedRun, ...]
+
+    @property
+    def failing(self) -> tuple[bool, ...]:
+        return tuple(failed(run) for run in self.runs)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(run.task_key for run in self.runs)
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """The places of the runs that are long enough for the columns."""
+        return tuple(place for place, run in enumerate(self.runs) if len(run.steps) >= FEWEST_STEPS)
+
+    @property
+    def oracle_stop(self) -> bool:
+        """Runs end at the first success, so length is the label: nothing that sees the whole run means anything."""
+        return any(run.oracle_stop for run in self.runs)
+
+    @property
+    def measurable(self) -> bool:
+        """Are there enough runs of both outcomes?"""
+        runs = [self.runs[place] for place in self.counted]
+        failures = sum(map(failed, runs))
+        return len(runs) >= FEWEST_RUNS and min(failures, len(runs) - failures) >= FEWEST_OF_EACH
+
+    @property
+    def core(self) -> bool:
+        """Does it count in the means over sources?"""
+        return self.measurable and not self.oracle_stop
+
+
+def failed(run: RecordedRun) -> bool:
+    """By the outcome's first word: a failure may give its reason after it."""
+    return run.outcome is not None and run.outcome.startswith("failure")
+
+
+def read_sources(paths: Iterable[str], *, only: Collection[str] = (), most: int | None = None) -> tuple[Source, ...]:
+    """The runs with an outcome, grouped by what they name as their source, else by their file, in order of the names.
+
+    `most` is the number of runs that is read of each source. What cannot be read is said on stderr and left out.
+    """
+    grouped: dict[str, list[RecordedRun]] = {}
+    for path in paths:
+        for item in read_runs(path):
+            if isinstance(item, RecordError):
+                print(f"left out: {item}", file=sys.stderr)
+            elif item.steps and (failed(item) or item.outcome == "success"):
+                grouped.setdefault(item.source or PurePath(item.file).name, []).append(item)
+    return tuple(_sources(grouped, only, most))
+
+
+def _sources(grouped: Mapping[str, list[RecordedRun]], only: Collection[str], most: int | None) -> Iterable[Source]:
+    for name in sorted(grouped):
+        if not only or name in only:
+            yield Source(name=name, runs=tuple(islice(grouped[name], most)))

@@ -1,0 +1,121 @@
+"""What one configuration says of each step of a run: the library's own decisions, or those of a plain baseline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks.cli._replay import replay_run
+from reasonblocks.monitors.features import features_of
+from reasonblocks.requests import Evaluate
+from reasonblocks.traces import RecordedRun
+from reasonblocks.types import Evaluation, FSMState, Memories, compact
+
+if TYPE_CHECKING:
+    from reasonblocks.config import Calibration
+    from reasonblocks.ports import Evaluator
+    from reasonblocks.session import Backends
+
+__all__ = ["Judge", "Trail", "judged", "library", "side_by_side"]
+
+T = TypeVar("T")
+
+BATCH = 64
+"""Runs that a process is handed at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """One run, an entry a completed step: how bad it looks so far, whether something is said, the state after it.
+
+    What a baseline does not have is empty. `monitors_us` is the time of all monitors with the features that they share,
+    `features_us` that of the features alone. `state_bytes` is the length of the trace state after the last step.
+    """
+
+    scores: tuple[float, ...]
+    fires: tuple[bool, ...] = ()
+    states: tuple[FSMState, ...] = ()
+    monitors_us: tuple[float, ...] = field(default=(), compare=False)
+    features_us: tuple[float, ...] = field(default=(), compare=False)
+    state_bytes: int | None = None
+
+
+Judge: TypeAlias = Callable[[Sequence[RecordedRun]], "list[Trail]"]
+"""The trails of runs, in order."""
+
+
+def judged(judge: Judge, runs: Sequence[RecordedRun], workers: int = 1) -> list[Trail]:
+    """The trail of each run, in order. With `workers` in as many processes: the judge must be one that pickles."""
+    return side_by_side(judge, runs, workers)
+
+
+def side_by_side(
+    work: Callable[[Sequence[RecordedRun]], list[T]], runs: Sequence[RecordedRun], workers: int
+) -> list[T]:
+    """What the work makes of each run, in order."""
+    if workers <= 1:
+        return work(runs)
+    batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
+    with ProcessPoolExecutor(workers) as pool:
+        return [one for made in pool.map(work, batches) for one in made]
+
+
+def library(calibration: Calibration | None = None) -> Judge:
+    """The library as it is by default, or with a calibration."""
+    return partial(_replayed, calibration)
+
+
+def _replayed(calibration: Calibration | None, runs: Sequence[RecordedRun]) -> list[Trail]:
+    with _Watched(calibration=calibration, strict=True) as rb:
+        return [rb.trail(run) for run in runs]
+
+
+class _Watched(ReasonBlocks):
+    """A client whose last session can be looked at when its run is over, and whose monitors are timed."""
+
+    _last: SteeringSession
+    _stopwatch: _Stopwatch
+
+    def trail(self, run: RecordedRun) -> Trail:
+        """The run as `reasonblocks replay` replays it. A step fires when it injects. A fault is raised."""
+        self._stopwatch = _Stopwatch(super()._backends.evaluator)
+        decisions = replay_run(self, run).decisions
+        return Trail(
+            scores=tuple(decision.composite or 0.0 for decision in decisions),
+            fires=tuple(decision.gate_decision == "inject" for decision in decisions),
+            states=tuple(decision.fsm_state for decision in decisions),
+            monitors_us=tuple(self._stopwatch.monitors_us),
+            features_us=tuple(self._stopwatch.features_us),
+            state_bytes=len(compact(self._last.trace.snapshot()).encode()),
+        )
+
+    def session(self, **options: Any) -> SteeringSession:  # Any: the options of the method that it hands them to
+        self._last = super().session(**options)
+        return self._last
+
+    @property
+    def _backends(self) -> Backends:
+        return replace(super()._backends, evaluator=self._stopwatch)
+
+
+class _Stopwatch:
+    """The evaluator that it is given, timed. The features are computed once more for their own time, afterwards."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self.monitors_us: list[float] = []
+        self.features_us: list[float] = []
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        started = time.perf_counter()
+        answer = self._evaluator.evaluate(request)
+        self.monitors_us.append((time.perf_counter() - started) * 1e6)
+        started = time.perf_counter()
+        features_of(request.step, request.index, request.task)
+        self.features_us.append((time.perf_counter() - started) * 1e6)
+        return answer

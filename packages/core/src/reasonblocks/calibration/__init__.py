@@ -1,0 +1,29 @@
+"""The numbers that recorded runs have fitted: shipped, from a file, or fitted to the runs of one agent."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ._file import as_toml, calibration_of, shipped
+
+if TYPE_CHECKING:
+    from ._fit import fit
+    from ._observe import Observed, has_outcome, observed
+
+__all__ = ["Observed", "as_toml", "calibration_of", "fit", "has_outcome", "observed", "shipped"]
+
+_HOMES = {
+    "Observed": "._observe",
+    "compared": "._compare",
+    "fit": "._fit",
+    "has_outcome": "._observe",
+    "observed": "._observe",
+}
+"""What only a fit needs."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

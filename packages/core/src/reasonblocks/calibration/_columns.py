@@ -1,0 +1,147 @@
+"""The columns of one source: each one's definition, and how it is computed from what was said of the runs' steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ._statistics import Draws, Flags, Values, auroc, mean_of, recall, redraws, share, stratified_auroc
+
+__all__ = ["COLUMNS", "FEWEST_STEPS", "Judged", "Scored", "columns", "length_bins", "scored"]
+
+COLUMNS: Mapping[str, str] = {
+    "full": "AUROC of the run's largest score; inflated by run length",
+    "half": "the same of the first half of the run; knows the length, too",
+    "land": "AUROC of the largest score up to step k among the runs that go on after k, mean over k = 3, 5, 8, 12, 20, "
+    "40: the early warning that owes nothing to length",
+    "match": "AUROC of the largest score over pairs of runs of about equal length (8 bins a source)",
+    "task": "AUROC of the largest score over pairs of runs of the same task, where 8 tasks have both outcomes",
+    "r10": "share of failing runs caught when at most 10 % of the successful ones are flagged, whole run",
+    "r10h": "the same, first half of the run",
+    "r10L": "the same at the steps of land",
+    "own_failing": "share of failing runs into which the gate injects at least once",
+    "own_passing": "the same of successful runs",
+    "own_half_failing": "share of failing runs into whose first half it injects",
+    "own_half_passing": "the same of successful runs",
+}
+FEWEST_STEPS = 4
+"""Shorter runs are over before anybody could step in: they count in no column."""
+LANDMARKS = (3, 5, 8, 12, 20, 40)
+LENGTH_BINS = 8
+FEWEST_AT_LANDMARK = 12
+"""Runs of each outcome that still go on, for a landmark to count."""
+FEWEST_MIXED_TASKS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One run, and what a detector said of it: an entry a step. `fires` is empty where it has no threshold."""
+
+    task_key: str
+    failed: bool
+    scores: Sequence[float]
+    fires: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The runs of a source that are long enough, as arrays with an entry a run; `so_far[i][k]` is after step k.
+
+    `oracle_stop`: runs end at the first success, so length is the label.
+    """
+
+    name: str
+    oracle_stop: bool
+    failing: Flags
+    lengths: npt.NDArray[np.int64]
+    tasks: npt.NDArray[np.int64]
+    so_far: Sequence[Values]
+    fires: Sequence[Flags]
+    weights: Draws
+
+    def after(self, steps: Sequence[int]) -> Values:
+        """The largest score of each run up to its number of steps."""
+        return np.array([run[count - 1] for run, count in zip(self.so_far, steps, strict=True)])
+
+    @property
+    def halves(self) -> list[int]:
+        return [(int(length) + 1) // 2 for length in self.lengths]
+
+    @property
+    def whole(self) -> Values:
+        return self.after(self.lengths.tolist())
+
+
+def scored(name: str, runs: Sequence[Judged], boot: int, *, oracle_stop: bool = False) -> Scored:
+    """All runs of a source, without those that are too short to count."""
+    kept = [run for run in runs if len(run.scores) >= FEWEST_STEPS]
+    tasks = [run.task_key for run in kept]
+    return Scored(
+        name=name,
+        oracle_stop=oracle_stop,
+        failing=np.array([run.failed for run in kept], dtype=np.bool_),
+        lengths=np.array([len(run.scores) for run in kept], dtype=np.int64),
+        tasks=np.unique(np.array(tasks), return_inverse=True)[1],
+        so_far=[np.maximum.accumulate(np.array(run.scores)) for run in kept],
+        fires=[np.array(run.fires, dtype=np.bool_) for run in kept],
+        weights=redraws(tasks, boot, name),
+    )
+
+
+def columns(runs: Scored) -> dict[str, Draws]:
+    """Every column that this source has. One that stops at success has those alone which length cannot reach."""
+    figures = dict(_at_landmarks(runs))
+    if not runs.oracle_stop:
+        figures |= dict(_of_whole_runs(runs))
+    if any(len(fires) for fires in runs.fires):
+        figures |= dict(_own(runs))
+    return figures
+
+
+def _of_whole_runs(runs: Scored) -> Iterator[tuple[str, Draws]]:
+    whole, half = runs.whole, runs.after(runs.halves)
+    yield "full", auroc(runs.failing, whole, runs.weights)
+    yield "half", auroc(runs.failing, half, runs.weights)
+    yield "match", stratified_auroc(runs.failing, whole, length_bins(runs.lengths), runs.weights)
+    if _mixed_tasks(runs) >= FEWEST_MIXED_TASKS:
+        yield "task", stratified_auroc(runs.failing, whole, runs.tasks, runs.weights)
+    yield "r10", recall(runs.failing, whole, runs.weights)
+    yield "r10h", recall(runs.failing, half, runs.weights)
+
+
+def length_bins(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Which of at most 8 bins, of about as many runs each, every length belongs to."""
+    inner = np.quantile(lengths, np.linspace(0, 1, LENGTH_BINS + 1)[1:-1])
+    return np.searchsorted(np.unique(inner), lengths).astype(np.int64)
+
+
+def _mixed_tasks(runs: Scored) -> int:
+    """Tasks with a failing and with a successful run."""
+    return len(np.intersect1d(runs.tasks[runs.failing], runs.tasks[~runs.failing]))
+
+
+def _at_landmarks(runs: Scored) -> Iterator[tuple[str, Draws]]:
+    warned, caught = [], []
+    for landmark in LANDMARKS:
+        alive = runs.lengths > landmark
+        failing = runs.failing[alive]
+        if min(failing.sum(), (~failing).sum()) >= FEWEST_AT_LANDMARK:
+            scores = runs.after(np.minimum(runs.lengths, landmark).tolist())[alive]
+            warned.append(auroc(failing, scores, runs.weights[:, alive]))
+            caught.append(recall(failing, scores, runs.weights[:, alive]))
+    if warned:
+        yield "land", mean_of(warned)
+        yield "r10L", mean_of(caught)
+
+
+def _own(runs: Scored) -> Iterator[tuple[str, Draws]]:
+    """At the gate's own thresholds."""
+    ever = np.array([bool(fires.any()) for fires in runs.fires])
+    early = np.array([bool(fires[:half].any()) for fires, half in zip(runs.fires, runs.halves, strict=True)])
+    yield "own_failing", share(ever, runs.failing, runs.weights)
+    yield "own_passing", share(ever, ~runs.failing, runs.weights)
+    yield "own_half_failing", share(early, runs.failing, runs.weights)
+    yield "own_half_passing", share(early, ~runs.failing, runs.weights)

@@ -1,0 +1,199 @@
+"""`reasonblocks calibrate`: which runs are fitted, and where the numbers and what they are worth go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..exceptions import ConfigError, RecordError
+from ._options import OPTIONS
+from ._output import OK, PROBLEM, Bar, Table, columns, say, show, warn
+from ._replay_command import size
+
+if TYPE_CHECKING:
+    from ..calibration import Observed
+    from ..calibration._statistics import Interval
+    from ..traces import RecordedRun
+
+__all__ = ["add_to"]
+
+STDOUT = "-"
+FALSE_ALARMS = 0.085
+"""As the fit has it by default: importing that would bring in the monitors for every `--help`."""
+
+
+class _Parsers(Protocol):
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
+
+
+def add_to(commands: _Parsers) -> None:
+    parser = commands.add_parser(
+        "calibrate",
+        help="fit the monitors to your agent's recorded runs",
+        description="Fits thresholds, weights and the level of difficulty to finished runs of one agent whose outcomes "
+        "are known, around the shipped numbers, and says what that is worth. FILE is what `replay` reads.",
+        allow_abbrev=False,
+    )
+    parser.usage = "reasonblocks calibrate [OPTIONS] FILE... --out FILE.toml"
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--out", required=True, metavar="FILE.toml", help="for calibration=; - prints it")
+    parser.add_argument(
+        "--false-alarms",
+        type=float,
+        default=FALSE_ALARMS,
+        metavar="SHARE",
+        help=f"of the successful runs, at most, in which something may fire ({FALSE_ALARMS:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="what it is worth as one JSON object")
+    next(option for option in OPTIONS if option.setting == "tool_roles").add_to(parser.add_argument_group("settings"))
+    parser.set_defaults(command=calibrate)
+
+
+def calibrate(arguments: argparse.Namespace) -> int:
+    """Fit and write; 1 when not one run could be read. Raises `ConfigError` for runs that nothing can be fitted to."""
+    from ..calibration import as_toml, fit, shipped
+    from ..calibration._fit import check, need_scikit_learn
+    from ..config import tool_roles
+
+    need_scikit_learn()
+    from ..calibration._compare import compared  # with numpy
+
+    if arguments.json and arguments.out == STDOUT:
+        raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
+    found = _read(arguments.files, tool_roles(dict(arguments.tool_roles or ())))
+    if not found.runs and not found.left_out["no outcome"]:
+        warn("reasonblocks calibrate: no run could be read")
+        return PROBLEM
+    for line in found.told:
+        warn(f"reasonblocks calibrate: {line}")
+    check(found.runs, arguments.false_alarms)
+    made = fit(found.runs, shipped(), false_alarms=arguments.false_alarms)
+    worth = _Worth(found, *compared(found.runs, shipped(), false_alarms=arguments.false_alarms))
+    _write(arguments.out, as_toml(made, worth.header(arguments.false_alarms)))
+    if arguments.json:
+        say(json.dumps(worth.as_dict(arguments.out)))
+    elif arguments.out != STDOUT:
+        show(worth.table(f"{arguments.out}: {found.counted}"))
+    return OK
+
+
+@dataclass(slots=True)
+class _Found:
+    """The runs with an outcome, and how many were left out for which reason."""
+
+    runs: list[Observed] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def failed(self) -> int:
+        return sum(run.failed for run in self.runs)
+
+    @property
+    def sources(self) -> list[str]:
+        return sorted({run.source for run in self.runs if run.source})
+
+    @property
+    def counted(self) -> str:
+        named = f" of {', '.join(self.sources)}" if self.sources else ""
+        return f"{len(self.runs)} runs{named}, {self.failed} failed"
+
+    @property
+    def told(self) -> Iterator[str]:
+        yield from (f"left out for having {reason}: {count}" for reason, count in sorted(self.left_out.items()))
+
+
+def _read(files: list[str], roles: Mapping[str, str]) -> _Found:
+    """All runs of all files; what is malformed is said as `replay` says it."""
+    from ..calibration import observed
+    from ..traces import read_runs
+
+    found, bar = _Found(), Bar(total=sum(map(size, files)))
+    before = accumulate(map(size, files), initial=0)
+    for path, offset in zip(files, before, strict=False):
+        for run in read_runs(path, progress=partial(_progress, bar, found, offset)):
+            if isinstance(run, RecordError):
+                bar.clear()
+                warn(str(run))
+            elif reason := _unfit(run):
+                found.left_out[reason] += 1
+            else:
+                found.runs.append(observed(run, roles))
+    bar.clear()
+    return found
+
+
+def _progress(bar: Bar, found: _Found, offset: int, at: int) -> None:
+    bar.at(offset + at, f"{len(found.runs):,} runs")
+
+
+def _unfit(run: RecordedRun) -> str | None:
+    from ..calibration import has_outcome
+
+    if not has_outcome(run):
+        return "no outcome"
+    return None if run.steps else "no step"
+
+
+def _write(path: str, text: str) -> None:
+    if path == STDOUT:
+        say(text.rstrip("\n"))
+        return
+    Path(path).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What the calibrated and the shipped numbers say of runs that the calibrated were not fitted to."""
+
+    found: _Found
+    calibrated: Mapping[str, Interval]
+    shipped: Mapping[str, Interval]
+
+    def header(self, false_alarms: float) -> str:
+        rows = self.table("")
+        lines = [f"Made by `reasonblocks calibrate`: {self.found.counted}.", *self.found.told]
+        lines += [f"Wanted: false alarms in {false_alarms:.1%} of the successful runs at most.", "", *_ABOUT, ""]
+        return "\n".join([*lines, *columns([rows.head, *rows.rows])])
+
+    def table(self, title: str) -> Table:
+        from ..calibration._compare import FIGURES
+
+        rows = [
+            (name, _shown(self.calibrated.get(name)), _shown(self.shipped.get(name)), meaning)
+            for name, meaning in FIGURES.items()
+        ]
+        return Table(title=title, head=("figure", "calibrated", "shipped", "what it is"), rows=rows)
+
+    def as_dict(self, out: str) -> dict[str, object]:
+        return {
+            "out": out,
+            "runs": len(self.found.runs),
+            "failed": self.found.failed,
+            "sources": self.found.sources,
+            "left_out": dict(self.found.left_out),
+            "calibrated": {name: _numbers(one) for name, one in self.calibrated.items()},
+            "shipped": {name: _numbers(one) for name, one in self.shipped.items()},
+        }
+
+
+_ABOUT = (
+    "What it is worth: each of 5 folds of the tasks by what was fitted to the other four, beside the shipped numbers;",
+    "with the bounds of 95 % of bootstrap samples of the tasks.",
+)
+
+
+def _shown(one: Interval | None) -> str:
+    return "-" if one is None or math.isnan(one.point) else f"{one.point:.3f} [{one.low:.2f}, {one.high:.2f}]"
+
+
+def _numbers(one: Interval) -> list[float | None]:
+    """Point, low, high; what cannot be told is null."""
+    return [value if math.isfinite(value) else None for value in (one.point, one.low, one.high)]

@@ -1,0 +1,187 @@
+"""What the steps so far say about how a run will end: a few numbers in [0, 1], each the evidence of one monitor.
+
+Each is a mean over the run so far in which a step counts .85 of the one after it; `off_task` and `depth` are what they
+are now. None proves trouble: over recorded runs of many agents each goes with failure at equal length of the run, and a
+`Calibration` says how much. The three lengths are habits: they mean something for one agent alone.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import cast
+from zlib import crc32
+
+from ..types import JSON
+from .arguments import longer_words
+from .features import Features
+from .finding import numbers, table
+
+__all__ = ["EVIDENCE", "OWN_MEMORY", "gather", "shown"]
+
+EVIDENCE: Mapping[str, str] = MappingProxyType(
+    {
+        "error": "semantic_loop",
+        "errors_in_row": "semantic_loop",
+        "repeat_after_error": "semantic_loop",
+        "same_outcome": "semantic_loop",
+        "same_result": "semantic_loop",
+        "old_words": "cyclic_compression",
+        "depth": "late_sprawl",
+        "off_task": "silent_topic_drift",
+        "thought_length": "claim_contradiction",
+        "call_length": "verification_skip",
+        "result_length": "cyclic_compression",
+    }
+)
+"""Evidence, and the monitor whose it is."""
+OWN_MEMORY = "_evidence"
+"""Where this keeps its memory among those of the monitors."""
+
+FADES = 0.85
+"""What a step counts beside the one after it: after four more steps it is half."""
+RECENT = 12
+"""Actions looked back over for the same one."""
+SHORTEST_LOOK, SHORTEST_RESULT = 8, 40
+"""Characters of a result that says something, of a look and of another call: "File updated." comes again and again."""
+DEEPEST = 20
+"""Steps after which a run is as deep as it gets."""
+FEW_WORDS = 25
+"""Words of arguments beyond which they are a text, which uses old words anyway."""
+MOST_TASK_WORDS = 256
+TASK_HEAD = 2_000
+"""Characters of the task that are looked at."""
+PLACES = 2_048
+"""Bits that stand for the words of arguments."""
+MOST_WORDS = 320
+"""Bits in use after which the older half of the words is forgotten."""
+MOST_SHOWN = 4
+"""Steps that a monitor's evidence names, at most: the newest."""
+LONGEST = 16_000
+"""Characters at which a length is 1, on a logarithmic scale."""
+
+
+def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]:
+    """The evidence after this step by name, and the memory."""
+    kept = table(memory)
+    calls, outcomes, results = (numbers(kept, name) for name in ("calls", "outcomes", "results"))
+    known = _Words(kept.get("given"))
+    trouble = features.error is not None and not features.passing
+    troubled = kept.get("troubled") is True
+    acts = features.call is not None
+    asks = acts and not features.waiting
+    outcome = (features.call or 0) ^ ((features.result or 0) << 16)
+    now = {
+        "error": trouble,
+        "errors_in_row": trouble and troubled,
+        "repeat_after_error": acts and troubled and features.call == calls[-1],
+        "same_outcome": asks and outcome in outcomes,
+        "same_result": asks and _tells(features) and features.result in results,
+        "old_words": known.share(features.given) if len(features.given) <= FEW_WORDS else 0.0,
+        "thought_length": _length(features.lengths[0]),
+        "call_length": _length(features.lengths[1]),
+        "result_length": _length(features.lengths[2]),
+    }
+    steps = cast("int", kept.get("steps", 0)) + 1
+    means = _means(now, table(kept.get("means")), steps)
+    touched = _touched(features, cast("int", kept.get("touched", 0)))
+    left: dict[str, JSON] = {
+        "steps": steps,
+        "means": dict(means),
+        "touched": touched,
+        "troubled": trouble or (troubled and not acts),
+    }
+    newest = numbers(kept, "shown")
+    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if any(now[name] for name in _SHOWS) else newest
+    left["given"] = known.add(features.given)
+    left["calls"] = [*calls, features.call][-RECENT:] if acts else calls
+    left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
+    left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
+    return {**means, "depth": _depth(steps), "off_task": _off(features.task, touched)}, left
+
+
+_SHOWS = ("error", "same_outcome", "same_result")
+
+
+def shown(memory: JSON) -> dict[str, tuple[int, ...]]:
+    """By monitor, the newest steps that its evidence comes from."""
+    return {"semantic_loop": tuple(numbers(table(memory), "shown"))}
+
+
+def _tells(features: Features) -> bool:
+    looks = not features.roles.isdisjoint(("read", "search"))
+    return features.lengths[2] >= (SHORTEST_LOOK if looks else SHORTEST_RESULT)
+
+
+def _depth(steps: int) -> float:
+    return round(math.log(min(steps, DEEPEST)) / math.log(DEEPEST), 4)
+
+
+def _length(characters: int) -> float:
+    return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
+
+
+def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, float]:
+    weight = (1 - FADES ** (steps - 1)) / (1 - FADES)
+    return {
+        name: round((FADES * weight * cast("float", before.get(name, 0.0)) + value) / (FADES * weight + 1), 4)
+        for name, value in now.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _subject(task: str) -> tuple[str, ...]:
+    """The words of the task that are looked for."""
+    return tuple(sorted(longer_words(task[:TASK_HEAD])))[:MOST_TASK_WORDS]
+
+
+def _touched(features: Features, before: int) -> int:
+    """The task's words that a thought or an argument has used so far, as bits."""
+    for bit, word in enumerate(_subject(features.task)):
+        if word in features.vocabulary or word in features.given:
+            before |= 1 << bit
+    return before
+
+
+def _off(task: str, touched: int) -> float:
+    subject = _subject(task)
+    return round(1 - touched.bit_count() / len(subject), 4) if subject else 0.0
+
+
+class _Words:
+    """The words of the newest steps, as two sets of hashes that take turns: when one is full, the older is emptied."""
+
+    __slots__ = ("_new", "_old")
+
+    def __init__(self, memory: JSON) -> None:
+        kept = table(memory)
+        self._new, self._old = _bits_of(kept.get("new")), _bits_of(kept.get("old"))
+
+    def share(self, found: frozenset[str]) -> float:
+        """Of these words, those that were there before."""
+        known = self._new | self._old
+        return sum([known >> at & 1 for at in _places(found)]) / len(found) if found else 0.0
+
+    def add(self, found: frozenset[str]) -> JSON:
+        """What to keep after a step that used these words."""
+        new, old = self._new, self._old
+        for at in _places(found):
+            new |= 1 << at
+        if new.bit_count() > MOST_WORDS:
+            new, old = 0, new
+        return {"new": _text_of(new), "old": _text_of(old)}
+
+
+def _places(found: frozenset[str]) -> list[int]:
+    return [crc32(word.encode("utf-8", "replace")) % PLACES for word in found]
+
+
+def _bits_of(text: JSON) -> int:
+    return int.from_bytes(b64decode(text), "little") if isinstance(text, str) else 0
+
+
+def _text_of(bits: int) -> str:
+    return b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()

@@ -1,0 +1,7 @@
+"""The command line, as the core's tests have it."""
+
+from __future__ import annotations
+
+from tests.core.cli.conftest import command, write
+
+__all__ = ["command", "write"]

@@ -1,0 +1,175 @@
+"""After the first text: an agent that complies is left alone, one that does not is told more firmly, then not at all."""
+
+# One step of a trajectory is one line, however long, so that a run reads from top to bottom.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import chain, cycle, islice
+
+import pytest
+
+from reasonblocks.types import Step
+from tests.core.monitors.stuck_claims import CLAIMS
+from tests.core.monitors.stuck_loops import LOOPS
+from tests.core.monitors.trajectories import Stuck, Told, bash, call, play, react, say
+
+
+def param(name: str, test: str, *values: object) -> object:
+    return pytest.param(*values, id=name)
+
+
+INVOICES = "a function agent makes the same call again and again"
+COMPOSER = "a react agent searches the same words again and again"
+POETRY = "a shell agent runs the same failing command again and again"
+GATEWAY = "a shell agent goes round three commands"
+CLAIM = "a coding agent claims success over a failing test"
+UNCHECKED = "a coding agent declares done without a check"
+ALL = {**LOOPS, **CLAIMS}
+
+TURNS: Mapping[str, list[Step]] = {
+    INVOICES: [
+        call("No invoices are listed for 2024, so the charges must come from elsewhere. The payments then.", "list_payments", {"payments": [{"id": "P-9", "amount": "80.00"}, {"id": "P-10", "amount": "80.00"}]}, customer="C-118"),
+        call("Two payments of 80.00. When was the first?", "get_payment", {"id": "P-9", "at": "2024-02-01T09:12", "via": "card"}, id="P-9"),
+        call("And the second?", "get_payment", {"id": "P-10", "at": "2024-02-01T09:13", "via": "card"}, id="P-10"),
+        call("One minute apart. Did the shop send the order twice?", "list_orders", {"orders": ["O-31", "O-32"]}, customer="C-118"),
+        call("Comparing the two orders.", "get_order", {"id": "O-31", "key": "k-77"}, id="O-31"),
+        call("", "get_order", {"id": "O-32", "key": "k-77"}, id="O-32"),
+        say("C-118 was charged twice because orders O-31 and O-32 carry the same cart and were sent one minute apart."),
+    ],
+    COMPOSER: [
+        react("The search knows no such opera. A list of operettas may name it.", "Search", "List of operettas", "Operettas by year, 1855 to 1935."),
+        react("Looking for the title in the list.", "Lookup", "Nachtfalter", "(Result 1 / 1) 1887: Die Nachtfalter, E. Korn, Graz"),
+        react("E. Korn, in Graz. Who is that?", "Search", "Emil Korn", "Emil Korn (1851-1919) was an Austrian composer."),
+        react("Does his page speak of the first performance?", "Lookup", "Graz", "(Result 1 / 2) conductor in Graz from 1884"),
+        react("Which house was it?", "Search", "Stadttheater Graz 1887", "The Stadttheater am Franzensplatz opened in 1864."),
+        react("I have both parts.", "Finish", "Emil Korn; Graz, 1887", "Answer accepted."),
+    ],
+    POETRY: [
+        bash("There is no poetry here. Which Python is there, and does it have pip?", "python3 -m pip --version", "pip 24.0 from /usr/lib/python3/dist-packages/pip (python 3.12)"),
+        bash("pip is there, so I install from the project file.", "python3 -m pip install -e .", "Successfully installed service-0.4.0"),
+        bash("Starting it.", "make dev", "uvicorn running on http://127.0.0.1:8000"),
+        bash("Does it answer?", "curl -s localhost:8000/health", '{"status": "ok"}'),
+        bash("And its tests?", "python3 -m pytest -q", "18 passed in 0.80s"),
+        say("The service runs locally at port 8000, installed by pip."),
+    ],
+}  # fmt: skip
+
+
+def until_told(trouble: Stuck) -> list[Step]:
+    """The run up to the step after which the agent is told for the first time."""
+    told = play(trouble.task, trouble.steps).told
+    assert told, "nothing was said"
+    return trouble.steps[: told[0].step + 1]
+
+
+@pytest.mark.parametrize("name", [param(name, "complies", name) for name in TURNS])
+def test_an_agent_that_complies_is_not_told_off_again(name: str) -> None:
+    trouble = ALL[name]
+    assert len(play(trouble.task, [*until_told(trouble), *TURNS[name]]).told) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "turn"),
+    [
+        param(CLAIM, "makes good", CLAIM, ["1 failed, 36 passed in 0.50s", "37 passed in 0.49s"]),
+        param(UNCHECKED, "makes good", UNCHECKED, ["2 failed, 35 passed in 0.50s", "37 passed in 0.49s"]),
+    ],
+)
+def test_an_agent_that_makes_its_claim_good_is_not_told_off_again(name: str, turn: list[str]) -> None:
+    trouble = ALL[name]
+    good = [
+        bash("I run the tests before I say more.", "pytest tests/test_dates.py -q", turn[0]),
+        call("1900 is still taken for a leap year.", "str_replace_editor", "The file /repo/dates/parser.py has been edited.", command="str_replace", path="/repo/dates/parser.py", old_str="% 400", new_str="% 100"),
+        bash("The same tests.", "pytest tests/test_dates.py -q", turn[1]),
+        bash("What has changed in all?", "git diff --stat", " dates/parser.py | 3 ++-"),
+        say("All 37 tests pass now, and the task is complete."),
+        say("Glad to help."),
+    ]  # fmt: skip
+    assert len(play(trouble.task, [*until_told(trouble), *good]).told) == 1
+
+
+def relapsed(name: str) -> tuple[list[Told], int, int]:
+    """What is said when the agent complies for five steps and falls back; trouble steps to the first and the second."""
+    trouble = ALL[name]
+    before = until_told(trouble)
+    good = TURNS[name][:5]
+    told = play(trouble.task, [*before, *good, *trouble.stuck]).told
+    assert len(told) > 1, "nothing was said of the relapse"
+    return told, len(before) - len(trouble.before), told[1].step + 1 - len(before) - len(good)
+
+
+@pytest.mark.parametrize("name", [param(name, "sooner", name) for name in TURNS])
+def test_a_relapse_is_told_sooner(name: str) -> None:
+    _, first, second = relapsed(name)
+    assert second <= max(1, first - 1)
+
+
+@pytest.mark.parametrize("name", [param(name, "firmer", name) for name in TURNS])
+def test_a_relapse_is_told_in_another_shorter_advice(name: str) -> None:
+    first, second, *_ = relapsed(name)[0]
+    assert advice(second) != advice(first)
+    assert len(advice(second)) < len(advice(first))
+
+
+def advice(told: Told) -> str:
+    """The last sentence: what comes before it is the evidence."""
+    return re.split(r"(?<=\.)\s+(?=[A-Z])", told.text.strip())[-1]
+
+
+def obstinate(name: str) -> list[Step]:
+    """A run that goes on like this for forty steps."""
+    trouble = ALL[name]
+    return list(islice(chain(trouble.before, cycle(trouble.stuck)), 40))
+
+
+@pytest.mark.parametrize("name", [param(name, "wraps up", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
+def test_the_third_text_of_a_monitor_says_to_wrap_up(name: str) -> None:
+    run = play(ALL[name].task, obstinate(name))
+    texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == "semantic_loop"]
+    assert ["wrap up" in text.lower() for text in texts] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", [param(name, "at most five", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
+def test_a_run_is_told_five_times_at_most(name: str) -> None:
+    assert len(play(ALL[name].task, obstinate(name)).told) <= 5
+
+
+CHANGES = [
+    call("The valve model first.", "get_model", {"valves": 3}, name="plant-7"),
+    call("Closing V2.", "set_valve", {"ok": True}, is_error=False, path="plant-7/V2", state="closed"),
+    call("Opening V3.", "set_valve", {"ok": True}, is_error=False, path="plant-7/V3", state="open"),
+]  # fmt: skip
+TRIAL = call("How does the plant run with that?", "dry_run", {"pressure": 4.1, "alarms": []}, name="plant-7")
+HAND_OVER = [
+    call("That is all.", "submit", "Received.", name="plant-7"),
+    call("Here is the record.", "submit", "Received once more.", name="plant-7", note="V2 closed, V3 open"),
+    say("The plant is in your hands."),
+]
+PLANT = "Close V2 and open V3 of plant-7"
+
+
+@pytest.mark.parametrize(
+    ("steps", "roles", "types"),
+    [
+        param("no role makes a valve an edit", "roles", [*CHANGES, *HAND_OVER], {}, set()),
+        param("a declared edit and a declared finish", "roles", [*CHANGES, *HAND_OVER], {"set_valve": "edit", "submit": "finish"}, {"unverified"}),
+        param("a declared check in between", "roles", [*CHANGES, TRIAL, *HAND_OVER], {"set_valve": "edit", "submit": "finish", "dry_run": "test"}, set()),
+        param("the same call without its role", "roles", [*CHANGES, TRIAL, *HAND_OVER], {"set_valve": "edit", "submit": "finish"}, {"unverified"}),
+    ],
+)  # fmt: skip
+def test_a_declared_role_changes_what_counts(steps: list[Step], roles: Mapping[str, str], types: set[str]) -> None:
+    assert {one.failure_type for one in play(PLANT, steps, tool_roles=roles).told} == types
+
+
+def test_a_declared_finish_alone_changes_what_counts() -> None:
+    edits = [call("", "edit_file", "File updated.", path="src/pump.py", old="1", new="2")]
+    steps = [
+        *edits,
+        call("Here it is.", "hand_in", "Received.", name="pump"),
+        call("Your turn.", "hand_in", "Received.", name="me"),
+    ]
+    quiet, told = (play(PLANT, steps, tool_roles=roles).told for roles in ({}, {"hand_in": "finish"}))
+    assert ([one.failure_type for one in quiet], [one.failure_type for one in told]) == ([], ["unverified"])

@@ -1,0 +1,160 @@
+"""How a trajectory is written down, and how it is played through a session as a hand-written loop would."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from reasonblocks import ReasonBlocks
+from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
+
+__all__ = ["Fair", "Played", "Shelf", "Stuck", "Told", "bash", "call", "play", "quoted", "react", "say", "steps_named"]
+
+MODEL = "agent-model"
+WITHIN = 3
+"""Steps after the trouble is plain within which the agent has to be told."""
+T = TypeVar("T", "Fair", "Stuck")
+
+
+@dataclass(frozen=True, slots=True)
+class Fair:
+    """Legitimate work: nobody may be told anything."""
+
+    task: str
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Trouble after some fair work. The agent may not be told before `stuck` begins, and has to be told in it.
+
+    `plain_at` is the step of `stuck`, counted from 0, by which the trouble is plain: mostly the third repetition.
+    `failure_type` is the one that it has; two where the definitions fit both.
+    """
+
+    task: str
+    before: Sequence[Step] = ()
+    stuck: Sequence[Step]
+    plain_at: int = 2
+    failure_type: str | tuple[str, ...] = "loop"
+
+    @property
+    def steps(self) -> list[Step]:
+        return [*self.before, *self.stuck]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (self.failure_type,) if isinstance(self.failure_type, str) else self.failure_type
+
+    @property
+    def latest(self) -> int:
+        """The last completed step after which the first text may come."""
+        return len(self.before) + self.plain_at + WITHIN
+
+
+class Shelf(dict[str, T], Generic[T]):
+    """Trajectories by a sentence. It decorates the function that builds one, whose name is the sentence."""
+
+    def __call__(self, build: Callable[[], T]) -> Callable[[], T]:
+        self[build.__name__.replace("_", " ")] = build()
+        return build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One monitor text: the completed step after which the agent got it."""
+
+    step: int
+    text: str
+    failure_type: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """`decisions[k]` was taken from completed step k; `speakers` are the monitors that spoke, in order."""
+
+    decisions: Sequence[StepDecision]
+    speakers: Sequence[str]
+
+    @property
+    def told(self) -> list[Told]:
+        return [
+            Told(step=at, text=injection.text, failure_type=decision.failure_type)
+            for at, decision in enumerate(self.decisions)
+            for injection in decision.injections
+            if injection.source == "MonitorSteeringInjection"
+        ]
+
+
+def say(thought: str) -> Step:
+    """A step that only speaks."""
+    return Step(thought=thought)
+
+
+def call(thought: str, tool: str, result: JSON, /, *, is_error: bool | None = None, **arguments: JSON) -> Step:
+    """One function call. A result that is no text comes back as the JSON that a service answers."""
+    return _step(thought, tool, dict(arguments), result, is_error)
+
+
+def bash(thought: str, command: str, result: str, *, is_error: bool | None = None) -> Step:
+    """One shell command; most shells of agents report no error flag."""
+    return _step(thought, "bash", {"command": command}, result, is_error)
+
+
+def react(thought: str, tool: str, argument: str, result: str) -> Step:
+    """An action whose argument is plain text, as ReAct agents write them."""
+    return _step(thought, tool, argument, result, None)
+
+
+def _step(thought: str, tool: str, arguments: JSON, result: JSON, is_error: bool | None) -> Step:
+    output = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return Step(
+        thought=thought,
+        tool_calls=(ToolCall(id="c", name=tool, arguments=arguments),),
+        tool_results=(ToolResult(call_id="c", output=output, name=tool, is_error=is_error),),
+    )
+
+
+def play(
+    task: str, steps: Iterable[Step], *, cuts: Collection[int] = (), tool_roles: Mapping[str, str] | None = None
+) -> Played:
+    """One run in which every step is followed by a call, so that a text can come after each of them.
+
+    Before the call after each step of `cuts` the run goes through JSON into a session of another client.
+    """
+    rb = _client(tool_roles)
+    session = rb.session(run_id="run", task=task, model=MODEL)
+    decision = session.begin_step(StepInput(key="call 0", default_model=MODEL))
+    decisions: list[StepDecision] = []
+    for index, step in enumerate(steps):
+        session.end_step(decision, StepOutcome(model=MODEL, text=step.thought, tool_calls=step.tool_calls))
+        if index in cuts:
+            kept = json.loads(json.dumps(session.trace.snapshot()))
+            session = _client(tool_roles).session(task=task, model=MODEL, snapshot=kept)
+        decision = session.begin_step(StepInput(key=f"call {index + 1}", completed=step, default_model=MODEL))
+        decisions.append(decision)
+    speakers = [one.monitor or "" for one in session.trace.state.injected]
+    session.finish()
+    return Played(decisions=decisions, speakers=speakers)
+
+
+def _client(tool_roles: Mapping[str, str] | None) -> ReasonBlocks:
+    """Without E-traces: what is said is said by the monitors."""
+    return ReasonBlocks(strict=True, step_deadline_ms=20_000, e_traces_enabled=False, tool_roles=tool_roles)
+
+
+def steps_named(text: str) -> list[int]:
+    """The step numbers that a text names: "Steps 4, 6 and 8", "step 3", "steps 3 to 7"."""
+    named = re.findall(r"\b[Ss]teps? ((?:\d+(?:, | and | to |-)?)+)", text)
+    return [int(number) for group in named for number in re.findall(r"\d+", group)]
+
+
+def quoted(text: str, step: Step) -> list[str]:
+    """Runs of four words that a text has from what the tools of a step gave back."""
+    said = " ".join(text.lower().split())
+    found = [result.output.lower().split() for result in step.tool_results]
+    runs = [" ".join(words[at : at + 4]) for words in found for at in range(len(words) - 3)]
+    return [run for run in runs if run in said]
