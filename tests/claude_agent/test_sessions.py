@@ -124,7 +124,8 @@ def test_a_session_outlives_a_backend_that_hangs(backend: str, skipped: str) -> 
     stuck = Stuck()
     with place(in_turn(*looks(4))) as here:
         try:
-            client = one_run(here, steering(strict=False, **{backend: stuck}))  # at the deadline as it comes
+            hanging: dict[str, Any] = {backend: stuck}
+            client = one_run(here, steering(strict=False, **hanging))  # at the deadline as it comes
         finally:
             stuck.let_go.set()
         assert len(here.asked()) == 5
