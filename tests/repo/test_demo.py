@@ -72,8 +72,10 @@ def test_both_runs_are_the_same_until_a_finding_is_read(plain: Run, steered: Run
     assert plain.steps[heard].did != steered.steps[heard].did
 
 
-def test_the_finding_came_from_a_monitor_that_fired_on_the_step_before(steered: Run) -> None:
-    assert steered.steps[steered.heard[0] - 1].judged.fired == ("semantic_loop",)
+def test_the_finding_names_the_steps_that_it_is_about(steered: Run) -> None:
+    ran = [at for at, step in enumerate(steered.steps[: steered.heard[0]]) if step.did == ["run_tests"]]
+    first, *between, last = map(str, ran)
+    assert f"Steps {', '.join([first, *between])} and {last} called run_tests" in steered.guidance[steered.heard[0]]
 
 
 # --- the script
