@@ -95,15 +95,13 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "troubled": trouble or (troubled and not acts),
     }
     newest = numbers(kept, "shown")
-    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if any(now[name] for name in _SHOWS) else newest
+    shows = trouble or now["same_outcome"] or (now["same_result"] and not features.empty)
+    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if shows else newest
     left["given"] = known.add(features.given)
     left["call"] = features.call if acts else kept.get("call")
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
     left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
     return {**means, "depth": _depth(steps), "off_task": _off(features.task, touched)}, left
-
-
-_SHOWS = ("error", "same_outcome", "same_result")
 
 
 def shown(memory: JSON) -> dict[str, tuple[int, ...]]:
