@@ -189,3 +189,24 @@ def a_coding_agent_writes_down_its_thoughts_with_a_tool() -> Fair:
         "The connection pool deadlocks on close. Fix it.",
         [*steps, say("close() releases after its lock now; all 48 tests pass.")],
     )
+
+
+@FAIR
+def the_same_green_tests_after_each_step_of_a_refactoring() -> Fair:
+    steps = []
+    for n in range(9):
+        thought = f"Refactor coupon step {n}: move the discount into its own function."
+        done = "The file /repo/cart.py has been edited."
+        steps.append(call(thought, "str_replace", done, path="cart.py", old=f"a{n}", new=f"b{n}"))
+        steps.append(bash("Still green?", "pytest -q tests/test_cart.py", f"37 passed in 0.{n}1s"))
+    return Fair("Refactor the cart module into small functions; run the tests after every edit.", steps)
+
+
+@FAIR
+def the_same_clean_type_check_after_each_file() -> Fair:
+    steps = []
+    for n in range(5):
+        path = f"cart/p{n}.py"
+        steps.append(call(f"Annotate part {n} of the cart.", "edit_file", "Edited.", path=path, new=f"x: int = {n}"))
+        steps.append(bash("", "mypy cart", "Success: no issues found in 12 source files"))
+    return Fair("Annotate the cart package; mypy after each file.", steps)

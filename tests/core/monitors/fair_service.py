@@ -214,3 +214,29 @@ def an_agent_with_two_tools_copies_a_table_row_by_row() -> Fair:
     steps = [call(table if not n else "", "add_contact", {"id": 50 + n}, name=name, phone=phone) for n, (name, phone) in enumerate(rows)]  # fmt: skip
     shown = bash("Is the book complete?", "contacts list --count", "6")
     return Fair("Put these six people into my address book", [*steps, shown, say(table)])
+
+
+@FAIR
+def people_are_looked_for_one_by_one_and_none_is_known() -> Fair:
+    names = ["Ann Lee", "Bob Ray", "Carl Moe", "Dina Fox", "Eve Poe", "Finn Roe", "Gus Tao"]
+    steps = [
+        call(
+            f"Next: {name}.",
+            "search_customers",
+            {"customers": []},
+            first_name=name.split()[0],
+            last_name=name.split()[1],
+            country="Germany",
+            status="active",
+        )
+        for name in names
+    ]
+    return Fair(f"Which of these people are in the customer register? {', '.join(names)}", steps)
+
+
+@FAIR
+def each_year_is_asked_for_and_none_has_any() -> Fair:
+    steps = [
+        call("Next year.", "list_invoices", {"invoices": []}, year=year, status="overdue") for year in range(2015, 2024)
+    ]
+    return Fair("List every overdue invoice since 2015.", steps)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.calibration import shipped
@@ -57,6 +57,7 @@ def run_through(given_steps: Sequence[Step], injected: tuple[Injected, ...] = ()
     return out
 
 
+@settings(deadline=None)  # how long a step may take is test_bounds.py's
 @given(runs)
 def test_every_memory_stays_under_three_kilobytes(run: list[Step]) -> None:
     for _, memories in run_through(run):
@@ -70,6 +71,7 @@ def test_a_task_in_any_script_stays_under_three_kilobytes(letter: str) -> None:
     assert all(len(compact(memory).encode()) <= MEMORY_LIMIT for memory in memories.values())
 
 
+@settings(deadline=None)
 @given(runs)
 def test_every_monitor_has_a_score_in_bounds(run: list[Step]) -> None:
     for evaluation, _ in run_through(run):
@@ -77,11 +79,13 @@ def test_every_monitor_has_a_score_in_bounds(run: list[Step]) -> None:
         assert all(0.0 <= score <= 1.0 for score in evaluation.scores.values())
 
 
+@settings(deadline=None)
 @given(runs, told)
 def test_the_same_steps_give_the_same_evaluations(run: list[Step], injected: tuple[Injected, ...]) -> None:
     assert run_through(run, injected) == run_through(run, injected)
 
 
+@settings(deadline=None)
 @given(runs, steps)
 def test_the_memories_that_are_given_stay_as_they_were(run: list[Step], last: Step) -> None:
     memories = run_through(run)[-1][1] if run else {}
@@ -90,6 +94,7 @@ def test_the_memories_that_are_given_stay_as_they_were(run: list[Step], last: St
     assert memories == before
 
 
+@settings(deadline=None)
 @given(runs, steps)
 def test_memories_that_went_through_json_say_the_same(run: list[Step], last: Step) -> None:
     memories: Memories = run_through(run)[-1][1] if run else {}
@@ -99,6 +104,7 @@ def test_memories_that_went_through_json_say_the_same(run: list[Step], last: Ste
     )
 
 
+@settings(deadline=None)
 @given(runs, told)
 def test_what_fired_depends_on_the_steps_alone(run: list[Step], injected: tuple[Injected, ...]) -> None:
     def alone(evaluation: Evaluation) -> tuple[object, ...]:
@@ -108,6 +114,7 @@ def test_what_fired_depends_on_the_steps_alone(run: list[Step], injected: tuple[
     assert with_told == [alone(evaluation) for evaluation, _ in run_through(run)]
 
 
+@settings(deadline=None)
 @given(runs)
 def test_the_composite_is_the_weighted_sum(run: list[Step]) -> None:
     for evaluation, _ in run_through(run):
@@ -115,6 +122,7 @@ def test_the_composite_is_the_weighted_sum(run: list[Step]) -> None:
         assert evaluation.composite == pytest.approx(min(1.0, weighted))
 
 
+@settings(deadline=None)
 @given(runs, told)
 def test_an_injection_names_its_monitor_its_source_and_a_text(run: list[Step], injected: tuple[Injected, ...]) -> None:
     for evaluation, _ in run_through(run, injected):
@@ -127,11 +135,13 @@ def test_an_injection_names_its_monitor_its_source_and_a_text(run: list[Step], i
         assert all(part is not None for part in parts) if evaluation.inject else parts == (None,) * 4
 
 
+@settings(deadline=None)
 @given(runs, told)
 def test_an_injection_has_a_failure_type(run: list[Step], injected: tuple[Injected, ...]) -> None:
     assert all(said.failure_type is not None for said, _ in run_through(run, injected) if said.inject)
 
 
+@settings(deadline=None)
 @given(runs, told)
 def test_nothing_is_said_about_steps_before_the_last_injection(run: list[Step], injected: tuple[Injected, ...]) -> None:
     since = max((one.step for one in injected), default=0)

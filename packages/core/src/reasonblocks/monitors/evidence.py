@@ -67,7 +67,7 @@ LONGEST = 16_000
 def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]:
     """The evidence after this step by name, and the memory."""
     kept = table(memory)
-    calls, outcomes, results = (numbers(kept, name) for name in ("calls", "outcomes", "results"))
+    outcomes, results = numbers(kept, "outcomes"), numbers(kept, "results")
     known = _Words(kept.get("given"))
     trouble = features.error is not None and not features.passing
     troubled = kept.get("troubled") is True
@@ -77,7 +77,7 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
     now = {
         "error": trouble,
         "errors_in_row": trouble and troubled,
-        "repeat_after_error": acts and troubled and features.call == calls[-1],
+        "repeat_after_error": acts and troubled and features.call == kept.get("call"),
         "same_outcome": asks and outcome in outcomes,
         "same_result": asks and _tells(features) and features.result in results,
         "old_words": known.share(features.given) if len(features.given) <= FEW_WORDS else 0.0,
@@ -95,15 +95,13 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "troubled": trouble or (troubled and not acts),
     }
     newest = numbers(kept, "shown")
-    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if any(now[name] for name in _SHOWS) else newest
+    shows = trouble or now["same_outcome"] or (now["same_result"] and not features.empty)
+    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if shows else newest
     left["given"] = known.add(features.given)
-    left["calls"] = [*calls, features.call][-RECENT:] if acts else calls
+    left["call"] = features.call if acts else kept.get("call")
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
     left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
     return {**means, "depth": _depth(steps), "off_task": _off(features.task, touched)}, left
-
-
-_SHOWS = ("error", "same_outcome", "same_result")
 
 
 def shown(memory: JSON) -> dict[str, tuple[int, ...]]:

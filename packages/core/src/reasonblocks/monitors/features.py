@@ -17,6 +17,7 @@ from .outcome import (
     hash_of,
     result_digest,
     says_error,
+    says_green,
     says_nothing,
     says_passing,
     says_red,
@@ -30,6 +31,8 @@ MOST_CALLS = 16
 """Calls of a step that are looked at from each end of it; likewise results."""
 MOST_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
+TASK_HEAD = 4_000
+"""Characters of the task that any monitor looks at, and that caches hold on to."""
 TARGET_HEAD = 1_000
 """Characters of the arguments within which targets are looked for."""
 READ_HEAD = 80
@@ -59,6 +62,7 @@ class Features:
     `asked`: how often the task wants something done again. `failing`: a result is an error, or a test's that says that
     something failed. `error`: a hash of what it says, `error_kind` of its first words, None for a test's, whose errors
     are work. `passing`: it says that it may pass, so that the same call may be right a moment later.
+    `green`: a test says that all went well.
     `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
     was run.
     `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
@@ -79,6 +83,7 @@ class Features:
     error: int | None
     error_kind: int | None
     passing: bool
+    green: bool
     waiting: bool
     empty: bool
     roles: frozenset[str]
@@ -92,7 +97,7 @@ class Features:
 
 def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
     """Everything once, from at most 16,000 characters of each text, and 32 calls and results."""
-    step = _bounded(step)
+    step, task = _bounded(step), task[:TASK_HEAD]
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = words(thought)
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
@@ -114,6 +119,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
         passing=any(says_passing(result.output) for result in step.tool_results if result.is_error is not False),
+        green="test" in roles and not errors and any(says_green(result.output) for result in step.tool_results),
         waiting=any(says_waiting(result.output) for result in step.tool_results),
         empty=bool(step.tool_results) and all(_found_nothing(result, roles) for result in step.tool_results),
         roles=roles,

@@ -13,6 +13,7 @@ __all__ = [
     "hash_of",
     "result_digest",
     "says_error",
+    "says_green",
     "says_nothing",
     "says_passing",
     "says_red",
@@ -116,6 +117,11 @@ _RED = re.compile(
     r"|\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
+_GREEN = re.compile(
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|^(?:OK|ok|PASS|PASSED)\b|\bno (?:issues|errors|problems) found\b"
+    r"|^all (?:checks|tests) passed|^test result: ok|^Success\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 RED_TAIL = 1_500
 """Characters at the end of a test's result within which it sums up what failed."""
 _PASSING_MARKS = tuple(
@@ -183,6 +189,11 @@ def says_nothing(text: str) -> bool:
 def says_red(text: str) -> bool:
     """Does the result of a test say that something failed? That is no error of the call, but no success either."""
     return _RED.search(text[-RED_TAIL:]) is not None
+
+
+def says_green(text: str) -> bool:
+    """Does the result of a test say that all went well? Then it is right that it says the same after each change."""
+    return _GREEN.search(text[-RED_TAIL:]) is not None and not says_red(text)
 
 
 def says_passing(error: str) -> bool:

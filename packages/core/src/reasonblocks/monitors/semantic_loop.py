@@ -31,11 +31,11 @@ NEAR = 0.75
 """Share of two calls' words that are the same in both, from which on one is the other reworded."""
 FEWEST = 2
 """Words that two calls have to share to be about the same thing."""
-_EDITS, _WAITS, _PASSES, _EMPTY = 1, 2, 4, 8
+_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN = 1, 2, 4, 8, 16
 """Flags of a row."""
 Row = list[int]
-"""[step, call, result, error or 0, flags, tool, kind of error or 0, words of a search that found nothing...]: hashes
-but for two."""
+"""[step, call, result, error or 0, flags, kind of error or 0, and of a search that found nothing its tool, words...]:
+hashes but for two."""
 Seen = tuple[float, str, list[int]]
 """(score, kind, steps)"""
 _UNSEEN: Seen = (0.0, "", [])
@@ -67,19 +67,18 @@ def _row(features: Features) -> Row:
         _EDITS * ("edit" in features.roles)
         | _WAITS * features.waiting
         | _PASSES * features.passing
+        | _GREEN * features.green
         | _EMPTY * (features.empty and not features.shell)
     )
-    tool, kind = hash_of(features.tool), features.error_kind or 0
-    about = features.gist if flags & _EMPTY else ()
+    sought = (hash_of(features.tool), *features.gist) if flags & _EMPTY else ()
     return [
         features.index,
         features.call or 0,
         features.result or 0,
         features.error or 0,
         flags,
-        tool,
-        kind,
-        *about,
+        features.error_kind or 0,
+        *sought,
     ]
 
 
@@ -103,12 +102,15 @@ def _streak(done: list[Row]) -> list[int]:
 
 
 def _again(done: list[Row]) -> Seen:
-    """The same call and the same result among the last actions: three times, or four with changes in between."""
+    """The same call and the same result among the last actions: three times, or four with changes in between.
+
+    A test that stays green after each change is how it should be.
+    """
     steps = [row[0] for row in done if row[1:3] == done[-1][1:3]]
     if done[-1][4] & (_WAITS | _PASSES) or len(steps) < 3:
         return _UNSEEN
     if any(row[4] & _EDITS for row in done if row[0] > steps[0]):
-        return min(1.0, 0.25 + 0.1 * len(steps)), "unmoved", steps
+        return _UNSEEN if done[-1][4] & _GREEN else (min(1.0, 0.25 + 0.1 * len(steps)), "unmoved", steps)
     return min(1.0, 0.5 + 0.1 * len(steps)), "repeat", steps
 
 
@@ -141,7 +143,7 @@ def _failing(done: list[Row]) -> Seen:
     if done[-1][4] & _PASSES:
         return _UNSEEN
     failed = [row for row in done if row[3] and not row[4] & _PASSES]
-    alike = [row for row in failed if row[6] == done[-1][6]]
+    alike = [row for row in failed if row[5] == done[-1][5]]
     in_row = [row[0] for row in takewhile(failed.__contains__, reversed(done))][::-1]
     near = [row[0] for row in alike if row in done[-FAILURES:]]
     if len(in_row) > 2 or (len(in_row) == 2 and len(alike) > 1 and alike[-2] == done[-2]):
@@ -160,7 +162,7 @@ def _reworded(done: list[Row]) -> Seen:
     last = done[-1]
     if last[4] & _WAITS:
         return _UNSEEN
-    same = [row for row in done if row[4] & _EMPTY and row[2] == last[2] and row[5] == last[5]]
+    same = [row for row in done if row[4] & _EMPTY and row[2] == last[2] and row[6] == last[6]]
     steps = [row[0] for row in same if _near(row[7:], last[7:])]
     return (min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _UNSEEN
 
