@@ -240,3 +240,21 @@ def each_year_is_asked_for_and_none_has_any() -> Fair:
         call("Next year.", "list_invoices", {"invoices": []}, year=year, status="overdue") for year in range(2015, 2024)
     ]
     return Fair("List every overdue invoice since 2015.", steps)
+
+
+@FAIR
+def a_browsing_agent_scrolls_and_tabs_to_what_it_looks_for() -> Fair:
+    return Fair(
+        "Order the large green mug from the shop page",
+        [
+            call("The list of mugs is further down.", "scroll", "ok", direction="down"),
+            call("Not there yet.", "scroll", "ok", direction="down"),
+            call("A little more.", "scroll", "ok", direction="down"),
+            call("What is in view now?", "read_page", "Mugs: small blue, small green, large blue, large green", region="viewport"),
+            call("The large green one is the fourth.", "press_key", "pressed", key="Tab"),
+            call("", "press_key", "pressed", key="Tab"),
+            call("", "press_key", "pressed", key="Enter"),
+            call("Is it in the basket?", "read_page", "Basket: 1 x large green mug, 14.00", region="basket"),
+            say("The large green mug is in the basket."),
+        ],
+    )  # fmt: skip

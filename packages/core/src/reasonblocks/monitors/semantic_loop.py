@@ -21,6 +21,10 @@ SAME_ERROR = 3
 """Times that the same error text has to come before it counts."""
 PATIENCE = 10
 """Equal answers of something that still runs after which waiting is no use any more."""
+ACKNOWLEDGED = 40
+"""Characters of a result below which it only says that something was done."""
+MOVES = 3
+"""Equal moves in a row, each acknowledged in the same words, that may well be meant."""
 RETRIES = 3
 """Calls that fail by something which may pass, as a timeout may, before another is no use."""
 FAILURES = 6
@@ -31,7 +35,7 @@ NEAR = 0.75
 """Share of two calls' words that are the same in both, from which on one is the other reworded."""
 FEWEST = 2
 """Words that two calls have to share to be about the same thing."""
-_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN = 1, 2, 4, 8, 16
+_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES = 1, 2, 4, 8, 16, 32
 """Flags of a row."""
 Row = list[int]
 """[step, call, result, error or 0, flags, kind of error or 0, and of a search that found nothing its tool, words...]:
@@ -69,6 +73,7 @@ def _row(features: Features) -> Row:
         | _PASSES * features.passing
         | _GREEN * features.green
         | _EMPTY * (features.empty and not features.shell)
+        | _MOVES * _moves(features)
     )
     sought = (hash_of(features.tool), *features.gist) if flags & _EMPTY else ()
     return [
@@ -82,6 +87,12 @@ def _row(features: Features) -> Row:
     ]
 
 
+def _moves(features: Features) -> bool:
+    """Does it act, and come back with an acknowledgement: a page scrolled, a step taken, a key pressed?"""
+    looks = features.shell or not features.roles.isdisjoint(("read", "search", "test"))
+    return not looks and not features.failing and features.lengths[2] < ACKNOWLEDGED
+
+
 def _repeat(done: list[Row]) -> Seen:
     """The same call and the same result in a row. What still runs, and what may pass, is given its time."""
     last, steps = done[-1], _streak(done)
@@ -89,7 +100,7 @@ def _repeat(done: list[Row]) -> Seen:
         return (0.75, "waiting", steps) if len(steps) >= PATIENCE else _UNSEEN
     if last[4] & _PASSES:
         return (0.75, "retry", steps) if len(steps) > RETRIES else _UNSEEN
-    if len(steps) < 2:
+    if len(steps) < 2 or (last[4] & _MOVES and len(steps) <= MOVES):
         return _UNSEEN
     if last[3]:
         return (0.65 if len(steps) == 2 else 0.9), "retry", steps
@@ -107,7 +118,7 @@ def _again(done: list[Row]) -> Seen:
     A test that stays green after each change is how it should be.
     """
     steps = [row[0] for row in done if row[1:3] == done[-1][1:3]]
-    if done[-1][4] & (_WAITS | _PASSES) or len(steps) < 3:
+    if done[-1][4] & (_WAITS | _PASSES) or len(steps) < (3 + MOVES if done[-1][4] & _MOVES else 3):
         return _UNSEEN
     if any(row[4] & _EDITS for row in done if row[0] > steps[0]):
         return _UNSEEN if done[-1][4] & _GREEN else (min(1.0, 0.25 + 0.1 * len(steps)), "unmoved", steps)

@@ -43,9 +43,6 @@ class DifficultyParts:
 
 
 @quick
-@quick
-@quick
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreMemory:
     """What scoring keeps of a run: steps scored, the sum of `raw` without errors over the first of them, the decayed
