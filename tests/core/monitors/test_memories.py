@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
+from reasonblocks.calibration import shipped
+from reasonblocks.monitors import WEIGHTS, evaluate
 from reasonblocks.monitors.builtin import BY_NAME
 from reasonblocks.monitors.features import features_of
-from reasonblocks.types import JSON, Step
+from reasonblocks.types import JSON, Memories, Step
 
 Act = Callable[..., Step]
 Fired = Callable[[Sequence[Step]], set[str]]
@@ -94,3 +96,27 @@ def test_new_tools_late_are_sprawl_whatever_they_are_given(act: Act, fired: Fire
     steps = [act("get_order", f"order {n}", order=f"#W{n}") for n in range(24)]
     steps += [act(f"tool_{word}", f"came {word}", what=word) for word in ("camera", "quotes", "menu", "fleet", "meter")]
     assert "late_sprawl" in fired(steps)
+
+
+def numbers_in(value: JSON) -> Iterator[int | float]:
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from numbers_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from numbers_in(one)
+    elif isinstance(value, (int, float)):
+        yield value
+
+
+def test_every_number_is_one_that_any_reader_of_json_takes_whole(act: Act) -> None:
+    task = " ".join(f"subject{n}" for n in range(200))
+    memories: Memories = {}
+    for n in range(60):
+        step = act(
+            "lookup", f"entry {n} of {n * 7919}", name=f"subject{3 * n} subject{3 * n + 1}", thought=f"subject{n}"
+        )
+        memories = evaluate(step, n, memories, (), task, WEIGHTS["coding"], shipped())[1]
+    found = list(numbers_in(dict(memories)))
+    assert len(found) > 30
+    assert [one for one in found if abs(one) > 2**53] == []

@@ -87,11 +87,11 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
     }
     steps = cast("int", kept.get("steps", 0)) + 1
     means = _means(now, table(kept.get("means")), steps)
-    touched = _touched(features, cast("int", kept.get("touched", 0)))
+    touched = _touched(features, _bits_of(kept.get("touched")))
     left: dict[str, JSON] = {
         "steps": steps,
         "means": dict(means),
-        "touched": touched,
+        "touched": _text_of(touched),
         "troubled": trouble or (troubled and not acts),
     }
     newest = numbers(kept, "shown")
