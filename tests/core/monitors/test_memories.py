@@ -114,7 +114,7 @@ def test_every_number_is_one_that_any_reader_of_json_takes_whole(act: Act) -> No
     memories: Memories = {}
     for n in range(60):
         step = act(
-            "lookup", f"entry {n} of {n * 7919}", name=f"subject{3 * n} subject{3 * n + 1}", thought=f"subject{n}"
+            "lookup", f"entry {n} of {n * 7919}", about=f"subject{3 * n} subject{3 * n + 1}", thought=f"subject{n}"
         )
         memories = evaluate(step, n, memories, (), task, WEIGHTS["coding"], shipped())[1]
     found = list(numbers_in(dict(memories)))
