@@ -36,6 +36,11 @@ def test_a_few_runs_are_not_many_at_once() -> None:
         type("Lone", (ConformanceSuite,), {"harness": LoopHarness(), "at_once": 7})
 
 
+def test_a_folder_without_golden_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="holds no golden runs"):
+        type("Elsewhere", (ConformanceSuite,), {"harness": LoopHarness(), "golden_dir": tmp_path})
+
+
 def test_a_suite_without_modes_is_refused() -> None:
     class Idle(LoopHarness):
         modes = ()

@@ -54,3 +54,7 @@ def __getattr__(name: str) -> object:
     from ._suite import ConformanceSuite
 
     return ConformanceSuite
+
+
+def __dir__() -> list[str]:
+    return __all__

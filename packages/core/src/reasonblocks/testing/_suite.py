@@ -40,6 +40,9 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
             raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
         if cls.at_once < FEWEST_AT_ONCE:
             raise TypeError(f"{cls.__name__} needs an at_once of {FEWEST_AT_ONCE} or more")
+        if cls.golden_dir is not None and not any(cls.golden_dir.glob("*.jsonl")):
+            rule = "give the folder tests/golden of a checkout, or None"
+            raise TypeError(f"{cls.__name__}.golden_dir = {cls.golden_dir} holds no golden runs: {rule}")
         for name in (*SCENARIOS, "pytest_generate_tests"):
             if getattr(cls, name, None) is not getattr(ConformanceSuite, name):
                 raise TypeError(f"{cls.__name__}.{name} is overridden: a scenario is passed, or an expected failure")
