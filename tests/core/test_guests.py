@@ -9,12 +9,13 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
+from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import Guest, SteeringSession, Workers
 from reasonblocks.session._worker import Breaker
@@ -69,6 +70,7 @@ class Vectors:
 
     id = "vectors"
     dim = 1
+    curves = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
 
     def __init__(self, answer: Callable[..., Any]) -> None:
         self._answer = answer
@@ -77,8 +79,8 @@ class Vectors:
         answer: tuple[float, ...] = self._answer(text)
         return answer
 
-    def similarity(self, cosine: float) -> float:
-        return cosine
+    def embed_many(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        return [self.embed(text) for text in texts]
 
 
 def session_with(place: str, answer: Callable[..., Any], **options: Any) -> SteeringSession:

@@ -6,15 +6,26 @@ Methods are called from whichever thread runs the step, several runs at a time. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from .memo import Memo
+from .patterns import SimilarityCurves
 from .requests import Evaluate, Retrieve
 from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
 
 if TYPE_CHECKING:
     from .events import Event
 
-__all__ = ["Embedder", "Evaluator", "Monitor", "PatternStore", "TelemetrySink"]
+__all__ = [
+    "AsyncPatternStore",
+    "Embedder",
+    "Evaluator",
+    "Monitor",
+    "PatternStore",
+    "SummingEmbedder",
+    "TelemetrySink",
+]
 
 
 @runtime_checkable
@@ -26,24 +37,47 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class PatternStore(Protocol):
-    """Finds lessons. A search of one org never returns another org's pattern."""
+    """Finds lessons. A search of one org never returns another org's pattern.
+
+    A store that has `async asearch(request)` as well (`AsyncPatternStore`) is awaited on async paths; another one is
+    called in a worker thread there.
+    """
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]: ...
 
 
 @runtime_checkable
-class Embedder(Protocol):
-    """Turns text into a vector. `id` names the embedding space: vectors of two ids are never compared.
+class AsyncPatternStore(Protocol):
+    """The second face of a store, for event loops: it must not block them."""
 
-    `similarity` maps the raw cosine of two vectors to the calibrated 0..1 that the tiers' thresholds speak of.
+    async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors of `dim` finite numbers, of any length: stores compare directions.
+
+    `id` names the embedding space: vectors of two ids are never compared. `curves` say what a cosine is worth.
     """
 
     @property
     def id(self) -> str: ...
     @property
     def dim(self) -> int: ...
-    def embed(self, text: str) -> tuple[float, ...]: ...
-    def similarity(self, cosine: float) -> float: ...
+    @property
+    def curves(self) -> SimilarityCurves: ...
+    def embed(self, text: str) -> Sequence[float]: ...
+    def embed_many(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+@runtime_checkable
+class SummingEmbedder(Protocol):
+    """An embedder for which several texts together are the sum of each: what the steps before had is not computed again.
+
+    `words` are the last text's, cut already, if someone did; `memo` is the run's own, to keep things in.
+    """
+
+    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Sequence[float]: ...
 
 
 @runtime_checkable

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from .memo import Memo
 from .types import (
     ETrace,
     Evaluation,
@@ -76,12 +77,22 @@ class Retrieve(Request[tuple[ETrace, ...]]):
     """The pattern store: at most `top_k` of a tier at or above `similarity`, each pattern's own gate going first."""
 
     tier: Tier
-    query: str
+    texts: tuple[str, ...]
+    """What happened last, a text a step, the newest last; empty for tier e3."""
     top_k: int
     similarity: float
     org_id: str
     failure_type: str | None
     model: str
+    words: Sequence[str] | None = None
+    """The newest text's words, where the scorer cut the same text already."""
+    memo: Memo | None = None
+    """The run's own: where a store keeps what was costly to compute of these texts."""
+
+    @property
+    def query(self) -> str:
+        """The texts as one."""
+        return "\n".join(self.texts)
 
 
 Flow: TypeAlias = Generator[Request[Any], Any, T]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..exceptions import ConfigError
@@ -67,19 +67,21 @@ class MemoryStore:
         if not entries:
             return ()
         query = self.embedder.embed(request.query)
-        found = [ETrace(pattern=entry.pattern, similarity=self._similarity(query, entry)) for entry in entries]
+        found = [
+            ETrace(pattern=entry.pattern, similarity=self._similarity(query, entry, request.tier)) for entry in entries
+        ]
         near = [trace for trace in found if trace.similarity >= _gate(trace.pattern, request.similarity)]
         return tuple(sorted(near, key=lambda trace: (-trace.similarity, trace.pattern.id))[: request.top_k])
 
-    def _similarity(self, query: tuple[float, ...], entry: _Entry) -> float:
+    def _similarity(self, query: Sequence[float], entry: _Entry, tier: Tier) -> float:
         cosine = max(math.fsum(query[at] * value for at, value in vector) for vector in entry.vectors)
-        return self.embedder.similarity(cosine)
+        return self.embedder.curves.of(tier)(cosine)
 
     def _entry(self, pattern: Pattern) -> _Entry:
         return _Entry(pattern, tuple(_sparse(self.embedder.embed(text)) for text in _exemplars(pattern)))
 
 
-def _sparse(vector: tuple[float, ...]) -> Sparse:
+def _sparse(vector: Sequence[float]) -> Sparse:
     return tuple((at, float(value)) for at, value in enumerate(vector) if value)
 
 

@@ -87,7 +87,7 @@ def tool_roles(given: Mapping[str, str] | None) -> dict[str, str]:
 
 def _embedder(given: Embedder | None) -> Embedder | None:
     if given is not None and not isinstance(given, Embedder):
-        raise ConfigError("embedder", given, "must have id, dim, embed(text) and similarity(cosine)")
+        raise ConfigError("embedder", given, "must have id, dim, curves, embed(text) and embed_many(texts)")
     return given
 
 

@@ -18,10 +18,9 @@ def retrieve(
     """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first."""
     rule = gates.TIERS[tier]
     most = top_k or rule.top_k
-    query = "\n".join(record.text for record in state.steps[-rule.steps :]) if rule.steps else ""
     request = Retrieve(
         tier=tier,
-        query=query,
+        texts=tuple(record.text for record in state.steps[-rule.steps :]) if rule.steps else (),
         top_k=most,
         similarity=rule.similarity,
         org_id=settings.org_id,

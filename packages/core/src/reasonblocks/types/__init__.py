@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ._json import JSON, canonical, compact
 from ._log import StepLogEntry
+from ._patterns import ETrace, Pattern
 from ._quick import evolve, quick
 from ._state import Pending, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
     DifficultyParts,
-    ETrace,
     Evaluation,
     FSMState,
     GateDecision,
@@ -18,7 +18,6 @@ from ._steering import (
     Level,
     Memories,
     Observed,
-    Pattern,
     Placement,
     Routing,
     ScoreMemory,

@@ -90,37 +90,6 @@ class Injected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
-    """A stored lesson.
-
-    `fields` are texts, by tier: e1 `observation, recommended_action` (and `task_context_embedding_text`); e2
-    `diagnosis, intervention, anti_pattern` (and `trigger_state: {trajectory_description}`); e3 `instruction`.
-    `exemplars` are what similarity is measured against; without them the field in brackets is.
-    """
-
-    id: str
-    tier: Tier
-    fields: Mapping[str, JSON]
-    org_id: str | None = None
-    failure_type: str | None = None
-    model_family: str = "any"
-    exemplars: tuple[str, ...] = ()
-    gate_threshold: float | None = None
-    source_trace_id: str | None = None
-    revision: int = 1
-    created_at: str | None = None
-    stats: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ETrace:
-    """A pattern that was retrieved. `similarity` in [0, 1]; 1 for tier e3, which is not searched."""
-
-    pattern: Pattern
-    similarity: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
     """One thing to tell the agent."""
 

@@ -1,0 +1,25 @@
+"""What holds of patterns in every store: their form, their checks, who sees them, and how they are ranked."""
+
+from __future__ import annotations
+
+from ._check import EXEMPLAR_CHARS, EXEMPLARS, TIERS, checked, exemplars
+from ._curves import Curve, SimilarityCurves
+from ._json import pattern_json, pattern_of
+from ._rank import best, gate, helps, standing, visible
+
+__all__ = [
+    "EXEMPLARS",
+    "EXEMPLAR_CHARS",
+    "TIERS",
+    "Curve",
+    "SimilarityCurves",
+    "best",
+    "checked",
+    "exemplars",
+    "gate",
+    "helps",
+    "pattern_json",
+    "pattern_of",
+    "standing",
+    "visible",
+]

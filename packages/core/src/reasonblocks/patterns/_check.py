@@ -1,0 +1,67 @@
+"""Can a pattern be stored: are its values of the right kind, and could any search find it?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ..exceptions import ConfigError
+from ..types import Pattern, Tier
+
+TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
+ID_CHARS = 200
+EXEMPLARS = 32
+"""The most exemplars of one pattern; each is a row that every search compares."""
+EXEMPLAR_CHARS = 16_000
+"""Of one exemplar, and of each field: far beyond what is embedded or shown."""
+MATCHED: Mapping[Tier, tuple[str, ...]] = {
+    "e1": ("task_context_embedding_text",),
+    "e2": ("trigger_state", "trajectory_description"),
+}
+"""The field that is matched where a pattern has no exemplars."""
+
+
+def checked(pattern: Pattern) -> Pattern:
+    """The pattern itself. Raises `ConfigError` with the pattern's id, the field, its value and what holds."""
+    name: object = pattern.id
+    if not isinstance(name, str) or not name.strip() or len(name) > ID_CHARS:
+        raise ConfigError("pattern id", name, f"must be a text of 1 to {ID_CHARS} characters")
+    if pattern.tier not in TIERS:
+        raise ConfigError.unknown(f"pattern {pattern.id!r}: tier", pattern.tier, TIERS)
+    if not pattern.off:
+        _check_content(pattern)
+    return pattern
+
+
+def _check_content(pattern: Pattern) -> None:
+    name = f"pattern {pattern.id!r}"
+    if pattern.tier == "e1" and pattern.org_id is None:
+        raise ConfigError(f"{name}: org_id", None, "tier e1 belongs to one customer: give its org_id")
+    if not isinstance(pattern.fields, Mapping):
+        raise ConfigError(f"{name}: fields", pattern.fields, "must be a mapping of names to texts")
+    gate: object = pattern.gate_threshold
+    if gate is not None and (
+        isinstance(gate, bool) or not isinstance(gate, (int, float)) or not math.isfinite(gate) or not 0 <= gate <= 1
+    ):
+        raise ConfigError(f"{name}: gate_threshold", gate, "must be a similarity from 0 to 1, or None")
+    texts: tuple[object, ...] = (
+        *pattern.exemplars,
+        *(value for value in pattern.fields.values() if isinstance(value, str)),
+    )
+    if any(not isinstance(text, str) or len(text) > EXEMPLAR_CHARS for text in texts):
+        rule = f"must be texts of at most {EXEMPLAR_CHARS} characters"
+        raise ConfigError(f"{name}: exemplars and fields", f"{len(texts)} texts", rule)
+    if len(pattern.exemplars) > EXEMPLARS:
+        raise ConfigError(f"{name}: exemplars", len(pattern.exemplars), f"at most {EXEMPLARS}")
+    if pattern.tier != "e3" and not exemplars(pattern):
+        raise ConfigError(f"{name}: exemplars", pattern.exemplars, "give at least one text to match")
+
+
+def exemplars(pattern: Pattern) -> tuple[str, ...]:
+    """What similarity is measured against: the exemplars, else the text that the tier's fields name for it."""
+    if pattern.tier == "e3" or pattern.exemplars:
+        return pattern.exemplars
+    value: object = pattern.fields
+    for name in MATCHED[pattern.tier]:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return (value,) if isinstance(value, str) and value.strip() else ()

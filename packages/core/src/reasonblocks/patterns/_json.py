@@ -1,0 +1,67 @@
+"""A pattern as JSON and back: the form of files, of stores' payloads and of the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ..exceptions import ConfigError
+from ..types import JSON, Pattern
+from ._check import checked
+
+_FIELDS = {one.name: one for one in fields(Pattern)}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "id": (str,),
+    "tier": (str,),
+    "fields": (Mapping,),
+    "org_id": (str, type(None)),
+    "failure_type": (str, type(None)),
+    "model_family": (str,),
+    "exemplars": (list, tuple),
+    "gate_threshold": (int, float, type(None)),
+    "source_trace_id": (str, type(None)),
+    "revision": (int,),
+    "created_at": (str, type(None)),
+    "stats": (Mapping,),
+    "off": (bool,),
+}
+_SAID = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int: "a number", float: "a number"}
+
+
+def pattern_json(pattern: Pattern) -> dict[str, JSON]:
+    """Plain JSON, without what is as it is by default."""
+    values = {name: getattr(pattern, name) for name in _FIELDS}
+    kept = {name: value for name, value in values.items() if value != _default(name)}
+    return {name: _plain(value) for name, value in kept.items()}
+
+
+def pattern_of(given: Mapping[str, Any]) -> Pattern:
+    """The pattern, checked. Raises `ConfigError` with the field, its value, and what holds."""
+    for name, value in given.items():
+        if name not in _FIELDS:
+            raise ConfigError.unknown("pattern: field", name, _FIELDS)
+        if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
+            kinds = " or ".join(dict.fromkeys(_SAID.get(kind, "nothing") for kind in _KINDS[name]))
+            raise ConfigError(f"pattern: {name}", value, f"must be {kinds if name != 'off' else 'true or false'}")
+    for name in ("id", "tier"):
+        if name not in given:
+            raise ConfigError(f"pattern: {name}", None, "is missing")
+    values: dict[str, Any] = {name: tuple(value) if name == "exemplars" else value for name, value in given.items()}
+    return checked(Pattern(**values))
+
+
+def _default(name: str) -> Any:
+    field = _FIELDS[name]
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _plain(value: Any) -> JSON:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    plain: JSON = value
+    return plain
