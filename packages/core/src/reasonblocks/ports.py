@@ -72,7 +72,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SummingEmbedder(Protocol):
-    """An embedder for which several texts together are the sum of each: what the steps before had is not computed again.
+    """An embedder for which several texts together are the sum of each: that of older steps is not computed again.
 
     `words` are the last text's, cut already, if someone did; `memo` is the run's own, to keep things in.
     """
