@@ -113,6 +113,8 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "route": entry.route,
         "placement": entry.placement,
         "error": entry.error,
+        "retrieved": dict(entry.retrieved) or None,
+        "pattern_ids": list(entry.pattern_ids) or None,
         "final": True if entry.gate_decision == "final" else None,
     }
     return {key: value for key, value in known.items() if value is not None}

@@ -100,7 +100,7 @@ def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, Difficu
     """The built-in scorer: pure. `level` is the prior; `memory` is what the steps before have left."""
     marks = _marks(step.tool_results)
     came = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
-    parts = _parts(step.scored_text, _written(step), came, SAID if step.tool_results else SAID_ALONE)
+    parts = _parts(step.scored_text, step.scored_words, _written(step), came, SAID if step.tool_results else SAID_ALONE)
     raw = _raw(parts)
     before = memory.recent if memory.count else level.mean + MARGIN
     recent = before + (raw - before) / _weight(memory.count + 1)
@@ -116,7 +116,7 @@ def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, Difficu
 
 def score_text(text: str, level: Level) -> float:
     """The difficulty of a text by the prior alone: of one such step in a long run at the prior's level."""
-    raw = _raw(_parts(text, len(text.strip()), 0.0, SAID_ALONE))
+    raw = _raw(_parts(text, words(clip(text)), len(text.strip()), 0.0, SAID_ALONE))
     edge = level.mean + MARGIN
     return _squash(edge + (raw - edge) * (1 - DECAY), edge, level.spread)
 
@@ -126,17 +126,17 @@ def calm_of(parts: DifficultyParts) -> float:
     return WEIGHTS.hedging * parts.hedging + WEIGHTS.length * parts.length + WEIGHTS.entities * parts.entities
 
 
-def _parts(text: str, written: int, came: float, said: float) -> DifficultyParts:
-    """`written`: characters that the model wrote. `came`: how bad the results are. `said`: what error words weigh."""
-    text = clip(text)
-    tokens = words(text)
+def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: float) -> DifficultyParts:
+    """`tokens`: the words of the clipped text.
+
+    `written`: characters that the model wrote. `came`: how bad the results are. `said`: what error words weigh."""
     count = max(len(tokens), MIN_WORDS)
     hedges = sum(map(HEDGES.__contains__, tokens))
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
         length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / math.log1p(LENGTH_FULL / LENGTH_UNIT)), 4),
         errors=round(min(1.0, came + said * _error_density(tokens)), 4),
-        entities=round(min(1.0, _entities(text) / count / ENTITIES_FULL), 4),
+        entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import TypeVar
@@ -39,14 +38,9 @@ def ends(items: tuple[T, ...], each: int) -> tuple[T, ...]:
 def words(text: str) -> tuple[str, ...]:
     """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already.
 
-    The newest few are kept, as scorer and monitors ask for the same step's.
+    Plain ASCII is cut by a table of bytes, in a fifth of the pattern's time.
     """
-    return _words(text.lower())
-
-
-@lru_cache(maxsize=8)
-def _words(text: str) -> tuple[str, ...]:
-    """Plain ASCII is cut by a table of bytes, in a fifth of the pattern's time."""
+    text = text.lower()
     if not text.isascii():
         return tuple(_WORD.findall(text))
     cut_up = text.replace("''", "  ").encode().translate(_WORD_BYTES).decode().split()

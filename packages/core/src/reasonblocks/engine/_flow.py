@@ -108,6 +108,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
         "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
     )
     blank = _blank(state, settings, skipped=skipped)
+    blank = evolve(blank, retrieved=lessons.retrieved)
     return _decided(learned(state, lessons), given, blank, settings, lessons.injections, lessons.notes)
 
 
@@ -128,6 +129,8 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
     skipped = _skipped(judged, settings, failed=speech.failed or lessons.failed)
     decision = judgement(state, judged, settings, gate=speech.gate, skipped=skipped, route=route)
+    if speech.retrieved or lessons.retrieved:
+        decision = evolve(decision, retrieved={**speech.retrieved, **lessons.retrieved})
     state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
     return _decided(state_spoken, given, decision, settings, injections, speech.notes + lessons.notes)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .. import gates, render
 from ..exceptions import Unavailable
 from ..requests import Flow
-from ..types import ETrace, FSMState, Injection, Settings, Tier, TierUse, TraceState, evolve, quick
+from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState, evolve, quick
 from ._judge import Judged
 from ._retrieve import retrieve
 
@@ -16,7 +16,10 @@ from ._retrieve import retrieve
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """What the tiers gave for one call. `failed`: one of them could not be asked."""
+    """What the tiers gave for one call. `failed`: one of them could not be asked.
+
+    `retrieved` counts, by tier that was asked, the patterns that came of it; None where the store could not answer.
+    """
 
     e1: TierUse
     e2: TierUse
@@ -24,6 +27,7 @@ class Lessons:
     injections: tuple[Injection, ...] = ()
     notes: tuple[str, ...] = ()
     failed: bool = False
+    retrieved: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Lessons]:
@@ -33,25 +37,31 @@ def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: st
         return lessons
     evaluation, call = judged.evaluation, state.calls
     if gates.may_ask(state.e1, call) and gates.e1_open(before, evaluation):
-        lessons = yield from _similar("e1", state, lessons, None, model, settings)
+        lessons = yield from _similar("e1", state, lessons, judged.step, None, model, settings)
     if gates.may_ask(state.e2, call) and (
         not settings.e2_requires_signal or gates.e2_signalled(judged.now, evaluation)
     ):
         kind = evaluation.failure_type if evaluation else None
-        lessons = yield from _similar("e2", state, lessons, kind, model, settings)
+        lessons = yield from _similar("e2", state, lessons, judged.step, kind, model, settings)
     if gates.may_ask(state.e3, call):
         lessons = yield from standing_rules(state, lessons, model, settings)
     return lessons
 
 
 def _similar(
-    tier: Tier, state: TraceState, lessons: Lessons, failure_type: str | None, model: str, settings: Settings
+    tier: Tier,
+    state: TraceState,
+    lessons: Lessons,
+    step: Step,
+    failure_type: str | None,
+    model: str,
+    settings: Settings,
 ) -> Flow[Lessons]:
     use = lessons.e1 if tier == "e1" else lessons.e2
     failed = False
     found: tuple[ETrace, ...] = ()
     try:
-        found = yield from retrieve(tier, state, failure_type, model, settings)
+        found = yield from retrieve(tier, state, failure_type, model, settings, step)
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.calls, got_any=bool(found))
@@ -63,6 +73,7 @@ def _similar(
         e2=use if tier == "e2" else lessons.e2,
         notes=lessons.notes + notes,
         failed=lessons.failed or failed,
+        retrieved={**lessons.retrieved, tier: None if failed else len(found)},
     )
 
 
@@ -71,13 +82,15 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
     try:
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
-        return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True)
+        counted = {**lessons.retrieved, "e3": None}
+        return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True, retrieved=counted)
     injections, notes = render.tier_injections("e3", found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
         notes=lessons.notes + notes,
+        retrieved={**lessons.retrieved, "e3": len(found)},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import gates
 from ..requests import Flow, Retrieve, ask
-from ..types import ETrace, Settings, Tier, TraceState
+from ..types import ETrace, Settings, Step, Tier, TraceState
 
 
 def retrieve(
@@ -13,19 +13,25 @@ def retrieve(
     failure_type: str | None,
     model: str,
     settings: Settings,
+    step: Step | None = None,
     top_k: int | None = None,
 ) -> Flow[tuple[ETrace, ...]]:
-    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first."""
+    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first.
+
+    `step` is the newest of them, whose words the scorer has cut.
+    """
     rule = gates.TIERS[tier]
+    texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
     most = top_k or rule.top_k
     request = Retrieve(
         tier=tier,
-        texts=tuple(record.text for record in state.steps[-rule.steps :]) if rule.steps else (),
+        texts=texts,
         top_k=most,
         similarity=rule.similarity,
         org_id=settings.org_id,
         failure_type=failure_type,
         model=model,
+        words=step.scored_words if step is not None and texts and step.scored_text == texts[-1] else None,
     )
     answer = yield from ask(request)
     usable = [

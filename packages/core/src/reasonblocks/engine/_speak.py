@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .. import gates, render
 from ..exceptions import Unavailable
@@ -15,6 +15,7 @@ from ..types import (
     Injected,
     Injection,
     Settings,
+    Step,
     TraceState,
     evolve,
     quick,
@@ -28,13 +29,15 @@ from ._retrieve import retrieve
 class Speech:
     """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.
 
-    `notes`: the E2 that it found lacks what would have been said.
+    `retrieved` has the number that came, None where it could not, and is empty where it was not asked. `notes`: the E2
+    that it found lacks what would have been said.
     """
 
     gate: GateDecision
     injection: Injection | None = None
     failed: bool = False
     notes: tuple[str, ...] = ()
+    retrieved: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class _Text:
     pattern_ids: tuple[str, ...] = ()
     failed: bool = False
     notes: tuple[str, ...] = ()
+    retrieved: Mapping[str, int | None] = field(default_factory=dict)
 
 
 def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Speech]:
@@ -55,14 +59,14 @@ def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> 
         return Speech(gate=closed or "unavailable")
     said = _own(evaluation)
     if _wants_lesson(state, judged, evaluation, settings):
-        said = yield from _with_lesson(state, evaluation, said, model, settings)
+        said = yield from _with_lesson(state, judged.step, evaluation, said, model, settings)
     injection = render.monitor_injection(said.text, said.pattern_ids)
     gate: GateDecision = "inject"
     if injection is None:
         gate = "quiet"
     elif gates.is_duplicate(state, injection.text):
         gate, injection = "duplicate", None
-    return Speech(gate=gate, injection=injection, failed=said.failed, notes=said.notes)
+    return Speech(gate=gate, injection=injection, failed=said.failed, notes=said.notes, retrieved=said.retrieved)
 
 
 def _own(evaluation: Evaluation) -> _Text:
@@ -79,19 +83,22 @@ def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, set
     )
 
 
-def _with_lesson(state: TraceState, evaluation: Evaluation, own: _Text, model: str, settings: Settings) -> Flow[_Text]:
+def _with_lesson(
+    state: TraceState, step: Step, evaluation: Evaluation, own: _Text, model: str, settings: Settings
+) -> Flow[_Text]:
     """The evidence sentence with an E2's intervention, for the first injection of a failure type."""
     try:
-        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, top_k=1)
+        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, step, top_k=1)
     except Unavailable:
-        return evolve(own, failed=True)
+        return evolve(own, failed=True, retrieved={"monitor": None})
+    own = evolve(own, retrieved={"monitor": len(found)})
     if not found:
         return own
     pattern = found[0].pattern
     text = render.steered_text(gates.first_sentence(own.text), found[0])
     if text is None:
         return evolve(own, notes=render.lacking([pattern.id]))
-    return _Text(text=text, pattern_ids=(pattern.id,))
+    return evolve(own, text=text, pattern_ids=(pattern.id,))
 
 
 def spoken(state: TraceState, judged: Judged, speech: Speech, settings: Settings) -> TraceState:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..text import clip, ends, words
+from ..text import clip, ends
 from ..types import Step, ToolCall, ToolResult, quick
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .asked import asked_for
@@ -99,7 +99,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     """Everything once, from at most 16,000 characters of each text, and 32 calls and results."""
     step, task = _bounded(step), task[:TASK_HEAD]
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
-    spoken = words(thought)
+    spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
     errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]

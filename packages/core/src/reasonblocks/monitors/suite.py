@@ -186,8 +186,12 @@ def _speaker(seen: _Seen, injected: tuple[Injected, ...]) -> tuple[str | None, s
 
 def _fresh(seen: _Seen, name: str, injected: tuple[Injected, ...]) -> bool:
     """Is there something to tell from after the last injection?"""
-    since = max((one.step for one in injected), default=0)
+    since = _since(injected)
     return _able(seen.findings[name], since) or (name in seen.hints and _able(seen.hints[name], since))
+
+
+def _since(injected: tuple[Injected, ...]) -> int:
+    return max((one.step for one in injected), default=0)
 
 
 def _able(finding: Finding, since: int) -> bool:
@@ -201,7 +205,7 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
 
 def _text(name: str, seen: _Seen, injected: tuple[Injected, ...]) -> str:
     finding, rung = seen.findings[name], _rung(name, injected)
-    if name in seen.hints and not finding.score:
+    if name in seen.hints and not _able(finding, _since(injected)):  # what it found is told, or nothing
         return hints.say(seen.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)

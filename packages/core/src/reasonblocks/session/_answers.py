@@ -9,7 +9,7 @@ import json
 import math
 import numbers
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,9 +17,10 @@ from itertools import islice
 from typing import Any
 
 from ..exceptions import BadAnswer, Unavailable
-from ..ports import Evaluator, Monitor, PatternStore
+from ..memo import Memo
+from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve
 from ._guard import Faults
 from ._worker import Guest, Workers
 
@@ -48,20 +49,21 @@ def guests(names: list[str], workers: Workers) -> dict[str, Guest]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One call that answers a request, or a part of it."""
+    """One call that answers a request, or a part of it; `awork` is its other face, for event loops."""
 
     name: str
     work: Callable[[], Any]
     guest: Guest | None
+    awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
 
 
 class Answers:
     """Answers the requests of one step of one run until `ends`, its deadline on the monotonic clock."""
 
-    __slots__ = ("_backends", "_ends", "_faults", "_run", "doing")
+    __slots__ = ("_backends", "_ends", "_faults", "_memo", "_run", "doing")
 
-    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float) -> None:
-        self._backends, self._run, self._faults, self._ends = backends, run, faults, ends
+    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float, memo: Memo) -> None:
+        self._backends, self._run, self._faults, self._ends, self._memo = backends, run, faults, ends, memo
         self.doing = "the step"
         """What to blame when a step fails."""
 
@@ -79,7 +81,10 @@ class Answers:
 
     async def _ado(self, job: Job) -> Any:
         self.doing = job.name
-        return job.work() if job.guest is None else await job.guest.acall(job.work, self._ends - time.monotonic())
+        if job.guest is None:
+            return job.work() if job.awork is None else await job.awork()
+        left = self._ends - time.monotonic()
+        return await (job.guest.acall(job.work, left) if job.awork is None else job.guest.wait_for(job.awork, left))
 
     @contextmanager
     def _border(self, request: Request[Any]) -> Iterator[None]:
@@ -98,7 +103,7 @@ class Answers:
         if isinstance(request, Evaluate):
             return [self._job("the evaluator", partial(_evaluation, backends.evaluator, request))]
         if isinstance(request, Retrieve):
-            return [self._job("the pattern store", partial(_traces, backends.store, request))]
+            return [self._retrieval(backends.store, evolve(request, memo=self._memo))]
         if isinstance(request, Score) and backends.scorer is not None:
             return [self._job("the scorer", partial(_difficulty, backends.scorer, request))]
         if isinstance(request, Advance) and backends.transition is not None:
@@ -106,6 +111,11 @@ class Answers:
         if isinstance(request, Observe):
             return [self._job(f"monitor {one.name}", partial(_seen, one, request, self._run)) for one in self._monitors]
         raise BadAnswer("the session", request, "nothing here answers this request")
+
+    def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
+        name = "the pattern store"
+        awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
+        return Job(name, partial(_traces, store, request), self._backends.guests.get(name), awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
@@ -167,7 +177,15 @@ def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Me
 
 
 def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    answer = tuple(islice(store.search(request), MOST_PATTERNS))
+    return _checked_traces(store.search(request))
+
+
+async def _atraces(store: AsyncPatternStore, request: Retrieve) -> tuple[ETrace, ...]:
+    return _checked_traces(await store.asearch(request))
+
+
+def _checked_traces(found: Iterable[ETrace]) -> tuple[ETrace, ...]:
+    answer = tuple(islice(found, MOST_PATTERNS))
     for given in answer:
         _check_trace(given)
     return answer

@@ -108,6 +108,8 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
         injection_sources=tuple(source for source, _ in told),
         intervention_texts=tuple(text for _, text in told),
         injections_dropped=decision.dropped,
+        retrieved=decision.retrieved,
+        pattern_ids=tuple([one for injection in decision.injections for one in injection.pattern_ids]),
         placement=decision.placement,
         cache_tokens_at_risk=decision.cache_tokens_at_risk,
         skipped_reason=decision.skipped_reason,

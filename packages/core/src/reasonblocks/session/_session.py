@@ -12,6 +12,7 @@ from typing import Any
 
 from ..engine import completed_step, faulted, final_fault, final_flow, step_flow, with_outcome
 from ..exceptions import ConfigError, ProtocolError
+from ..memo import Memo
 from ..requests import Flow
 from ..types import (
     AdapterCaps,
@@ -66,7 +67,7 @@ class SteeringSession:
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._teller = Teller(telemetry, self._faults)
-        self._log = StepLog()
+        self._log, self._memo = StepLog(), Memo()
         self._failure: str | None = None
         self._paused = False
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
@@ -187,14 +188,13 @@ class SteeringSession:
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
         ends = time.monotonic() + self._deadline
-        return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends))
+        return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
 
     def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
         if self._state is not turn.before:
             turn.came = None
-            self._faults.report(
-                "two steps at once", ProtocolError("a run takes one step at a time: end it, then begin")
-            )
+            mistake = ProtocolError("a run takes one step at a time: end it, then begin")
+            self._faults.report("two steps at once", mistake)
         before = self._state
         state, decision = turn.came or faulted(before, given, self._settings)
         if decision.replayed:

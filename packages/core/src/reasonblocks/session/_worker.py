@@ -9,17 +9,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..exceptions import DeadlineExceeded, SwitchedOff
 from ._guard import logger, tamed
 
+if TYPE_CHECKING:
+    import asyncio
+
 T = TypeVar("T")
+_Future: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 
 IDLE_SECONDS = 5.0
 DEADLINES_IN_A_ROW = 3
@@ -148,8 +152,21 @@ class Guest:
         import asyncio  # there already, in whoever awaits this; others are spared its cost
 
         future = self._start(work, seconds)
+        return await self._awaited(asyncio.wrap_future(future), future, seconds)
+
+    async def wait_for(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T:
+        """The same for a coroutine, which runs on the caller's event loop and is cancelled at the deadline."""
+        import asyncio
+
+        self._may_start(seconds)
+        task = asyncio.ensure_future(work())
+        return await self._awaited(task, task, seconds)
+
+    async def _awaited(self, waited: asyncio.Future[T], future: _Future, seconds: float) -> T:
+        import asyncio
+
         try:
-            done = await asyncio.wait_for(asyncio.wrap_future(future), timeout=seconds)
+            done = await asyncio.wait_for(waited, timeout=seconds)
         except (asyncio.TimeoutError, FutureTimeout) as exc:
             raise self._missed(future, seconds) from exc
         except Exception:
@@ -159,12 +176,15 @@ class Guest:
         return done
 
     def _start(self, work: Callable[[], T], seconds: float) -> Future[T]:
+        self._may_start(seconds)
+        return self._workers.submit(work)
+
+    def _may_start(self, seconds: float) -> None:
         if seconds <= 0:
             raise DeadlineExceeded(self.name, 0.0)
         self._breaker.check()
-        return self._workers.submit(work)
 
-    def _missed(self, future: Future[Any], seconds: float) -> Exception:
+    def _missed(self, future: _Future, seconds: float) -> Exception:
         """A deadline, unless the callable itself raised a time-out in time."""
         own = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(own, Exception):

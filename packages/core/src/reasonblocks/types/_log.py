@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from ._json import JSON
 from ._quick import quick
@@ -16,7 +17,9 @@ class StepLogEntry:
 
     `timestamp` is seconds since the epoch; `latency_ms` the model's, `overhead_ms` what steering took before and
     after it; `tokens` input + output as the framework reports them, None where it does not. `route` is the state whose
-    mapped model the call went to, None where it was the agent's own.
+    mapped model the call went to, None where it was the agent's own. `retrieved` counts the patterns that the store
+    gave, by tier that was asked ("monitor": the E2 that may speak with one), None where it could not answer;
+    `pattern_ids` are those that the call was shown.
     """
 
     step: int
@@ -35,6 +38,8 @@ class StepLogEntry:
     injection_sources: tuple[str, ...] = ()
     intervention_texts: tuple[str, ...] = ()
     injections_dropped: tuple[str, ...] = ()
+    retrieved: Mapping[str, int | None] = field(default_factory=dict)
+    pattern_ids: tuple[str, ...] = ()
     placement: str = "system"
     cache_tokens_at_risk: int | None = None
     skipped_reason: str | None = None

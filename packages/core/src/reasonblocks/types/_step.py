@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..text import clip, words
 from ._json import JSON, canonical
 
 
@@ -28,8 +29,16 @@ class ToolResult:
     duration_ms: float | None = None
 
 
+class _Cut:
+    """Where a step keeps its scored text as words: cut once, for scorer, monitors and embedder."""
+
+    __slots__ = ("_cut",)
+
+    _cut: tuple[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(_Cut):
     """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
 
     thought: str = ""
@@ -70,6 +79,16 @@ class Step:
             return self.reasoning
         parts = (self.action, self.action_input, self.observation)
         return "\n".join(part for part in parts if part)
+
+    @property
+    def scored_words(self) -> tuple[str, ...]:
+        """Lower-cased words of `scored_text`, of its first and last 8,000 characters."""
+        text = self.scored_text
+        cut: tuple[str, tuple[str, ...]] | None = getattr(self, "_cut", None)
+        if cut is None or cut[0] != text:
+            cut = (text, words(clip(text)))
+            object.__setattr__(self, "_cut", cut)  # the same whoever asks first
+        return cut[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
