@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from .types import JSON, RunInfo, Step, StepLogEntry
+from .types import JSON, RunInfo, Step, StepLogEntry, retrieved_json
 
 __all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
 
@@ -113,7 +113,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "route": entry.route,
         "placement": entry.placement,
         "error": entry.error,
-        "retrieved": dict(entry.retrieved) or None,
+        "retrieved": retrieved_json(entry.retrieved) or None,
         "pattern_ids": list(entry.pattern_ids) or None,
         "final": True if entry.gate_decision == "final" else None,
     }

@@ -10,7 +10,7 @@ from ..exceptions import Unavailable
 from ..requests import Flow
 from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState, evolve, quick
 from ._judge import Judged
-from ._retrieve import retrieve
+from ._retrieve import ids_of, retrieve
 
 
 @quick
@@ -18,7 +18,7 @@ from ._retrieve import retrieve
 class Lessons:
     """What the tiers gave for one call. `failed`: one of them could not be asked.
 
-    `retrieved` counts, by tier that was asked, the patterns that came of it; None where the store could not answer.
+    `retrieved` has, by tier that was asked, the ids that came of it; None where the store could not answer.
     """
 
     e1: TierUse
@@ -27,7 +27,7 @@ class Lessons:
     injections: tuple[Injection, ...] = ()
     notes: tuple[str, ...] = ()
     failed: bool = False
-    retrieved: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
 
 def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Lessons]:
@@ -73,7 +73,7 @@ def _similar(
         e2=use if tier == "e2" else lessons.e2,
         notes=lessons.notes + notes,
         failed=lessons.failed or failed,
-        retrieved={**lessons.retrieved, tier: None if failed else len(found)},
+        retrieved={**lessons.retrieved, tier: None if failed else ids_of(found)},
     )
 
 
@@ -90,7 +90,7 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
         notes=lessons.notes + notes,
-        retrieved={**lessons.retrieved, "e3": len(found)},
+        retrieved={**lessons.retrieved, "e3": ids_of(found)},
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .. import gates
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, Settings, Step, Tier, TraceState
@@ -45,6 +47,11 @@ def retrieve(
     if tier != "e3":
         usable.sort(key=lambda trace: (-trace.similarity, trace.pattern.id))
     return tuple(usable[:most])
+
+
+def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
+    """The patterns' ids, in their order."""
+    return tuple([trace.pattern.id for trace in found])
 
 
 def _gate(trace: ETrace, similarity: float) -> float:

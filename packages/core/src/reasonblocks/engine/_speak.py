@@ -21,7 +21,7 @@ from ..types import (
     quick,
 )
 from ._judge import Judged
-from ._retrieve import retrieve
+from ._retrieve import ids_of, retrieve
 
 
 @quick
@@ -29,7 +29,7 @@ from ._retrieve import retrieve
 class Speech:
     """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.
 
-    `retrieved` has the number that came, None where it could not, and is empty where it was not asked. `notes`: the E2
+    `retrieved` has the ids that came, None where it could not, and is empty where it was not asked. `notes`: the E2
     that it found lacks what would have been said.
     """
 
@@ -37,7 +37,7 @@ class Speech:
     injection: Injection | None = None
     failed: bool = False
     notes: tuple[str, ...] = ()
-    retrieved: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class _Text:
     pattern_ids: tuple[str, ...] = ()
     failed: bool = False
     notes: tuple[str, ...] = ()
-    retrieved: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
 
 def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Speech]:
@@ -91,7 +91,7 @@ def _with_lesson(
         found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, step, top_k=1)
     except Unavailable:
         return evolve(own, failed=True, retrieved={"monitor": None})
-    own = evolve(own, retrieved={"monitor": len(found)})
+    own = evolve(own, retrieved={"monitor": ids_of(found)})
     if not found:
         return own
     pattern = found[0].pattern

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._json import JSON, canonical, compact
-from ._log import StepLogEntry
+from ._log import StepLogEntry, retrieved_json
 from ._patterns import ETrace, Pattern
 from ._quick import evolve, quick
 from ._state import Pending, StepRecord, TierUse, TraceState
@@ -69,4 +69,5 @@ __all__ = [
     "compact",
     "evolve",
     "quick",
+    "retrieved_json",
 ]

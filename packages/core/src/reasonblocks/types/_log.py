@@ -17,8 +17,8 @@ class StepLogEntry:
 
     `timestamp` is seconds since the epoch; `latency_ms` the model's, `overhead_ms` what steering took before and
     after it; `tokens` input + output as the framework reports them, None where it does not. `route` is the state whose
-    mapped model the call went to, None where it was the agent's own. `retrieved` counts the patterns that the store
-    gave, by tier that was asked ("monitor": the E2 that may speak with one), None where it could not answer;
+    mapped model the call went to, None where it was the agent's own. `retrieved` has the ids of the patterns that the
+    store gave, by tier that was asked ("monitor": the E2 that may speak with one), None where it could not answer;
     `pattern_ids` are those that the call was shown.
     """
 
@@ -38,7 +38,7 @@ class StepLogEntry:
     injection_sources: tuple[str, ...] = ()
     intervention_texts: tuple[str, ...] = ()
     injections_dropped: tuple[str, ...] = ()
-    retrieved: Mapping[str, int | None] = field(default_factory=dict)
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     pattern_ids: tuple[str, ...] = ()
     placement: str = "system"
     cache_tokens_at_risk: int | None = None
@@ -59,4 +59,10 @@ class StepLogEntry:
 
     def as_dict(self) -> dict[str, JSON]:
         """JSON-ready, one key a field."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {**plain, "retrieved": retrieved_json(self.retrieved)}
+
+
+def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str, JSON]:
+    """JSON-ready ids by tier."""
+    return {tier: None if ids is None else list(ids) for tier, ids in retrieved.items()}

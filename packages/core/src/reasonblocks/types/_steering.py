@@ -118,9 +118,9 @@ class StepDecision:
     route: str | None = None
     placement: Placement = "system"
     injections: tuple[Injection, ...] = ()
-    retrieved: Mapping[str, int | None] = field(default_factory=dict)
-    """Patterns that the store gave, by tier that was asked ("monitor": the E2 that may speak with one); None: it could
-    not answer."""
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Ids that the store gave, by tier that was asked ("monitor": the E2 that may speak with one); None: it could not
+    answer."""
     dropped: tuple[Source, ...] = ()
     """Injections that did not fit into the guidance, or that a framework which keeps texts has already, by source."""
     standing_rules: str = ""
