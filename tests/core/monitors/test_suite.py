@@ -251,3 +251,15 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
     assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, evidence.OWN_MEMORY}
+
+
+def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:
+    steps = [
+        *loop(act, 4),
+        act("read_file", "Error: no file 7 of that name", is_error=True, path="a.py"),
+        act("list", "Denied: the folder is closed", is_error=True, path="b"),
+    ]
+    last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
+    assert (last.injection_path, last.fired) == ("composite", ())
+    assert last.intervention_text is not None
+    assert last.intervention_text.startswith("Steps 2, 3, 4 and 5 failed, or brought a result that was there before.")
