@@ -33,6 +33,7 @@ steps to the largest value (52.5) to 127 steps to 20, what cuts off at 32 keeps 
 best: .0013 off on average, .010 at most. A scale per row would be .0004 off, but its sums depend on their order; a
 power of two makes the product exact on every machine."""
 TOP = 127
+UNKNOWN = "[UNK]"
 
 
 def source(place: Path) -> dict[str, bytes]:
@@ -81,6 +82,7 @@ def files(given: Mapping[str, bytes]) -> dict[str, bytes]:
     assert len(exact) == len(pieces)
     rounded = numpy.rint(exact * numpy.float32(LEVELS))
     rows = numpy.clip(rounded, -TOP, TOP).astype(numpy.int8)
+    rows[pieces.index(UNKNOWN)] = 0  # the model leaves unknown words out
     made = {"rows.int8": rows.tobytes(), "vocabulary.txt": "\n".join(pieces).encode()}
     manifest = {
         "model": MODEL,

@@ -20,9 +20,11 @@ Vector = NDArray[numpy.float32]
 
 ROWS_AT_ONCE = 256
 """Rows whose sum fits into int16, whatever they hold: numpy adds these up fastest."""
-PLAIN = bytes(byte for byte in range(128) if chr(byte).isalnum() or chr(byte) in " \t\n\r")
-"""What of ASCII is neither a mark, which is a piece of its own, nor a control character, which joins what it parts."""
-MARKS = bytes(byte for byte in range(33, 127) if not chr(byte).isalnum())
+PLAIN = 128
+"""Characters of ASCII."""
+PRINTED = bytes(range(32, 127)) + b"\t\n\r"
+MARKS = [code for code in range(33, 127) if not chr(code).isalnum()]
+"""Each is a piece of its own wherever it stands, so they need only be counted."""
 
 
 class StaticEmbedder:
@@ -40,7 +42,8 @@ class StaticEmbedder:
 
     def __init__(self) -> None:
         self._table = table()
-        self._marks = {mark: self._table.vocabulary[chr(mark)] for mark in MARKS}
+        self._marks = numpy.zeros((PLAIN, DIM), numpy.float32)
+        self._marks[MARKS] = self._table.rows[[self._table.vocabulary[chr(code)] for code in MARKS]]
 
     def embed(self, text: str) -> Vector:
         return _unit(self.embed_sum((text,), None, None))
@@ -48,7 +51,7 @@ class StaticEmbedder:
     def embed_many(self, texts: Sequence[str]) -> Vector:
         """float32 [texts, 256]."""
         made = numpy.zeros((len(texts), DIM), numpy.float32)
-        kept: Ring[tuple[int, ...]] = Ring(WORDS_KEPT)
+        kept = _ring()
         for at, text in enumerate(texts):
             made[at] = _unit(self._sum(text, None, kept))
         return made
@@ -59,47 +62,52 @@ class StaticEmbedder:
         `words` are `reasonblocks.text.words` of the last text, clipped.
         """
         memo = memo or Memo()
+        kept: Ring[tuple[int, ...]] = memo.words.of(self.id, _ring)
         total = numpy.zeros(DIM, numpy.float32)
         for at, text in enumerate(texts, 1):
-            total += memo.vectors.of(
-                (self.id, text), partial(self._sum, text, words if at == len(texts) else None, memo.words)
-            )
+            own = words if at == len(texts) else None
+            total += memo.vectors.of((self.id, text), partial(self._sum, text, own, kept))
         return total
 
     def _sum(self, text: str, cut_up: Sequence[str] | None, kept: Ring[tuple[int, ...]]) -> Vector:
-        ids = self._ids(clip(text), cut_up, kept)
+        text = clip(text)
+        if _is_plain(text):
+            counts = numpy.bincount(numpy.frombuffer(text.encode(), numpy.uint8), minlength=PLAIN)
+            total = counts.astype(numpy.float32) @ self._marks
+            ids = self._ids(words(text) if cut_up is None else cut_up, kept)
+        else:
+            total = numpy.zeros(DIM, numpy.float32)
+            ids = self._table.tokenizer.ids(text, partial(self._pieces, kept))
         rows = self._table.rows.take(numpy.fromiter(ids, numpy.intp, len(ids)), axis=0)
-        total = numpy.zeros(DIM, numpy.float32)
         for start in range(0, len(ids), ROWS_AT_ONCE):
             total += numpy.add.reduce(rows[start : start + ROWS_AT_ONCE], axis=0, dtype=numpy.int16)
         total.setflags(write=False)
         return total
 
-    def _ids(self, text: str, cut_up: Sequence[str] | None, kept: Ring[tuple[int, ...]]) -> list[int]:
-        """The ids of all known pieces, in any order."""
-        marks = self._marks_of(text)
-        if marks is None:
-            return self._table.tokenizer.known(text, lambda word: self._pieces(word, kept))
-        found = words(text) if cut_up is None else cut_up
-        ids = list(map(self._table.vocabulary.get, found))
-        if None in ids:
-            for word, one in zip(found, ids, strict=True):
-                if one is None:
-                    marks.extend(self._pieces(word, kept) or ())
-        return [*marks, *[one for one in ids if one is not None]]
+    def _ids(self, found: Sequence[str], kept: Ring[tuple[int, ...]]) -> list[int]:
+        """The ids of all pieces of some words, in any order."""
+        vocabulary = self._table.vocabulary
+        ids = [vocabulary[word] for word in found if word in vocabulary]
+        if len(ids) < len(found):
+            for word in found:
+                if word not in vocabulary:
+                    ids += self._pieces(kept, word)
+        return ids
 
-    def _pieces(self, word: str, kept: Ring[tuple[int, ...]]) -> tuple[int, ...]:
-        """The known pieces of a word, each part of a contraction being a word of its own."""
-        return kept.of((self.id, word), lambda: self._table.tokenizer.pieces.known(word.split("'")))
+    def _pieces(self, kept: Ring[tuple[int, ...]], word: str) -> tuple[int, ...]:
+        """Of a word that is no piece itself; the parts of a contraction are words of their own."""
+        return kept.of(word, lambda: self._table.tokenizer.pieces(word))
 
-    def _marks_of(self, text: str) -> list[int] | None:
-        """The ids of all marks of plain ASCII; None for a text that takes the long way."""
-        if not text.isascii() or ("[" in text and any(one in text for one in SPECIAL)):
-            return None
-        try:
-            return [self._marks[mark] for mark in text.encode().translate(None, PLAIN)]
-        except KeyError:  # a control character
-            return None
+
+def _ring() -> Ring[tuple[int, ...]]:
+    return Ring(WORDS_KEPT)
+
+
+def _is_plain(text: str) -> bool:
+    """ASCII without what the tokenizer treats in another way: control characters and its special pieces."""
+    if not text.isascii() or text.encode().translate(None, PRINTED):
+        return False
+    return "[" not in text or not any(one in text for one in SPECIAL)
 
 
 def _unit(total: Vector) -> Vector:

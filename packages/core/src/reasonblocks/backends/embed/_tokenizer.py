@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from unicodedata import category, normalize
 
-__all__ = ["SPECIAL", "WORD_CHARS", "Letters", "Pieces", "Tokenizer"]
+__all__ = ["SPECIAL", "Letters", "Tokenizer"]
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Found in a text as they stand, in this case only, before anything else is done with it."""
@@ -33,10 +33,10 @@ class Letters(dict[int, str]):
 
 
 def _letter(char: str) -> str:
-    category = unicodedata.category(char)
-    if char in "\t\n\r" or category in ("Zs", "Zl", "Zp"):
+    kind = category(char)
+    if char in "\t\n\r" or kind in ("Zs", "Zl", "Zp"):
         return " "
-    if category in ("Cc", "Cf", "Co", "Cs", "Mn") or char == "\ufffd":
+    if kind in ("Cc", "Cf", "Co", "Cs", "Mn") or char == "\ufffd":
         return ""
     if any(low <= ord(char) <= high for low, high in _CJK):
         return f" {char} "
@@ -44,71 +44,53 @@ def _letter(char: str) -> str:
 
 
 def _is_mark(char: str) -> bool:
-    return unicodedata.category(char)[0] == "P" or (char.isascii() and not char.isalnum())
-
-
-class Pieces:
-    """The longest pieces that a vocabulary has, from the left; none for a word that is not made of them."""
-
-    def __init__(self, vocabulary: Mapping[str, int]) -> None:
-        self.ids = vocabulary
-        self._longest = max(map(len, vocabulary), default=0)
-
-    def of(self, word: str) -> tuple[int, ...] | None:
-        """The ids of one word without marks; None: it is unknown."""
-        if len(word) > WORD_CHARS:
-            return None
-        found, start = [], 0
-        while start < len(word):
-            at = self._next(word, start)
-            if at is None:
-                return None
-            piece, start = at
-            found.append(piece)
-        return tuple(found)
-
-    def known(self, words: Iterable[str]) -> tuple[int, ...]:
-        """The ids of several words, without the unknown ones."""
-        return tuple([one for word in words for one in self.of(word) or ()])
-
-    def _next(self, word: str, start: int) -> tuple[int, int] | None:
-        prefix = INNER if start else ""
-        for end in range(min(len(word), start + self._longest), start, -1):
-            piece = self.ids.get(prefix + word[start:end])
-            if piece is not None:
-                return piece, end
-        return None
+    return category(char)[0] == "P" or (char.isascii() and not char.isalnum())
 
 
 class Tokenizer:
     """Any text to ids. Made once for a vocabulary; any number of threads may use it."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
-        self.pieces = Pieces(vocabulary)
+        self._vocabulary = vocabulary
         self._unknown = vocabulary[UNKNOWN]
+        self._longest = max(map(len, vocabulary))
         self._letters = Letters()
 
-    def ids(self, text: str) -> list[int]:
-        """As the reference gives them without the marks of a sequence's ends; 1 stands for an unknown word."""
-        return list(self._ids(text, self.pieces.of))
+    def ids(self, text: str, pieces: Callable[[str], tuple[int, ...]] | None = None) -> list[int]:
+        """As the reference gives them without the marks of a sequence's ends; that of "[UNK]" is an unknown word's.
 
-    def known(self, text: str, of: Callable[[str], tuple[int, ...] | None]) -> list[int]:
-        """Without the unknown ones, which have no meaning; `of` looks words up, from a memory for instance."""
-        return [one for one in self._ids(text, of) if one != self._unknown]
-
-    def _ids(self, text: str, of: Callable[[str], tuple[int, ...] | None]) -> Iterator[int]:
-        vocabulary = self.pieces.ids
+        `pieces` does in place of the tokenizer's own for words that are no piece themselves: from a memory, say.
+        """
+        vocabulary, found = self._vocabulary, []
         for part in _SPECIAL.split(text) if "[" in text else (text,):
-            if part in SPECIAL:
-                yield vocabulary[part]
-                continue
-            for word in self.words(part):
-                whole_word = vocabulary.get(word)
-                found = of(word) if whole_word is None else (whole_word,)
-                yield from (self._unknown,) if found is None else found
+            for word in (part,) if part in SPECIAL else self.words(part):
+                whole = vocabulary.get(word)
+                found += (pieces or self.pieces)(word) if whole is None else (whole,)
+        return found
 
     def words(self, text: str) -> list[str]:
         """Lower-cased and without accents; each mark and each CJK character is a word."""
-        if not text.isascii():
-            text = unicodedata.normalize("NFD", text)
-        return text.translate(self._letters).split()
+        return (text if text.isascii() else normalize("NFD", text)).translate(self._letters).split()
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The ids of the longest pieces from the left; of a contraction, those of its parts without the apostrophes."""
+        if "'" in word:
+            return tuple([piece for part in word.split("'") for piece in self.pieces(part)])
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            end = self._end(word, start)
+            if not end or len(word) > WORD_CHARS:
+                return (self._unknown,)
+            found.append(self._vocabulary[_inner(word, start, end)])
+            start = end
+        return tuple(found)
+
+    def _end(self, word: str, start: int) -> int:
+        """Where the longest piece ends that begins there; 0: there is none."""
+        ends = range(min(len(word), start + self._longest), start, -1)
+        return next((end for end in ends if _inner(word, start, end) in self._vocabulary), 0)
+
+
+def _inner(word: str, start: int, end: int) -> str:
+    return INNER + word[start:end] if start else word[:end]
