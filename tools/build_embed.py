@@ -61,16 +61,16 @@ def embeddings(safetensors: bytes) -> NDArray[numpy.float32]:
     """The one tensor of the file: 8 bytes with the length of a JSON header, the header, the numbers."""
     begin = 8 + int.from_bytes(safetensors[:8], "little")
     tensor = json.loads(safetensors[8:begin])["embeddings"]
-    assert tensor["dtype"] == "F32" and tensor["shape"][1] == DIM, tensor
+    assert (tensor["dtype"], tensor["shape"][1]) == ("F32", DIM), tensor
     first, last = tensor["data_offsets"]
-    values = numpy.frombuffer(safetensors[begin + first : begin + last], dtype="<f4")
-    return values.reshape(tensor["shape"]).astype(numpy.float32)
+    values = numpy.frombuffer(safetensors[begin + first : begin + last], dtype="<f4").astype(numpy.float32)
+    return values.reshape(tensor["shape"])
 
 
 def vocabulary(tokenizer: bytes) -> list[str]:
     """The pieces in the order of their ids, which are those of the table's rows."""
     model = json.loads(tokenizer)["model"]
-    assert model["type"] == "WordPiece" and model["max_input_chars_per_word"] == 100, model["type"]
+    assert (model["type"], model["max_input_chars_per_word"]) == ("WordPiece", 100)
     pieces: list[str] = sorted(model["vocab"], key=model["vocab"].__getitem__)
     assert [model["vocab"][piece] for piece in pieces] == list(range(len(pieces)))
     return pieces
@@ -81,7 +81,7 @@ def files(given: Mapping[str, bytes]) -> dict[str, bytes]:
     exact, pieces = embeddings(given["model.safetensors"]), vocabulary(given["tokenizer.json"])
     assert len(exact) == len(pieces)
     rounded = numpy.rint(exact * numpy.float32(LEVELS))
-    rows = numpy.clip(rounded, -TOP, TOP).astype(numpy.int8)
+    rows: NDArray[numpy.int8] = numpy.clip(rounded, -TOP, TOP).astype(numpy.int8)
     rows[pieces.index(UNKNOWN)] = 0  # the model leaves unknown words out
     made = {"rows.int8": rows.tobytes(), "vocabulary.txt": "\n".join(pieces).encode()}
     manifest = {
@@ -105,7 +105,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for name, content in files(source(given.place)).items():
         (given.out / name).write_bytes(content)
-        print(f"{given.out / name}: {len(content):,} bytes")
+        sys.stdout.write(f"{given.out / name}: {len(content):,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import repeat
+from typing import TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-from ...memo import WORDS_KEPT, Memo, Ring
+from ...memo import WORDS_KEPT, Memo
 from ...patterns import Curve, SimilarityCurves
 from ...text import clip, words
 from ._table import DIM, table
@@ -16,7 +18,10 @@ from ._tokenizer import SPECIAL
 
 __all__ = ["StaticEmbedder"]
 
-Vector = NDArray[numpy.float32]
+Vector: TypeAlias = NDArray[numpy.float32]
+Ids: TypeAlias = NDArray[numpy.intp]
+Kept: TypeAlias = dict[str, tuple[int, ...]]
+"""Of one run, or one call: the pieces of words that are no piece themselves, the newest."""
 
 ROWS_AT_ONCE = 256
 """Rows whose sum fits into int16, whatever they hold: numpy adds these up fastest."""
@@ -51,7 +56,7 @@ class StaticEmbedder:
     def embed_many(self, texts: Sequence[str]) -> Vector:
         """float32 [texts, 256]."""
         made = numpy.zeros((len(texts), DIM), numpy.float32)
-        kept = _ring()
+        kept: Kept = {}
         for at, text in enumerate(texts):
             made[at] = _unit(self._sum(text, None, kept))
         return made
@@ -62,45 +67,48 @@ class StaticEmbedder:
         `words` are `reasonblocks.text.words` of the last text, clipped.
         """
         memo = memo or Memo()
-        kept: Ring[tuple[int, ...]] = memo.words.of(self.id, _ring)
+        kept: Kept = memo.words.of(self.id, dict)
         total = numpy.zeros(DIM, numpy.float32)
         for at, text in enumerate(texts, 1):
             own = words if at == len(texts) else None
             total += memo.vectors.of((self.id, text), partial(self._sum, text, own, kept))
         return total
 
-    def _sum(self, text: str, cut_up: Sequence[str] | None, kept: Ring[tuple[int, ...]]) -> Vector:
+    def _sum(self, text: str, cut_up: Sequence[str] | None, kept: Kept) -> Vector:
         text = clip(text)
         if _is_plain(text):
             counts = numpy.bincount(numpy.frombuffer(text.encode(), numpy.uint8), minlength=PLAIN)
             total = counts.astype(numpy.float32) @ self._marks
-            ids = self._ids(words(text) if cut_up is None else cut_up, kept)
+            self._add(total, self._ids(words(text) if cut_up is None else cut_up, kept))
         else:
             total = numpy.zeros(DIM, numpy.float32)
             ids = self._table.tokenizer.ids(text, partial(self._pieces, kept))
-        rows = self._table.rows.take(numpy.fromiter(ids, numpy.intp, len(ids)), axis=0)
-        for start in range(0, len(ids), ROWS_AT_ONCE):
-            total += numpy.add.reduce(rows[start : start + ROWS_AT_ONCE], axis=0, dtype=numpy.int16)
+            self._add(total, numpy.fromiter(ids, numpy.intp, len(ids)))
         total.setflags(write=False)
         return total
 
-    def _ids(self, found: Sequence[str], kept: Ring[tuple[int, ...]]) -> list[int]:
-        """The ids of all pieces of some words, in any order."""
-        vocabulary = self._table.vocabulary
-        ids = [vocabulary[word] for word in found if word in vocabulary]
-        if len(ids) < len(found):
-            for word in found:
-                if word not in vocabulary:
-                    ids += self._pieces(kept, word)
-        return ids
+    def _add(self, total: Vector, ids: Ids) -> None:
+        rows = self._table.rows.take(ids, axis=0)
+        for start in range(0, len(ids), ROWS_AT_ONCE):
+            total += rows[start : start + ROWS_AT_ONCE].sum(axis=0, dtype=numpy.int16)
 
-    def _pieces(self, kept: Ring[tuple[int, ...]], word: str) -> tuple[int, ...]:
+    def _ids(self, found: Sequence[str], kept: Kept) -> Ids:
+        """The ids of all pieces of some words, in any order; that of unknown words, whose row is zeros, among them."""
+        of, unknown = self._table.vocabulary.get, self._table.unknown
+        whole = numpy.fromiter(map(of, found, repeat(unknown)), numpy.intp, len(found))
+        parts: list[int] = []
+        for at in (whole == unknown).nonzero()[0].tolist():
+            parts += kept.get(found[at]) or self._pieces(kept, found[at])
+        return numpy.concatenate((whole, numpy.fromiter(parts, numpy.intp, len(parts)))) if parts else whole
+
+    def _pieces(self, kept: Kept, word: str) -> tuple[int, ...]:
         """Of a word that is no piece itself; the parts of a contraction are words of their own."""
-        return kept.of(word, lambda: self._table.tokenizer.pieces(word))
-
-
-def _ring() -> Ring[tuple[int, ...]]:
-    return Ring(WORDS_KEPT)
+        pieces = kept.get(word)
+        if pieces is None:
+            while len(kept) >= WORDS_KEPT:
+                kept.pop(next(iter(kept)))
+            pieces = kept[word] = self._table.tokenizer.pieces(word)
+        return pieces
 
 
 def _is_plain(text: str) -> bool:

@@ -13,7 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from ...exceptions import Unavailable
-from ._tokenizer import Tokenizer
+from ._tokenizer import UNKNOWN, Tokenizer
 
 __all__ = ["DATA", "DIM", "Table", "read", "table"]
 
@@ -28,6 +28,8 @@ class Table:
     rows: NDArray[numpy.int8]
     vocabulary: Mapping[str, int]
     tokenizer: Tokenizer
+    unknown: int
+    """The id of a word that no pieces make; its row is zeros."""
 
 
 _lock = threading.Lock()
@@ -57,15 +59,15 @@ def read(folder: Path) -> Table:
     """The table that `tools/build_embed.py` wrote to a folder."""
     try:
         pieces = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
-        rows = numpy.fromfile(folder / "rows.int8", dtype=numpy.int8)
+        numbers = numpy.fromfile(folder / "rows.int8", dtype=numpy.int8)
     except OSError as error:
         raise _broken(f"{error.filename} cannot be read, {error.strerror}") from error
-    if len(rows) != len(pieces) * DIM:
-        raise _broken(f"{folder} holds {len(pieces)} pieces and {len(rows)} numbers, not {DIM} of each")
-    rows = rows.reshape(-1, DIM)
+    if len(numbers) != len(pieces) * DIM:
+        raise _broken(f"{folder} holds {len(pieces)} pieces and {len(numbers)} numbers, not {DIM} of each")
+    rows = numbers.reshape(-1, DIM)
     rows.setflags(write=False)
     vocabulary = dict(zip(pieces, range(len(pieces)), strict=True))
-    return Table(rows=rows, vocabulary=vocabulary, tokenizer=Tokenizer(vocabulary))
+    return Table(rows=rows, vocabulary=vocabulary, tokenizer=Tokenizer(vocabulary), unknown=vocabulary[UNKNOWN])
 
 
 def _broken(reason: str) -> Unavailable:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from unicodedata import category, normalize
 
-__all__ = ["SPECIAL", "Letters", "Tokenizer"]
+__all__ = ["SPECIAL", "UNKNOWN", "Letters", "Tokenizer"]
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Found in a text as they stand, in this case only, before anything else is done with it."""
@@ -61,7 +61,8 @@ class Tokenizer:
 
         `pieces` does in place of the tokenizer's own for words that are no piece themselves: from a memory, say.
         """
-        vocabulary, found = self._vocabulary, []
+        vocabulary = self._vocabulary
+        found: list[int] = []
         for part in _SPECIAL.split(text) if "[" in text else (text,):
             for word in (part,) if part in SPECIAL else self.words(part):
                 whole = vocabulary.get(word)
