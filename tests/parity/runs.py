@@ -13,7 +13,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.backends.memory_store import MemoryStore
-from reasonblocks.backends.starter import STARTER_RULES
+from reasonblocks.starter import starter_patterns
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.testing import Golden, ParityRun, Script, Turn, World, load_golden, tool_call, tool_result
 from reasonblocks.traces import RecordedRun, read_runs
@@ -105,7 +105,7 @@ def _long_runs() -> Iterator[ParityRun]:
 
 
 def _long_client(settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
-    return _client(sink, pattern_store=MemoryStore([*STARTER_RULES, *LESSONS]), **settings)
+    return _client(sink, pattern_store=MemoryStore([*starter_patterns(), *LESSONS]), **settings)
 
 
 def _recorded_runs() -> Iterator[ParityRun]:

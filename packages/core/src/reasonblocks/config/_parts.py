@@ -7,13 +7,13 @@ from typing import Any
 
 from ..backends.local import LocalEvaluator
 from ..backends.memory_store import MemoryStore
-from ..backends.starter import STARTER_RULES
 from ..exceptions import ConfigError
 from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Workers, guests
+from ..starter import starter_patterns
 from ._checks import items, mapping
 from ._options import Options
 
@@ -25,7 +25,7 @@ MOST_MONITORS = 4
 def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
     store = given.pattern_store
     if store is None:
-        store = MemoryStore(STARTER_RULES, embedder=_embedder(given.embedder))
+        store = MemoryStore(starter_patterns(), embedder=_embedder(given.embedder))
     elif given.embedder is not None:
         raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
     elif not isinstance(store, PatternStore):
