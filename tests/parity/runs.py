@@ -13,8 +13,8 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.backends.memory_store import MemoryStore
-from reasonblocks.starter import starter_patterns
 from reasonblocks.ports import TelemetrySink
+from reasonblocks.starter import starter_patterns
 from reasonblocks.testing import Golden, ParityRun, Script, Turn, World, load_golden, tool_call, tool_result
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import JSON, Pattern, Step, ToolResult, Usage

@@ -1,0 +1,20 @@
+"""No test sees the patterns of whoever runs it, and none leaves any behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home of ours that is not there, and no server of patterns."""
+    home = tmp_path_factory.getbasetemp() / "no-home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REASONBLOCKS_HOME", os.fspath(home))
+        patch.delenv("QDRANT_URL", raising=False)
+        yield home
+    assert not home.exists(), f"a test has written patterns into the default home: {sorted(home.iterdir())}"
