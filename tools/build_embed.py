@@ -64,7 +64,8 @@ def embeddings(safetensors: bytes) -> NDArray[numpy.float32]:
     assert (tensor["dtype"], tensor["shape"][1]) == ("F32", DIM), tensor
     first, last = tensor["data_offsets"]
     values = numpy.frombuffer(safetensors[begin + first : begin + last], dtype="<f4").astype(numpy.float32)
-    return values.reshape(tensor["shape"])
+    assert len(values) == tensor["shape"][0] * DIM
+    return values.reshape(-1, DIM)
 
 
 def vocabulary(tokenizer: bytes) -> list[str]:
