@@ -6,6 +6,7 @@ from ._check import EXEMPLAR_CHARS, EXEMPLARS, TIERS, checked, exemplars
 from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
 from ._rank import best, gate, helps, standing, visible
+from ._warn import standing_bytes, warnings
 
 __all__ = [
     "EXEMPLARS",
@@ -21,5 +22,7 @@ __all__ = [
     "pattern_json",
     "pattern_of",
     "standing",
+    "standing_bytes",
     "visible",
+    "warnings",
 ]
