@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends.memory_store import MemoryStore
-from reasonblocks.starter import starter_patterns
+from reasonblocks.backends.local_store import LocalStore
 from reasonblocks.ports import TelemetrySink
+from reasonblocks.starter import starter_patterns
 from reasonblocks.testing import Golden, ParityRun, Script, Turn, World, load_golden, tool_call, tool_result
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import JSON, Pattern, Step, ToolResult, Usage
@@ -105,7 +105,7 @@ def _long_runs() -> Iterator[ParityRun]:
 
 
 def _long_client(settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
-    return _client(sink, pattern_store=MemoryStore([*starter_patterns(), *LESSONS]), **settings)
+    return _client(sink, pattern_store=LocalStore(patterns=[*starter_patterns(), *LESSONS]), **settings)
 
 
 def _recorded_runs() -> Iterator[ParityRun]:
