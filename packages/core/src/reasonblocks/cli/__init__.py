@@ -1,4 +1,4 @@
-"""The command line: replay of recorded runs, and what is installed here."""
+"""The command line: replay of recorded runs, calibration, patterns, and what is installed here."""
 
 from __future__ import annotations
 

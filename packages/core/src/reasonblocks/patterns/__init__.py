@@ -7,6 +7,7 @@ from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
 from ._rank import best, gate, helpful, helps, standing, visible
 from ._revise import COUNTED, revised
+from ._warn import standing_bytes, warnings
 
 __all__ = [
     "COUNTED",
@@ -25,5 +26,7 @@ __all__ = [
     "pattern_of",
     "revised",
     "standing",
+    "standing_bytes",
     "visible",
+    "warnings",
 ]

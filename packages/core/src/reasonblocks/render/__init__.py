@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._forms import FORMS, Family, family, render_pattern
+from ._forms import FIELDS, FORMS, Family, family, render_pattern
 from ._guidance import (
     CONTEXT_CHARS,
     FRAME,
@@ -19,6 +19,7 @@ from ._sanitise import sanitise
 
 __all__ = [
     "CONTEXT_CHARS",
+    "FIELDS",
     "FORMS",
     "FRAME",
     "INJECTION_BYTES",

@@ -1,0 +1,147 @@
+"""Which patterns a file holds: each one with its line, each fault in its place."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..exceptions import ConfigError, RecordError
+from ..patterns import pattern_of
+from ..text import preview
+from ..traces import read_records
+from ..types import Pattern
+from ._toml_file import TOML_BYTES, Table, read_tables
+
+__all__ = ["Authored", "pattern_from", "read_patterns"]
+
+LINE_BYTES = 1024 * 1024
+"""Of one line of JSON: a pattern of 32 exemplars of full length takes half of it."""
+MOST = 100_000
+"""Patterns of one file, five times what a local store is made for."""
+REASON = 300
+"""Characters of a reason: the value that it quotes may be of any length."""
+NAME = 60
+"""Characters of an id that a reason shows."""
+_JSON_SUFFIX = re.compile(r"\.(?:jsonl|ndjson|json)(?:\.gz)?$", re.IGNORECASE)
+_JSON_START = re.compile(rb"\s*(?:\{|\[\s*[{\]]|\x1f\x8b)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authored:
+    """A pattern of a file, and the line that it begins on, 1-based; None where that cannot be told."""
+
+    line: int | None
+    pattern: Pattern
+
+
+def read_patterns(path: str | os.PathLike[str]) -> Iterator[Authored | RecordError]:
+    """Every pattern of a JSON Lines or TOML file, in order; each one that cannot be used is an error in its place.
+
+    What is no file, or neither of the two, is one error. An id that was there before is an error where it comes again.
+    """
+    name = os.fspath(path)
+    seen: dict[str, int | None] = {}
+    for count, one in enumerate(_values(name)):
+        if count == MOST:
+            yield RecordError(name, None, f"holds more than {MOST:,} patterns: split the file")
+            return
+        yield one if isinstance(one, RecordError) else _first(name, seen, _authored(name, *one))
+
+
+def pattern_from(given: object) -> Pattern:
+    """One pattern from parsed JSON or TOML. Raises `ConfigError` with the field, its value, and what holds."""
+    if not isinstance(given, Mapping):
+        raise ConfigError("pattern", given, "must be an object with id, tier and fields")
+    pattern = pattern_of(given)
+    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in pattern.stats.values()):
+        raise ConfigError("pattern: stats", pattern.stats, "must be counts, whole numbers from 0")
+    if not _is_json(pattern.fields):
+        raise ConfigError("pattern: fields", pattern.fields, "must be texts, numbers, lists and tables")
+    return pattern
+
+
+def _is_json(value: Any) -> bool:
+    """Not a date of TOML, nor a number that JSON does not have."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) and _is_json(item) for name, item in value.items())
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, (str, bool, int))
+
+
+def _authored(path: str, line: int | None, value: Any) -> Authored | RecordError:
+    try:
+        return Authored(line=line, pattern=pattern_from(value))
+    except ConfigError as error:
+        return RecordError(path, line, _named(value) + preview(str(error), REASON))
+    except RecursionError:
+        return RecordError(path, line, "is nested beyond our limits")
+
+
+def _named(value: object) -> str:
+    """The id, where the error does not name it."""
+    name = value.get("id") if isinstance(value, Mapping) else None
+    return f"{preview(name, NAME)}: " if isinstance(name, str) and name else ""
+
+
+def _first(path: str, seen: dict[str, int | None], one: Authored | RecordError) -> Authored | RecordError:
+    if isinstance(one, RecordError):
+        return one
+    name = one.pattern.id
+    if name in seen:
+        where = f" on line {seen[name]}" if seen[name] != one.line else ""
+        return RecordError(path, one.line, f"{preview(name, NAME)}: this id was there before{where}")
+    seen[name] = one.line
+    return one
+
+
+def _values(path: str) -> Iterator[Table | RecordError]:
+    try:
+        is_json = _is_json_file(path)
+    except OSError:
+        is_json = True  # whose reader says what is wrong with it
+    yield from _json_values(path) if is_json else _toml_values(path)
+
+
+def _is_json_file(path: str) -> bool:
+    """By its name, else by how it begins."""
+    if _JSON_SUFFIX.search(path) or path.lower().endswith(".toml"):
+        return not path.lower().endswith(".toml")
+    with open(path, "rb") as file:
+        start = file.read(4096).removeprefix(b"\xef\xbb\xbf")
+    return not start.strip() or bool(_JSON_START.match(start))
+
+
+def _json_values(path: str) -> Iterator[Table | RecordError]:
+    for record in read_records(path, longest=LINE_BYTES):
+        if isinstance(record, RecordError):
+            yield record
+        elif isinstance(record.value, list):
+            yield from ((record.line, value) for value in record.value)
+        else:
+            yield record.line, record.value
+
+
+def _toml_values(path: str) -> Iterator[Table | RecordError]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(TOML_BYTES + 1)
+    except FileNotFoundError:
+        yield RecordError(path, None, "no such file")
+    except IsADirectoryError:
+        yield RecordError(path, None, "is a directory; name the files in it")
+    except OSError as error:
+        yield RecordError(path, None, f"cannot be read: {error.strerror or error}")
+    else:
+        if len(data) > TOML_BYTES:
+            yield RecordError(path, None, f"is longer than {TOML_BYTES:,} bytes; write so many patterns as JSON Lines")
+        elif not data.strip():
+            yield RecordError(path, None, "the file is empty")
+        else:
+            yield from read_tables(path, data)

@@ -1,0 +1,181 @@
+"""`reasonblocks patterns list | show | search | export`: what is there, and what a text would find."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._output import OK, Table, printable, say, show, warn
+from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
+
+if TYPE_CHECKING:
+    from ..backends.local_store import LocalStore
+    from ..types import ETrace, Pattern, Tier
+
+__all__ = ["add_to"]
+
+STDOUT = "-"
+PREVIEW = 70
+"""Characters of a pattern's text that a row shows."""
+SEARCHED: tuple[Tier, ...] = ("e1", "e2")
+
+
+def add_to(commands: Parsers) -> None:
+    parser = _parser(commands, "list", _list, "the patterns of the store, and the starter library under it")
+    _add_filter(parser, TIERS)
+    parser.add_argument("--yours", action="store_true", help="only what the store itself has")
+    parser = _parser(commands, "show", _show, "one pattern, whole, and how a model reads it")
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--model", default="", metavar="MODEL", help="the model that reads it (a neutral form)")
+    parser = _parser(commands, "search", _search, "how similar a text is to each pattern, and which would be found")
+    parser.add_argument("texts", nargs="+", metavar="TEXT", help="what an agent said, one TEXT a step, the newest last")
+    _add_filter(parser, SEARCHED)
+    parser.add_argument("--all", action="store_true", help="also what is not similar enough to be found")
+    parser = _parser(commands, "export", _export, "write the store's patterns as JSON Lines or TOML")
+    parser.add_argument("--out", default=STDOUT, metavar="FILE", help="where to; FILE.toml is TOML (stdout)")
+    parser.add_argument("--toml", action="store_true", help="TOML, whatever the file is called")
+    parser.add_argument("--starter", action="store_true", help="with the starter library")
+
+
+def _parser(commands: Parsers, name: str, command: object, help: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False)
+    if name != "export":
+        parser.add_argument("--json", action="store_true", help="one JSON object a line, nothing else on stdout")
+    add_store(parser)
+    if name != "show":
+        add_org(parser, f"what this org sees ({ORG})")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_filter(parser: argparse.ArgumentParser, tiers: Sequence[Tier]) -> None:
+    parser.add_argument("--tier", choices=tiers)
+    parser.add_argument("--failure-type", metavar="TYPE", help="only for this kind of trouble")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with opened(arguments) as store:
+        found = store.list(
+            arguments.org or ORG, arguments.tier, failure_type=arguments.failure_type, layer=not arguments.yours
+        )
+    if arguments.json:
+        for one in found:
+            say(json.dumps(_told(one)))
+    elif found:
+        rows = [
+            (one.id, one.tier, one.failure_type or "-", one.org_id or "-", origin(one), _text(one)) for one in found
+        ]
+        show(Table(title=_counted(found), head=("id", "tier", "trouble", "org", "from", "text"), rows=rows))
+    else:
+        say("no pattern")
+    return OK
+
+
+def _told(pattern: Pattern) -> dict[str, object]:
+    from ..patterns import pattern_json
+
+    return {**pattern_json(pattern), "origin": origin(pattern)}
+
+
+def _counted(found: Sequence[Pattern]) -> str:
+    return f"{len(found)} pattern{'' if len(found) == 1 else 's'}"
+
+
+def _text(pattern: Pattern) -> str:
+    """What it advises, in one line."""
+    from ..text import preview
+
+    said = [pattern.fields.get(name) for name in ("instruction", "intervention", "recommended_action")]
+    return printable(preview(next((text for text in said if isinstance(text, str)), ""), PREVIEW))
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from ..authoring import as_toml
+    from ..render import render_pattern
+
+    with opened(arguments) as store:
+        pattern = named(store, arguments.id)
+    if arguments.json:
+        say(json.dumps(_told(pattern)))
+        return OK
+    say(f"# from: {origin(pattern)}")
+    for line in as_toml([pattern]).splitlines():
+        say(printable(line))
+    read = None if pattern.off else render_pattern(pattern.tier, arguments.model, pattern.fields)
+    for line in (read or "").splitlines():
+        say(f"# | {printable(line)}")
+    return OK
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from ..gates import TIERS as RULES
+    from ..patterns import gate
+
+    tier: Tier = arguments.tier or "e2"
+    with opened(arguments) as store:
+        ranked = _ranked(store, arguments, tier)
+        own = {one.id: one for one in store.list(arguments.org or ORG, tier, layer=True)}
+    asked = RULES[tier].similarity
+    passed = {one.pattern.id: one.similarity >= gate(own[one.pattern.id], asked) for one in ranked}
+    shown = [one for one in ranked if arguments.all or passed[one.pattern.id]]
+    if arguments.json:
+        for one in shown:
+            found = passed[one.pattern.id]
+            gates = gate(own[one.pattern.id], asked)
+            say(json.dumps({"id": one.pattern.id, "similarity": one.similarity, "gate": gates, "found": found}))
+    elif shown:
+        rows = [
+            (f"{one.similarity:.2f}", "found" if passed[one.pattern.id] else "-", one.pattern.id,
+             one.pattern.failure_type or "-", _text(one.pattern)) for one in shown
+        ]  # fmt: skip
+        title = f"tier {tier} asks for {asked:g}; a run is told the {RULES[tier].top_k} best of those found"
+        show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=rows))
+    elif ranked:
+        warn(
+            f"nothing reaches {asked:g}; the nearest is {ranked[0].pattern.id} with {ranked[0].similarity:.2f} (--all)"
+        )
+    else:
+        warn(f"there is no pattern of tier {tier} to find")
+    return OK
+
+
+def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Sequence[ETrace]:
+    """All that a run of this org could find, whatever their gates, the most similar first."""
+    from ..backends.local_store import LocalStore
+    from ..requests import Retrieve
+
+    seen = store.list(arguments.org or ORG, tier, layer=True)
+    with LocalStore(
+        patterns=[replace(one, gate_threshold=0.0, stats={}) for one in seen], embedder=store.embedder
+    ) as bank:
+        return bank.search(
+            Retrieve(
+                tier=tier,
+                texts=tuple(arguments.texts),
+                top_k=max(1, len(seen)),
+                similarity=0.0,
+                org_id=arguments.org or ORG,
+                failure_type=arguments.failure_type,
+                model="",
+            )
+        )
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from ..authoring import as_jsonl, as_toml
+
+    with opened(arguments) as store:
+        found = store.list(arguments.org or ORG, layer=arguments.starter)
+    toml = arguments.toml or arguments.out.lower().endswith(".toml")
+    text = as_toml(found) if toml else as_jsonl(found)
+    if arguments.out == STDOUT:
+        if text:
+            say(text.rstrip("\n"))
+        return OK
+    Path(arguments.out).write_text(text, encoding="utf-8", newline="\n")
+    say(f"{arguments.out}: {_counted(found)}")
+    return OK

@@ -1,0 +1,83 @@
+"""Which store the commands of `reasonblocks patterns` work on, and what an author sees of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from ..exceptions import ConfigError, ReasonBlocksError
+
+if TYPE_CHECKING:
+    from ..backends.local_store import LocalStore
+    from ..types import Pattern, Tier
+
+__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin", "store_path"]
+
+HOME = "REASONBLOCKS_HOME"
+FILE = "patterns.db"
+ORG = "default"
+"""The org of a client that names none."""
+TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
+Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
+
+
+class Parsers(Protocol):
+    """Where a command adds itself."""
+
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store", metavar="PATH", help=f"the file (${HOME}/{FILE}, else ~/.reasonblocks/{FILE})"
+    )
+
+
+def add_org(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--org", metavar="ORG", help=what)
+
+
+def store_path(given: str | None, environ: Mapping[str, str]) -> Path:
+    """The file: as given, else in the home folder. Raises `ConfigError` where there is none."""
+    if given is not None:
+        return Path(given)
+    if home := environ.get(HOME):
+        return Path(home) / FILE
+    try:
+        return Path.home() / ".reasonblocks" / FILE
+    except RuntimeError as exc:
+        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH") from exc
+
+
+def opened(arguments: argparse.Namespace) -> LocalStore:
+    """The store, the starter library under it. Its file is made when something is added."""
+    from ..backends.local_store import LocalStore
+    from ..starter import starter_patterns
+
+    return LocalStore(store_path(arguments.store, os.environ), layer=starter_patterns())
+
+
+def origin(pattern: Pattern) -> Origin:
+    from ..starter import starter_patterns
+
+    shipped = {one.id: one for one in starter_patterns()}
+    if pattern.id not in shipped:
+        return "yours"
+    if pattern.off:
+        return "starter, off"
+    return "starter" if shipped[pattern.id] == pattern else "yours, over the starter's"
+
+
+def named(store: LocalStore, pattern_id: str) -> Pattern:
+    """The pattern of that id. Raises `ReasonBlocksError` with the nearest one."""
+    from ..text import nearest
+
+    found = store.get(pattern_id)
+    if found is None:
+        near = nearest(pattern_id, [one.id for one in store.list(ORG, layer=True)])
+        hint = f"; did you mean {near!r}?" if near else "; `reasonblocks patterns list` names them"
+        raise ReasonBlocksError(f"no pattern is called {pattern_id!r}{hint}")
+    return found
