@@ -61,7 +61,8 @@ def digest(text: str) -> str:
 
 def size(text: str) -> int:
     """Bytes that a text takes in compact JSON, quotes aside: UTF-8 with its escapes."""
-    return len(encode_basestring(text).encode("utf-8", "replace")) - 2
+    shown = encode_basestring(text)
+    return len(shown if shown.isascii() else shown.encode("utf-8", "replace")) - 2
 
 
 def cut(text: str, limit: int) -> str:

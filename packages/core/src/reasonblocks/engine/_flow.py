@@ -36,6 +36,7 @@ PENDING_CALLS = 4
 CALL_BYTES = 300
 PENDING_BYTES = 1_200
 """Per text of what `end_step` keeps for adapters that cannot read the history."""
+_PLAIN = json.JSONDecoder(parse_constant=str)
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -95,7 +96,7 @@ def _bounded_call(call: ToolCall) -> ToolCall:
     return ToolCall(
         id=bounded(str(call.id), KEY_BYTES),
         name=bounded(str(call.name), KEY_BYTES),
-        arguments=json.loads(text, parse_constant=str) if text == arguments else text,
+        arguments=_PLAIN.decode(text) if text == arguments else text,
     )
 
 
