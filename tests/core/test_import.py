@@ -52,11 +52,14 @@ def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
     assert read == [set(), {"reasonblocks.calibration"}]
 
 
-def test_a_client_brings_no_framework_and_no_network() -> None:
-    assert (
-        printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)") & (FOREIGN)
-        == set()
-    )
+def test_a_client_brings_no_framework_and_no_network_but_what_searches_patterns() -> None:
+    made = printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)")
+    assert made & FOREIGN == {"numpy"}
+
+
+def test_a_client_without_lessons_does_not_bring_that_either() -> None:
+    code = "import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(e_traces_enabled=False); print(*sys.modules)"
+    assert printed(code) & FOREIGN == set()
 
 
 def test_no_step_loads_a_module() -> None:

@@ -33,19 +33,21 @@ class ReasonBlocks:
     """Steering for any number of runs, at once and in any thread. Works with no server, no key and no network.
 
     `fsm_thresholds` are the parameters of `DifficultyFSM`; `transition` replaces the machine. `model_routing` maps
-    "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go over
-    those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed package
-    offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces the built-in
-    difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks calibrate` writes,
-    or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`), where
-    what is missing is as shipped. `pattern_store` finds lessons, in place of one with four standing rules; `embedder`
-    serves that one. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
-    `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)` sees
-    every text before they do. `placement` is "system" or "tail". `live_streaming_enabled` needs a server: not here yet.
-    `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads for at most
-    `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
+    "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go
+    over those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed
+    package offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces
+    the built-in difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks
+    calibrate` writes, or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`,
+    `evidence`), where what is missing is as shipped. `pattern_store` finds lessons; without it they are those of
+    the library and of the file that `reasonblocks patterns` writes, or of the server at QDRANT_URL, searched with
+    `embedder`. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
+    `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)`
+    sees every text before they do. `placement` is "system" or "tail". `live_streaming_enabled` needs a server: not
+    here yet. `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads
+    for at most `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
 
-    Read when the argument is absent: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT;
+    Read when the argument is absent: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
+    REASONBLOCKS_HOME (the folder of that file, ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY;
     REASONBLOCKS_DISABLED=1 lets everything pass untouched. Raises `ConfigError` for a wrong value.
     """
 
@@ -90,6 +92,8 @@ class ReasonBlocks:
         self._runs = OpenRuns()
         with self._faults.guard("loading adapters"):
             load_adapters()
+        with self._faults.guard("loading patterns"):
+            self._config.load()
         _CLIENTS.add(self)
         weakref.finalize(self, self._telemetry.stop).atexit = False
 

@@ -6,8 +6,8 @@ Methods are called from whichever thread runs the step, several runs at a time. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from .memo import Memo
 from .patterns import SimilarityCurves
@@ -25,7 +25,12 @@ __all__ = [
     "PatternStore",
     "SummingEmbedder",
     "TelemetrySink",
+    "Vector",
 ]
+
+
+Vector: TypeAlias = "Collection[float]"
+"""As many finite numbers as the embedder's `dim`: a tuple, a list, an array."""
 
 
 @runtime_checkable
@@ -40,7 +45,8 @@ class PatternStore(Protocol):
     """Finds lessons. A search of one org never returns another org's pattern.
 
     A store that has `async asearch(request)` as well (`AsyncPatternStore`) is awaited on async paths; another one is
-    called in a worker thread there.
+    called in a worker thread there. One that says `inline = True` takes microseconds and calls nobody else's code: it
+    is called as it is, without a worker and its deadline.
     """
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]: ...
@@ -66,8 +72,8 @@ class Embedder(Protocol):
     def dim(self) -> int: ...
     @property
     def curves(self) -> SimilarityCurves: ...
-    def embed(self, text: str) -> Sequence[float]: ...
-    def embed_many(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    def embed(self, text: str) -> Vector: ...
+    def embed_many(self, texts: Sequence[str]) -> Collection[Vector]: ...
 
 
 @runtime_checkable
@@ -77,7 +83,7 @@ class SummingEmbedder(Protocol):
     `words` are the last text's, cut already, if someone did; `memo` is the run's own, to keep things in.
     """
 
-    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Sequence[float]: ...
+    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Vector: ...
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import ConfigError, RecordError, ReasonBlocksError
+from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import OK, PROBLEM, say, warn
 from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
 

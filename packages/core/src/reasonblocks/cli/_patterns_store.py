@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from ..exceptions import ConfigError, ReasonBlocksError
+from ..config import patterns_path
+from ..exceptions import ReasonBlocksError
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin", "store_path"]
 
-HOME = "REASONBLOCKS_HOME"
-FILE = "patterns.db"
 ORG = "default"
 """The org of a client that names none."""
 TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
@@ -32,7 +31,7 @@ class Parsers(Protocol):
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--store", metavar="PATH", help=f"the file (${HOME}/{FILE}, else ~/.reasonblocks/{FILE})"
+        "--store", metavar="PATH", help="the file ($REASONBLOCKS_HOME/patterns.db, else ~/.reasonblocks/patterns.db)"
     )
 
 
@@ -42,14 +41,7 @@ def add_org(parser: argparse.ArgumentParser, what: str) -> None:
 
 def store_path(given: str | None, environ: Mapping[str, str]) -> Path:
     """The file: as given, else in the home folder. Raises `ConfigError` where there is none."""
-    if given is not None:
-        return Path(given)
-    if home := environ.get(HOME):
-        return Path(home) / FILE
-    try:
-        return Path.home() / ".reasonblocks" / FILE
-    except RuntimeError as exc:
-        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH") from exc
+    return Path(given) if given is not None else patterns_path(environ)
 
 
 def opened(arguments: argparse.Namespace) -> LocalStore:

@@ -10,6 +10,7 @@ from ..monitors.weights import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
+from ._home import home, patterns_path
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
@@ -23,7 +24,9 @@ __all__ = [
     "bounded_id",
     "check_given",
     "configure",
+    "home",
     "on",
+    "patterns_path",
     "settings_of",
     "tool_roles",
 ]
@@ -66,7 +69,7 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
     call_back("redact", given.redact)
     return Config(
         settings=settings,
-        backends=backends(given, own, calibration),
+        backends=backends(given, own, calibration, environ),
         sinks=sinks(given.sinks),
         model_routing=routing,
         weights=weights,

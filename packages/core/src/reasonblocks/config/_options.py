@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..backends.local_store import LocalStore
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends
 from ..types import Placement, Settings, Step, Transition
@@ -58,3 +59,9 @@ class Config:
     api_key: str | None
     deadline_seconds: float
     strict: bool
+
+    def load(self) -> None:
+        """Read now what a step would otherwise have to: patterns, and the tables that search them."""
+        store = self.backends.store
+        if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
+            store.load()

@@ -6,30 +6,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..backends.local import LocalEvaluator
-from ..backends.local_store import LocalStore
 from ..exceptions import ConfigError
 from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
-from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..ports import Monitor, TelemetrySink
 from ..session import Backends, Workers, guests
-from ..starter import starter_patterns
 from ._checks import items, mapping
 from ._options import Options
+from ._stores import store_of
 
 MONITOR_GROUP = "reasonblocks.monitors"
 MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
-    store = given.pattern_store
-    if store is None:
-        store = LocalStore(layer=starter_patterns(), embedder=_embedder(given.embedder))
-    elif given.embedder is not None:
-        raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
-    elif not isinstance(store, PatternStore):
-        raise ConfigError("pattern_store", store, "must have a method search(request)")
+def backends(
+    given: Options, own: tuple[Monitor, ...], calibration: Calibration, environ: Mapping[str, str]
+) -> Backends:
+    store = store_of(given, environ)
     failure_types = {one.name: one.failure_type for one in own}
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),
@@ -42,11 +37,10 @@ def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration)
 
 
 def _guest_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
-    """What runs in a worker: a caller's code, and a store of the caller's, which may hold any number of patterns."""
+    """What runs in a worker: a caller's code, and a store that does not say that it needs none."""
     yield from ("the scorer", "the transition")
     yield from (f"monitor {monitor.name}" for monitor in own)
-    if given.pattern_store is not None or given.embedder is not None:
-        yield "the pattern store"
+    yield "the pattern store"
 
 
 def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
@@ -83,12 +77,6 @@ def tool_roles(given: Mapping[str, str] | None) -> dict[str, str]:
         if role not in ROLES:
             raise ConfigError.unknown(f"tool_roles[{tool!r}]", role, ROLES)
     return found
-
-
-def _embedder(given: Embedder | None) -> Embedder | None:
-    if given is not None and not isinstance(given, Embedder):
-        raise ConfigError("embedder", given, "must have id, dim, curves, embed(text) and embed_many(texts)")
-    return given
 
 
 def sinks(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:

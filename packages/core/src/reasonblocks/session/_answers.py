@@ -115,7 +115,8 @@ class Answers:
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
         awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
-        return Job(name, partial(_traces, store, request), self._backends.guests.get(name), awork)
+        guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
+        return Job(name, partial(_traces, store, request), guest, awork)
 
     @property
     def _monitors(self) -> list[Monitor]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ...ports import Embedder
-from ..embed import HashEmbedder
+from ..embed import default_embedder
 
 __all__ = ["default", "is_quick"]
 
 
 def default() -> Embedder:
-    return HashEmbedder()
+    return default_embedder()
 
 
 def is_quick(embedder: Embedder) -> bool:
-    """Is it ours, and does it take microseconds?"""
-    return isinstance(embedder, HashEmbedder)
+    """Does it take microseconds, as those of ours that work in the process say they do?"""
+    return getattr(embedder, "inline", False) is True

@@ -53,6 +53,12 @@ class Index:
         """Does this search find everything laid out?"""
         return request.tier == "e3" or all(part.table is not None for part in self._of(request))
 
+    def lay_out(self, vectors: Callable[[], Vectors]) -> None:
+        """For all searches."""
+        for (tier, _), part in self._parts.items():
+            if tier != "e3":
+                part.laid_out(vectors())
+
     def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Tier e3, which is not searched."""
         return standing((row.told(self.stats) for part in self._of(request) for row in part.rows), request)

@@ -30,6 +30,7 @@ class HashEmbedder:
 
     id = "hash-512-v1"
     dim = DIM
+    inline = True
     curves = SimilarityCurves(e1=CURVE, e2=CURVE)
 
     def embed(self, text: str) -> tuple[float, ...]:

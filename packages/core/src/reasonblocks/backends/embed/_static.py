@@ -43,6 +43,7 @@ class StaticEmbedder:
 
     id = "potion-base-8M-int8-v1"
     dim = DIM
+    inline = True
     curves = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
 
     def __init__(self) -> None:

@@ -95,6 +95,11 @@ class LocalStore:
 
         return await to_thread(self.search, request)
 
+    def load(self) -> None:
+        """Read the file, and lay out what searches walk through, so that none has to."""
+        self._refresh()
+        self._snapshot.index.lay_out(self._vectors)
+
     def add(self, patterns: Iterable[Pattern]) -> None:
         """Add patterns, or replace those of the same id: all of them or, after an error, none.
 
