@@ -1,4 +1,8 @@
-"""What one step of steering costs: `begin_step` + `end_step`, early and late in a run."""
+"""What one step of steering costs: `begin_step` + `end_step`, early and late in a run.
+
+Mode `plain` is a client as it comes. In mode `patterns` it has 1,000 patterns of its own over the library's, and every
+measured step asks for both tiers that are searched: between two steps the run is restored with its tiers unused.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,17 @@ from reasonblocks import (
     ToolResult,
     Usage,
 )
+from reasonblocks.starter import starter_patterns
 from reasonblocks.types import compact
 
 SEED = 20
 POINTS = (10, 100, 1_000, 10_000)
 THOUGHT_WORDS = 100
 RESULT_WORDS = 40
-PATTERNS = 200
+PATTERNS = 1_000
+NEVER_FAST = 1e-6
+"""Threshold under which no step comes: in FAST nothing is retrieved."""
+TIERS_UNUSED = {"asked": 0, "used": False, "next_call": 0}
 RESTART_AFTER = 10
 """The session at step 10 begins a new run after so many measured steps: they stay steps 10 to 19."""
 WORDS = (
@@ -45,7 +53,13 @@ LESSON_WORDS = (
     "invoice shipment warehouse customer refund ticket passenger booking seat fare airline hotel currency ledger "
     "account payment tax discount coupon basket order stock supplier carton pallet truck route driver customs freight"
 ).split()
+KINDS = ("contradiction", "loop", "unverified", "churn", "sprawl", "drift")
 TOOLS = ("bash", "read_file", "edit_file", "search")
+
+COLUMNS = {
+    "mode": 9, "at step": 9, "p50 us": 9, "p95 us": 9, "p99 us": 9,
+    "re.findall": 12, "snapshot": 10, "retrieving p50 us (steps)": 28,
+}  # fmt: skip
 
 
 @dataclass
@@ -97,6 +111,11 @@ class Run:
         while self.script.step < step:
             self.step()
 
+    def ask_again(self) -> None:
+        """The next step may ask for every tier, and the gate of e1 is open."""
+        opened = {"e1": TIERS_UNUSED, "e2": TIERS_UNUSED, "fired_before": [True, True]}
+        self.session.trace.restore({**self.session.trace.snapshot(), **opened})
+
     @property
     def retrievals(self) -> int:
         return self.session.trace.state.e1.asked + self.session.trace.state.e2.asked
@@ -119,9 +138,10 @@ def patterns() -> Iterator[Pattern]:
     for number in range(PATTERNS):
         text = Script(number).text(THOUGHT_WORDS, "lesson", [*WORDS[:20], *LESSON_WORDS, *LESSON_WORDS])
         yield Pattern(
-            id=f"lesson-{number:03}",
+            id=f"lesson-{number:04}",
             tier="e2" if number % 2 else "e1",
             org_id=None if number % 2 else "default",
+            failure_type=KINDS[number % len(KINDS)],
             fields={"observation": text, "recommended_action": text, "diagnosis": text, "intervention": text},
             exemplars=(text,),
         )
@@ -130,7 +150,8 @@ def patterns() -> Iterator[Pattern]:
 def client(mode: str) -> ReasonBlocks:
     if mode == "plain":
         return ReasonBlocks()
-    return ReasonBlocks(pattern_store=LocalStore(patterns=patterns()), strict=True)
+    store = LocalStore(patterns=patterns(), layer=starter_patterns())
+    return ReasonBlocks(pattern_store=store, fsm_thresholds={"fast_threshold": NEVER_FAST}, strict=True)
 
 
 def measure(mode: str, steps: int) -> Iterator[dict[str, object]]:
@@ -147,6 +168,8 @@ def measure(mode: str, steps: int) -> Iterator[dict[str, object]]:
             if point == POINTS[0] and run.script.step >= point + RESTART_AFTER:
                 run.restart()
                 run.advance(point)
+            if mode == "patterns":
+                run.ask_again()
             take(run, samples[point])
     for point, run in runs.items():
         yield line(mode, point, run, samples[point], median(yardstick))
@@ -170,11 +193,13 @@ def tokenise(step: Step | None) -> float:
 
 def line(mode: str, point: int, run: Run, samples: Samples, yardstick: float) -> dict[str, object]:
     p50 = median(samples.every)
+    percentiles = quantiles(samples.every, n=100)
     return {
         "mode": mode,
         "at": point,
         "p50_us": round(p50 * 1e6, 1),
-        "p95_us": round(quantiles(samples.every, n=20)[-1] * 1e6, 1),
+        "p95_us": round(percentiles[94] * 1e6, 1),
+        "p99_us": round(percentiles[98] * 1e6, 1),
         "snapshot_bytes": run.snapshot_bytes,
         "steps": len(samples.every),
         "retrieving_steps": len(samples.asking),
@@ -191,15 +216,20 @@ def main() -> None:
     given = parser.parse_args()
     if not given.json:
         print(f"begin_step + end_step, {THOUGHT_WORDS}-word thoughts, {given.steps} steps at each point\n")
-        print(f"{'mode':10}{'at step':>9}{'p50 us':>9}{'p95 us':>9}{'snapshot':>10}{'retrieving p50 us (steps)':>28}")
+        print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
     for mode in [given.mode] if given.mode else ["plain", "patterns"]:
         for row in measure(mode, given.steps):
             print(json.dumps(row) if given.json else table_row(row), flush=True)
 
 
 def table_row(row: dict[str, object]) -> str:
-    asking = f"{row['retrieving_p50_us']} ({row['retrieving_steps']})"
-    return f"{row['mode']:10}{row['at']:>9}{row['p50_us']:>9}{row['p95_us']:>9}{row['snapshot_bytes']:>10}{asking:>28}"
+    shown = (
+        *(row[name] for name in ("mode", "at", "p50_us", "p95_us", "p99_us")),
+        f"x {row['p50_in_yardsticks']}",
+        row["snapshot_bytes"],
+        f"{row['retrieving_p50_us']} ({row['retrieving_steps']})",
+    )
+    return "".join(f"{value!s:>{width}}" for value, width in zip(shown, COLUMNS.values()))
 
 
 if __name__ == "__main__":
