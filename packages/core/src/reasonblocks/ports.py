@@ -6,7 +6,7 @@ Methods are called from whichever thread runs the step, several runs at a time. 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from .memo import Memo
@@ -15,6 +15,9 @@ from .requests import Evaluate, Retrieve
 from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
 
 if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
     from .events import Event
 
 __all__ = [
@@ -26,11 +29,11 @@ __all__ = [
     "SummingEmbedder",
     "TelemetrySink",
     "Vector",
+    "Vectors",
 ]
 
-
-Vector: TypeAlias = "Collection[float]"
-"""As many finite numbers as the embedder's `dim`: a tuple, a list, an array."""
+Vector: TypeAlias = "Sequence[float] | NDArray[numpy.float32]"
+Vectors: TypeAlias = "Sequence[Sequence[float]] | NDArray[numpy.float32]"
 
 
 @runtime_checkable
@@ -73,7 +76,7 @@ class Embedder(Protocol):
     @property
     def curves(self) -> SimilarityCurves: ...
     def embed(self, text: str) -> Vector: ...
-    def embed_many(self, texts: Sequence[str]) -> Collection[Vector]: ...
+    def embed_many(self, texts: Sequence[str]) -> Vectors: ...
 
 
 @runtime_checkable

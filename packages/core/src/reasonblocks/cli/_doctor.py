@@ -102,6 +102,7 @@ def examine(environment: Mapping[str, str]) -> Examination:
 
 def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """What `ReasonBlocks()` would use here, or why it would refuse."""
+    from ..backends.embed import embedder_line
     from ..client import ReasonBlocks
     from ..config import Options, configure
 
@@ -117,6 +118,7 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
         "evaluator": _named(backends.evaluator),
         "pattern store": _named(backends.store),
         "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+        "default embedder": embedder_line(),
     }, ()
 
 

@@ -1,0 +1,170 @@
+"""`reasonblocks patterns calibrate`: what an embedder's cosines are worth on your agent's recorded runs, as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..exceptions import ConfigError, RecordError
+from ._options import reference
+from ._output import OK, PROBLEM, Bar, Table, say, show, warn
+from ._replay_command import size
+
+if TYPE_CHECKING:
+    from ..calibration._similarity import Fit, Texts
+    from ..ports import Embedder
+
+__all__ = ["add_to"]
+
+STDOUT = "-"
+KINDS = "static, hash, openai:MODEL@URL, model2vec:PATH or MODULE:NAME"
+KEY = "OPENAI_API_KEY"
+
+
+class _Parsers(Protocol):
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
+
+
+def add_to(commands: _Parsers) -> None:
+    parser = commands.add_parser(
+        "calibrate",
+        help="fit what an embedder's cosines are worth to recorded runs",
+        description="Finds the cosines that unrelated texts of recorded runs reach against a bank of 400 patterns: a "
+        "similarity of 0.7 is what at most 5 % of them reach, 0.8 what at most 1 % reach. Texts of one source are "
+        "compared with those of other sources; where all are of one source, those of one task with other tasks. "
+        "RUNS is what `replay` reads.",
+        allow_abbrev=False,
+    )
+    parser.usage = "reasonblocks patterns calibrate [OPTIONS] RUNS... --out FILE.toml"
+    parser.add_argument("files", nargs="+", metavar="RUNS")
+    parser.add_argument("--out", required=True, metavar="FILE.toml", help="for an embedder's curves=; - prints it")
+    parser.add_argument(
+        "--embedder", default="static", metavar="WHICH", help=f"{KINDS} (static); ${KEY} is the key, where there is one"
+    )
+    parser.add_argument("--json", action="store_true", help="the figures as one JSON object")
+    parser.set_defaults(command=calibrate)
+
+
+def calibrate(arguments: argparse.Namespace) -> int:
+    """Fit and write; 1 when not one run could be read. Raises `ConfigError` where nothing can be fitted."""
+    if arguments.json and arguments.out == STDOUT:
+        raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
+    embedder = embedder_of(arguments.embedder, os.environ)
+    from ..calibration._similarity import fit_curves
+
+    texts = _read(arguments.files)
+    if not texts.runs:
+        warn("reasonblocks patterns calibrate: no run could be read")
+        return PROBLEM
+    fit = fit_curves(embedder, texts)
+    _write(arguments.out, _file(embedder, texts, fit))
+    if arguments.json:
+        say(json.dumps(_figures(embedder, texts, fit, arguments.out)))
+    elif arguments.out != STDOUT:
+        show(_table(fit, f"{arguments.out}: {embedder.id}, {texts.runs} runs"))
+    return OK
+
+
+def embedder_of(text: str, environment: Mapping[str, str]) -> Embedder:
+    """The embedder that an option names. Raises `ConfigError` for one that there is not."""
+    from ..backends import embed
+    from ..backends.embed._curves import UNFITTED
+
+    kind, _, rest = text.partition(":")
+    if text in ("static", "hash"):
+        return embed.StaticEmbedder() if text == "static" else embed.HashEmbedder()
+    if kind == "model2vec" and rest:
+        return embed.Model2VecEmbedder(rest, curves=UNFITTED)
+    if kind == "openai" and rest:
+        model, at, url = rest.partition("@")
+        if not at:
+            raise ConfigError("--embedder", text, "openai:MODEL@URL names the server, too")
+        return embed.OpenAIEmbedder(model, url, environment.get(KEY), curves=UNFITTED)
+    return _own(text)
+
+
+def _own(text: str) -> Embedder:
+    from ..ports import Embedder
+
+    if ":" not in text:
+        raise ConfigError("--embedder", text, f"must be {KINDS}")
+    try:
+        found = reference(text)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError("--embedder", text, str(error)) from error
+    if not isinstance(found, Embedder):
+        raise ConfigError("--embedder", text, "is no embedder: it needs id, dim, curves, embed and embed_many")
+    return found
+
+
+def _read(files: list[str]) -> Texts:
+    """The texts of all runs of all files; what is malformed is said as `replay` says it."""
+    from ..calibration._similarity import Texts
+    from ..traces import read_runs
+
+    texts, bar = Texts(), Bar(total=sum(map(size, files)))
+    for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
+        for run in read_runs(path, progress=partial(_progress, bar, texts, offset)):
+            if isinstance(run, RecordError):
+                bar.clear()
+                warn(str(run))
+            else:
+                texts.add(run)
+    bar.clear()
+    return texts
+
+
+def _progress(bar: Bar, texts: Texts, offset: int, at: int) -> None:
+    bar.at(offset + at, f"{texts.runs:,} runs")
+
+
+def _write(path: str, text: str) -> None:
+    if path == STDOUT:
+        say(text.rstrip("\n"))
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def _file(embedder: Embedder, texts: Texts, fit: Fit) -> str:
+    from ..backends.embed._curves import curves_file
+    from ..calibration._file import comments
+
+    lines = [f"Made by `reasonblocks patterns calibrate`: {texts.runs} runs.", *_told(fit)]
+    return comments("\n".join(lines)) + curves_file(embedder.id, fit.curves)
+
+
+def _told(fit: Fit) -> list[str]:
+    return [
+        f"{tier}: {fit.queries[tier]} texts of {fit.groups[tier]} kinds or tasks; in draws of their own "
+        + ", ".join(f"{share:.1%} reached {at:g}" for at, share in fit.reached[tier].items())
+        for tier in fit.queries
+    ]
+
+
+def _table(fit: Fit, title: str) -> Table:
+    rows = [
+        (tier, f"{cosine:.4f}", f"{similarity:g}", f"{fit.reached[tier][similarity]:.1%}")
+        for tier in fit.queries
+        for cosine, similarity in fit.curves.of(tier).points
+        if similarity in fit.reached[tier]
+    ]
+    return Table(title=title, head=("tier", "cosine", "similarity", "unrelated texts that reach it"), rows=rows)
+
+
+def _figures(embedder: Embedder, texts: Texts, fit: Fit, out: str) -> dict[str, object]:
+    tiers = {
+        tier: {
+            "points": fit.curves.of(tier).points,
+            "texts": fit.queries[tier],
+            "groups": fit.groups[tier],
+            "reached": {f"{at:g}": share for at, share in fit.reached[tier].items()},
+        }
+        for tier in fit.queries
+    }
+    return {"out": out, "embedder": embedder.id, "runs": texts.runs, **tiers}
