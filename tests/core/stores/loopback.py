@@ -93,7 +93,7 @@ class Loopback:
         found = self.shards[name].query(
             edge.QueryRequest(
                 limit=body["limit"],
-                query=edge.Query.Nearest(body["query"]),
+                query=edge.Query.Nearest(body["query"]["nearest"]),
                 filter=_filter(body["filter"]),
                 with_vector=body["with_vector"],
                 with_payload=body["with_payload"],
@@ -117,7 +117,7 @@ class Loopback:
         return {"points": [_plain(one, ("id", "payload")) for one in found], "next_page_offset": offset}
 
     def retrieve(self, name: str, body: Mapping[str, Any]) -> Any:
-        found = self.shards[name].retrieve(body["ids"], with_payload=body["with_payload"])
+        found = self.shards[name].retrieve(body["ids"], with_payload=body["with_payload"], with_vector=False)
         return [_plain(one, ("id", "payload")) for one in found]
 
     def count(self, name: str, body: Mapping[str, Any]) -> Any:
@@ -161,8 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
 def _filter(given: Mapping[str, Any] | None) -> edge.Filter | None:
     if given is None:
         return None
-    parts = {name: [_condition(one) for one in given[name]] for name in ("must", "must_not") if given.get(name)}
-    return edge.Filter(**parts)
+    must, must_not = ([_condition(one) for one in given.get(name) or ()] for name in ("must", "must_not"))
+    return edge.Filter(must=must or None, must_not=must_not or None)
 
 
 def _condition(given: Mapping[str, Any]) -> Any:

@@ -6,16 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.memo import Memo
-from reasonblocks.types import Pattern
-from tests.core.stores.kinds import Maker, Store
+from reasonblocks.requests import Retrieve
+from reasonblocks.types import Pattern, Tier
+from tests.core.stores.kinds import KINDS, Maker, Store
 from tests.core.stores.world import Broken, Numbers, answer, pattern, plain_search, request
 
 NUMBERS = st.lists(st.integers(-2, 3), min_size=4, max_size=4).map(lambda numbers: " ".join(map(str, numbers)))
+TIERS: st.SearchStrategy[Tier] = st.sampled_from(["e1", "e2", "e2", "e3"])
 ORGS = st.sampled_from(["acme", "other", "shared"])
 TYPES = st.sampled_from([None, None, "loop", "drift"])
 GATES = st.sampled_from([None, None, None, 0.0, 0.3, 0.7, 0.8, 0.95, 1.0])
@@ -24,7 +26,7 @@ STATS = st.sampled_from([{}, {}, {"recovered": 5}, {"recovered": 1, "not_recover
 
 @st.composite
 def patterns(draw: st.DrawFn) -> Pattern:
-    tier = draw(st.sampled_from(["e1", "e2", "e2", "e3"]))
+    tier = draw(TIERS)
     org = draw(ORGS if tier == "e1" else st.one_of(st.none(), ORGS))
     return Pattern(
         id=f"p{draw(st.integers(0, 11)):02}",
@@ -41,7 +43,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
 
 REQUESTS = st.builds(
     request,
-    st.sampled_from(["e1", "e2", "e2", "e3"]),
+    TIERS,
     NUMBERS,
     org_id=ORGS,
     failure_type=TYPES,
@@ -50,24 +52,50 @@ REQUESTS = st.builds(
 )
 
 
-@settings(
+SEARCHES = (
+    st.lists(patterns(), max_size=30),
+    st.lists(patterns(), max_size=5),
+    st.lists(REQUESTS, min_size=1, max_size=12),
+)
+CHECKED = settings(
     deadline=None,
-    max_examples=25,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(
-    st.lists(patterns(), max_size=30), st.lists(patterns(), max_size=5), st.lists(REQUESTS, min_size=1, max_size=8)
-)
-def test_every_store_gives_what_a_plain_search_gives(
-    stores: Maker, added: list[Pattern], layer: list[Pattern], asked: list[Any]
+
+
+@pytest.mark.parametrize("stores", ["memory", "file"], indirect=True)
+@settings(CHECKED, max_examples=100)
+@given(*SEARCHES)
+def test_a_local_store_gives_what_a_plain_search_gives(
+    stores: Maker, added: list[Pattern], layer: list[Pattern], asked: list[Retrieve]
 ) -> None:
+    found, plain = _both(stores, added, layer, asked)
+    assert found == plain
+
+
+@pytest.mark.parametrize("stores", [kind for kind in KINDS if kind not in ("memory", "file")], indirect=True)
+@settings(CHECKED, max_examples=8, phases=[Phase.explicit, Phase.generate])  # each makes a store of 150 MB
+@given(*SEARCHES)
+def test_every_other_store_gives_what_a_plain_search_gives(
+    stores: Maker, added: list[Pattern], layer: list[Pattern], asked: list[Retrieve]
+) -> None:
+    found, plain = _both(stores, added, layer, asked)
+    assert found == plain
+
+
+def _both(stores: Maker, added: list[Pattern], layer: list[Pattern], asked: list[Retrieve]) -> tuple[Any, Any]:
     own = list({one.id: one for one in added}.values())
     under = list({one.id: one for one in layer}.values())
     store = stores.new(own, under)
     found = [answer(store.search(one)) for one in asked]
     store.close()
-    assert found == [plain_search(own, one, under) for one in asked]
+    return found, [plain_search(own, one, under) for one in asked]
+
+
+@pytest.mark.skipif("qdrant-server" in KINDS, reason="the contract has run against the server")
+def test_a_real_server_keeps_the_contract() -> None:
+    pytest.skip("QDRANT_URL names no Qdrant server to run the contract against")
 
 
 def test_of_many_equals_the_first_by_id_are_given(stores: Maker) -> None:
@@ -93,7 +121,9 @@ def test_an_empty_store_finds_nothing(stores: Maker) -> None:
 
 
 def test_no_org_gets_anothers_however_much_is_asked_for(stores: Maker) -> None:
-    store = stores.new(pattern(f"{tier}-{org}", tier, org_id=org) for tier in ("e1", "e2", "e3") for org in ("acme", "b"))
+    store = stores.new(
+        pattern(f"{tier}-{org}", tier, org_id=org) for tier in ("e1", "e2", "e3") for org in ("acme", "b")
+    )
     found = [store.search(request(tier, org_id="b", top_k=1_000, similarity=0.0)) for tier in ("e1", "e2", "e3")]
     assert {trace.pattern.org_id for traces in found for trace in traces} == {"b"}
 

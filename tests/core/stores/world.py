@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from reasonblocks.types import ETrace, Pattern, Tier
 CURVES = SimilarityCurves(
     e1=Curve(((0.0, 0.0), (0.5, 0.7), (0.8, 0.8), (1.0, 1.0))), e2=Curve(((-0.2, 0.0), (0.4, 0.7), (1.0, 1.0)))
 )
+Answer: TypeAlias = "list[tuple[str, float]]"
 FIELDS = {"instruction": "Look.", "observation": "It is so.", "diagnosis": "It loops.", "intervention": "Stop."}
 
 
@@ -56,7 +57,7 @@ def request(tier: Tier = "e2", text: str = "1", **changes: Any) -> Retrieve:
     return Retrieve(**{"tier": tier, "texts": () if tier == "e3" else (text,), **plain, **changes})
 
 
-def plain_search(patterns: Iterable[Pattern], asked: Retrieve, layer: Iterable[Pattern] = ()) -> list[tuple[str, float]]:
+def plain_search(patterns: Iterable[Pattern], asked: Retrieve, layer: Iterable[Pattern] = ()) -> Answer:
     """What every store has to give, found without any of their code but the rules."""
     seen = [*{**{one.id: one for one in layer}, **{one.id: one for one in patterns}}.values()]
     if asked.tier == "e3":
@@ -70,7 +71,7 @@ def plain_search(patterns: Iterable[Pattern], asked: Retrieve, layer: Iterable[P
     return answer(best(found, asked))
 
 
-def answer(found: Iterable[ETrace]) -> list[tuple[str, float]]:
+def answer(found: Iterable[ETrace]) -> Answer:
     return [(trace.pattern.id, trace.similarity) for trace in found]
 
 

@@ -58,7 +58,7 @@ class EdgePoints:
         if shard is None or not ids:
             return []
         with _Border(self._root):
-            return [_hit(one.payload) for one in shard.retrieve(list(ids), with_payload=True)]
+            return [_hit(one.payload) for one in shard.retrieve(list(ids), with_payload=True, with_vector=False)]
 
     def lowest_gate(self) -> float | None:
         from qdrant_edge import Direction, OrderBy, ScrollRequest

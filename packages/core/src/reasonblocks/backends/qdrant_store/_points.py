@@ -34,7 +34,7 @@ class QdrantPoints:
         with self.clients.border():
             if (client := self._client()) is None:
                 return []
-            found = client.query_points(self.name, **_nearest(ask)).points
+            found = client.query_points(self.name, **self._nearest(ask)).points
         return [_hit(one.payload, one.vector, one.score) for one in found]
 
     async def anear(self, ask: Ask) -> list[Hit]:
@@ -44,7 +44,7 @@ class QdrantPoints:
             if not self._there:
                 return []
             if ask.vector is not None:
-                points = (await client.query_points(self.name, **_nearest(ask))).points
+                points = (await client.query_points(self.name, **self._nearest(ask))).points
                 return [_hit(one.payload, one.vector, one.score) for one in points]
             hits: list[Hit] = []
             offset = None
@@ -114,6 +114,20 @@ class QdrantPoints:
     def close(self) -> None:
         self.clients.close()
 
+    def _nearest(self, ask: Ask) -> dict[str, Any]:
+        from qdrant_client.models import SearchParams
+
+        exactly = ask.tier == "e1" and not self.clients.is_local  # one org's are few
+        return {
+            "query": [] if ask.vector is None else ask.vector.tolist(),
+            "query_filter": _filter(ask),
+            "search_params": SearchParams(exact=True) if exactly else None,
+            "limit": ask.limit,
+            "score_threshold": ask.threshold,
+            "with_payload": True,
+            "with_vectors": True,
+        }
+
     def _client(self) -> QdrantClient | None:
         client = self.clients.of_threads()
         self._there = self._there or client.collection_exists(self.name)
@@ -133,20 +147,6 @@ class QdrantPoints:
                 client.create_payload_index(self.name, key, PayloadSchemaType.KEYWORD)
         self._there = True
         return client
-
-
-def _nearest(ask: Ask) -> dict[str, Any]:
-    from qdrant_client.models import SearchParams
-
-    return {
-        "query": [] if ask.vector is None else ask.vector.tolist(),
-        "query_filter": _filter(ask),
-        "search_params": SearchParams(exact=True) if ask.tier == "e1" else None,  # one org's: few
-        "limit": ask.limit,
-        "score_threshold": ask.threshold,
-        "with_payload": True,
-        "with_vectors": True,
-    }
 
 
 def _page(ask: Ask) -> dict[str, Any]:
