@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...patterns import best, helpful, standing
 from ...requests import Retrieve
-from ...types import ETrace
+from ...types import ETrace, Pattern
 from .rows import Block, Row, Stats
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class Index:
         for (tier, _), part in self._parts.items():
             if tier != "e3":
                 part.laid_out(vectors())
+
+    def patterns(self) -> list[Pattern]:
+        return [row.told(self.stats) for part in self._parts.values() for row in part.rows]
 
     def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Tier e3, which is not searched."""

@@ -61,7 +61,7 @@ class Row:
     def told(self, stats: Stats) -> Pattern:
         """The pattern with what was counted."""
         counted = stats.get(self.id)
-        return self.pattern if counted is None else evolve(self.pattern, stats=counted)
+        return self.pattern if not counted else evolve(self.pattern, stats=counted)
 
 
 def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:

@@ -76,6 +76,8 @@ class File:
                 new = revised(pattern, stored, now)
                 if new != stored:
                     self._put(db, new, change)
+                if new.stats != ({} if stored is None else stored.stats):
+                    db.execute(_PUT_COUNTS, (new.id, *(new.stats.get(what, 0) for what in COUNTED), change))
                 if (data := vectors.get(new.id)) is not None:
                     db.execute(_PUT_VECTORS, (new.id, *self._space(), data))
 
@@ -86,7 +88,7 @@ class File:
             found = db.execute("DELETE FROM patterns WHERE id=?", (name,)).rowcount > 0
             if found:
                 db.execute("DELETE FROM vectors WHERE id=?", (name,))
-                db.execute("INSERT OR REPLACE INTO counts (id, changed) VALUES (?,?)", (name, change))
+                db.execute(_PUT_COUNTS, (name, *(0 for _ in COUNTED), change))
                 db.execute("INSERT OR REPLACE INTO gone VALUES (?,?)", (name, change))
         return found
 
@@ -95,8 +97,8 @@ class File:
         if not os.path.exists(self.path):
             return
         more = (
-            f"INSERT INTO counts (id, {what}, changed) VALUES (?1,?2,?3) "
-            f"ON CONFLICT (id) DO UPDATE SET {what} = {what} + ?2, changed = ?3"
+            f"INSERT INTO counts (id, {what}, changed) VALUES (?,?,?) ON CONFLICT (id) "
+            f"DO UPDATE SET {what} = {what} + excluded.{what}, changed = excluded.changed"
         )
         with self._border(), self._transaction("NORMAL") as (db, change):
             db.executemany(more, [(name, times, change) for name, times in counts.items()])
@@ -136,7 +138,6 @@ class File:
         db.execute("DELETE FROM vectors WHERE id=?", (pattern.id,))
         db.execute("DELETE FROM gone WHERE id=?", (pattern.id,))
         db.execute(_PUT, (*kept, whole(body(pattern)), change))
-        db.execute(_PUT_COUNTS, (pattern.id, *(pattern.stats.get(what, 0) for what in COUNTED), change))
 
     def _reading(self) -> sqlite3.Connection | None:
         if self._db is None and os.path.exists(self.path):
