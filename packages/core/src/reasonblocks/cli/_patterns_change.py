@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..exceptions import ConfigError, RecordError, ReasonBlocksError
+from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import OK, PROBLEM, say, warn
 from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
 
@@ -202,7 +202,7 @@ def _remove(arguments: argparse.Namespace) -> int:
         for one in found:
             told = origin(one)
             if told == "starter":
-                store.add([Pattern(id=one.id, tier=one.tier, off=True)])
+                store.add([Pattern(id=one.id, tier=one.tier, failure_type=one.failure_type, off=True)])
             elif told != "starter, off":
                 store.remove(one.id)
             say(f"{one.id}: {_DONE[told]}")

@@ -31,9 +31,7 @@ class Parsers(Protocol):
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--store", metavar="PATH", help=f"the file (${HOME}/{FILE}, else ~/.reasonblocks/{FILE})"
-    )
+    parser.add_argument("--store", metavar="PATH", help=f"the file (${HOME}/{FILE}, else ~/.reasonblocks/{FILE})")
 
 
 def add_org(parser: argparse.ArgumentParser, what: str) -> None:
