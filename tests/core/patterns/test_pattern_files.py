@@ -98,15 +98,15 @@ def test_a_text_that_looks_like_a_table_moves_no_line(file: Write) -> None:
         ("a.jsonl", b'{"id": "a", "tier": "e2", "failuretype": "loop"}\n', 1, "did you mean 'failure_type'?"),
         ("a.jsonl", b'{"id": "a", "tier": "e2"}\n', 1, "give at least one text to match"),
         ("a.jsonl", b'{"id": "a", "tier": "e3", "stats": {"recovered": "x"}}\n', 1, "must be counts"),
-        ("a.jsonl", b'{"id": "a", "tier": "e3", "fields": {"x": NaN}}\n', 1, "must be texts, numbers"),
+        ("a.jsonl", b'{"id": "a", "tier": "e3", "fields": {"x": NaN}}\n', 1, "must be JSON"),
         ("a.jsonl", b'{"id": "a", "tier": "e2", "exemplars": ["x"], "gate_threshold": 7}\n', 1, "from 0 to 1"),
         ("a.toml", TABLE + b"[pattern.stats]\nat = 2020-01-01\n", 1, "must be counts"),
-        ("a.toml", b"[[pattern]]\nid = 'a'\ntier = 'e3'\nfields = {x = 2020-01-01}\n", 1, "must be texts, numbers"),
+        ("a.toml", b"[[pattern]]\nid = 'a'\ntier = 'e3'\nfields = {x = 2020-01-01}\n", 1, "must be JSON"),
         ("a.jsonl", b'{"id": "a", "tier": "e3", "fields": ' + b"[" * 9_000 + b"]" * 9_000 + b"}\n", 1, ""),
         ("a.toml", b"x = " + b"[" * 9_000, None, ""),
         ("a.jsonl", b'{"id": "' + b"x" * 1_100_000 + b'"}\n', 1, "line longer than 1,048,576 bytes"),
         ("a.toml", b"# " + b"x" * 5_000_000, None, "is longer than 4,194,304 bytes"),
-        ("a.bin", b"\x7fELF\x00\x00", None, ""),
+        ("a.bin", b"\x7fELF\x00\x00", None, "is binary data"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(file: Write, name: str, data: bytes, line: int | None, said: str) -> None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as some
 from reasonblocks.patterns import standing_bytes, warnings
 from reasonblocks.types import Pattern
 
-THOUGHT = "The test fails as before. I change the condition again and run it. It fails at the same line, so I try again."
+THOUGHT = (
+    "The test fails as before. I change the condition again and run it. It fails at the same line, so I try again."
+)
 GOOD = Pattern(
     id="mine",
     tier="e2",
