@@ -53,10 +53,13 @@ def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
 
 
 def test_a_client_brings_no_framework_and_no_network() -> None:
-    assert (
-        printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)") & (FOREIGN)
-        == set()
-    )
+    made = printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)")
+    assert made & FOREIGN == {"numpy"}  # with which the starter library is searched: no step waits for it
+
+
+def test_a_client_that_searches_nothing_brings_no_numpy() -> None:
+    code = "import sys; from reasonblocks import ReasonBlocks; {}; print(*sys.modules)"
+    assert printed(code.format("ReasonBlocks(e_traces_enabled=False)")) & FOREIGN == set()
 
 
 def test_no_step_loads_a_module() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ..exceptions import ConfigError, ReasonBlocksError
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
     from ..types import Pattern, Tier
 
-__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin", "store_path"]
+__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin"]
 
 HOME = "REASONBLOCKS_HOME"
 FILE = "patterns.db"
@@ -38,24 +36,16 @@ def add_org(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--org", metavar="ORG", help=what)
 
 
-def store_path(given: str | None, environ: Mapping[str, str]) -> Path:
-    """The file: as given, else in the home folder. Raises `ConfigError` where there is none."""
-    if given is not None:
-        return Path(given)
-    if home := environ.get(HOME):
-        return Path(home) / FILE
-    try:
-        return Path.home() / ".reasonblocks" / FILE
-    except RuntimeError as exc:
-        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH") from exc
-
-
 def opened(arguments: argparse.Namespace) -> LocalStore:
     """The store, the starter library under it. Its file is made when something is added."""
     from ..backends.local_store import LocalStore
+    from ..config import store_path
     from ..starter import starter_patterns
 
-    return LocalStore(store_path(arguments.store, os.environ), layer=starter_patterns())
+    path = arguments.store or store_path(os.environ)
+    if path is None:
+        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH")
+    return LocalStore(path, layer=starter_patterns())
 
 
 def origin(pattern: Pattern) -> Origin:

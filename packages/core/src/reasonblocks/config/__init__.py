@@ -10,6 +10,7 @@ from ..monitors.weights import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
+from ._home import store_path
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
@@ -25,6 +26,7 @@ __all__ = [
     "configure",
     "on",
     "settings_of",
+    "store_path",
     "tool_roles",
 ]
 
@@ -66,7 +68,7 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
     call_back("redact", given.redact)
     return Config(
         settings=settings,
-        backends=backends(given, own, calibration),
+        backends=backends(given, own, calibration, environ),
         sinks=sinks(given.sinks),
         model_routing=routing,
         weights=weights,

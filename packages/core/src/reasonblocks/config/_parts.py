@@ -12,9 +12,11 @@ from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..requests import Retrieve
 from ..session import Backends, Workers, guests
 from ..starter import starter_patterns
 from ._checks import items, mapping
+from ._home import store_path
 from ._options import Options
 
 MONITOR_GROUP = "reasonblocks.monitors"
@@ -22,10 +24,12 @@ MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
+def backends(
+    given: Options, own: tuple[Monitor, ...], calibration: Calibration, environ: Mapping[str, str]
+) -> Backends:
     store = given.pattern_store
     if store is None:
-        store = LocalStore(layer=starter_patterns(), embedder=_embedder(given.embedder))
+        store = _own_store(given, environ)
     elif given.embedder is not None:
         raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
     elif not isinstance(store, PatternStore):
@@ -39,6 +43,19 @@ def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration)
         monitors=own,
         guests=guests([*_guest_names(given, own)], Workers()),
     )
+
+
+def _own_store(given: Options, environ: Mapping[str, str]) -> LocalStore:
+    """The user's patterns over the starter library, laid out with all that this imports: no step waits for it."""
+    store = LocalStore(store_path(environ), layer=starter_patterns(), embedder=_embedder(given.embedder))
+    if given.embedder is None and given.e_traces_enabled:  # a caller's may be slow: it runs in a worker
+        store.search(_ANYTHING)
+    return store
+
+
+_ANYTHING = Retrieve(
+    tier="e2", texts=("anything",), top_k=1, similarity=1.0, org_id="default", failure_type=None, model=""
+)
 
 
 def _guest_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
