@@ -118,7 +118,7 @@ def test_a_full_disk_is_said_in_one_line(write: Write, argv: list[str]) -> None:
 
 
 def test_no_framework_is_imported(write: Write) -> None:
-    names = ["langchain", "langchain_core", "openai", "httpx", "qdrant_client", "numpy"]
+    names = ["langchain", "langchain_core", "openai", "httpx", "qdrant_client"]
     assert imported(names, "replay", write("a.jsonl", RUN), "--json") == []
 
 
