@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...patterns import best, helpful, standing
 from ...requests import Retrieve
-from ...types import ETrace
+from ...types import ETrace, Pattern
 from .rows import Block, Row, Stats
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class Index:
     def is_ready(self, request: Retrieve) -> bool:
         """Does this search find everything laid out?"""
         return request.tier == "e3" or all(part.table is not None for part in self._of(request))
+
+    def patterns(self) -> list[Pattern]:
+        return [row.told(self.stats) for part in self._parts.values() for row in part.rows]
 
     def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Tier e3, which is not searched."""
