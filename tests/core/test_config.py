@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks import HashEmbedder, LocalStore, ReasonBlocks
+from reasonblocks import HashEmbedder, LocalStore, Pattern, ReasonBlocks
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
 from reasonblocks.fsm import DifficultyFSM
-from reasonblocks.types import JSON, FSMState, RunInfo, Step
+from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
 
 VARIABLES = ("API_KEY", "BASE_URL", "HOME", "STRICT", "DISABLED")
@@ -148,6 +148,25 @@ def test_a_store_excludes_an_embedder() -> None:
         ReasonBlocks(pattern_store=LocalStore(), embedder=HashEmbedder())
 
 
+def rules_told(rb: ReasonBlocks) -> tuple[str, ...]:
+    with rb.session(task="Fix it.") as session:
+        return session.begin_step(StepInput()).injections[0].pattern_ids
+
+
+def test_what_a_user_added_is_said_beside_the_starter_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
+    rule = Pattern(id="mine", tier="e3", fields={"instruction": "Ask before you delete something."})
+    with LocalStore(tmp_path / "patterns.db", patterns=[rule, Pattern(id="rb-error-first", tier="e3", off=True)]):
+        told = rules_told(ReasonBlocks())
+    assert ("mine" in told, "rb-error-first" in told, "rb-no-same-call" in told) == (True, False, True)
+
+
+def test_a_home_in_which_nothing_was_added_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path / "home"))
+    assert "rb-error-first" in rules_told(ReasonBlocks())
+    assert not (tmp_path / "home").exists()
+
+
 @pytest.mark.parametrize("limit", [0, 1_001, 6.0, True, "64", None])
 def test_a_transition_with_a_wrong_history_limit_is_refused(limit: Any) -> None:
     with pytest.raises(ConfigError, match=r"transition\.history_limit"):
@@ -273,7 +292,7 @@ def test_the_methods_of_an_installed_adapter_are_listed_with_the_clients_own(
 LISTED = """
 from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import ADAPTERS
-print([name for name in ADAPTERS if name in dir(ReasonBlocks())])
+print([name for name in ADAPTERS if name in dir(ReasonBlocks(e_traces_enabled=False))])
 """
 
 
@@ -286,7 +305,7 @@ import sys
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import AdapterMissing
 try:
-    getattr(ReasonBlocks(), sys.argv[1])
+    getattr(ReasonBlocks(e_traces_enabled=False), sys.argv[1])
 except AdapterMissing as missing:
     print(missing)
 """
@@ -301,7 +320,7 @@ def test_an_adapter_that_is_not_installed_says_what_to_install(method: str, dist
 
 
 def without_adapters(code: str, *arguments: str) -> str:
-    """What it prints where nothing is installed: without site-packages no adapter is."""
+    """What it prints where nothing is installed: without site-packages no adapter is, nor what searching needs."""
     environ = {"PYTHONPATH": str(Path(reasonblocks.__file__).parents[1])}
     command = [sys.executable, "-S", "-c", code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environ).stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reasonblocks import ReasonBlocks
+from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks
 from reasonblocks.types import AdapterCaps, Evaluation, Placement, Step, StepDecision, StepInput
 
@@ -18,7 +18,9 @@ def speaking(text: str) -> Evaluation:
 
 def client() -> ReasonBlocks:
     spread = [speaking(TEXTS[at // 3]) for at in range(12)]  # the cooldown lets every third of them pass
-    return ScriptedReasonBlocks(evaluator=ScriptedEvaluator(spread), scorer=lambda step: 0.4, strict=True)
+    return ScriptedReasonBlocks(
+        evaluator=ScriptedEvaluator(spread), pattern_store=LocalStore(), scorer=lambda step: 0.4, strict=True
+    )
 
 
 def decided(caps: AdapterCaps, *, resume_at: int | None = None) -> list[StepDecision]:

@@ -88,7 +88,7 @@ def test_a_loop_is_told_about(command: Command, write: Write) -> None:
     steps = one(command, write("a.jsonl", looping()))["steps"]
     texts = [injection for step in steps for injection in step["injections"]]
     assert texts
-    assert {injection["source"] for injection in texts} == {"MonitorSteeringInjection"}
+    assert "MonitorSteeringInjection" in {injection["source"] for injection in texts}
 
 
 def test_a_run_of_one_step_is_only_final(command: Command, write: Write) -> None:

@@ -25,11 +25,12 @@ BANK = "bank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """Two patterns, by id, in order, and how near they are: 1 is the same text."""
+    """Two patterns, by id, in order. `same`: a model reads the same; else `similarity` is that of their exemplars."""
 
     first: str
     second: str
     similarity: float
+    same: bool
 
 
 def near_duplicates(patterns: Sequence[Pattern], embedder: Embedder | None = None) -> tuple[Near, ...]:
@@ -37,13 +38,20 @@ def near_duplicates(patterns: Sequence[Pattern], embedder: Embedder | None = Non
 
     Without an `embedder` it is the library's. What an embedder raises is passed on.
     """
-    found: dict[tuple[str, str], float] = {}
+    found: dict[tuple[str, str], Near] = {}
     for group in _groups(patterns):
-        for first, second, similarity in (*_same(group), *_alike(group, embedder)):
-            pair = (min(first, second), max(first, second))
-            found[pair] = max(similarity, found.get(pair, 0.0))
-    ranked = sorted(found.items(), key=lambda one: (-one[1], one[0]))
-    return tuple(Near(first=pair[0], second=pair[1], similarity=similarity) for pair, similarity in ranked)
+        for near in (*_same(group), *_alike(group, embedder)):
+            pair = (near.first, near.second)
+            found[pair] = max(near, found.get(pair, near), key=_nearness)
+    return tuple(sorted(found.values(), key=lambda one: (*(-value for value in _nearness(one)), one.first, one.second)))
+
+
+def _nearness(near: Near) -> tuple[bool, float]:
+    return near.same, near.similarity
+
+
+def _pair(one: str, other: str, similarity: float, *, same: bool = False) -> Near:
+    return Near(first=min(one, other), second=max(one, other), similarity=similarity, same=same)
 
 
 def _groups(patterns: Iterable[Pattern]) -> Iterator[list[Pattern]]:
@@ -54,22 +62,22 @@ def _groups(patterns: Iterable[Pattern]) -> Iterator[list[Pattern]]:
     yield from (group for group in groups.values() if len(group) > 1)
 
 
-def _same(group: Iterable[Pattern]) -> Iterator[tuple[str, str, float]]:
+def _same(group: Iterable[Pattern]) -> Iterator[Near]:
     """What a model would read, letter by letter."""
     seen: dict[str, str] = {}
     for one in group:
         text = collapse(render_pattern(one.tier, "", one.fields) or "").casefold()
         if text and (first := seen.setdefault(text, one.id)) != one.id:
-            yield first, one.id, 1.0
+            yield _pair(first, one.id, 1.0, same=True)
 
 
-def _alike(group: Iterable[Pattern], embedder: Embedder | None) -> Iterator[tuple[str, str, float]]:
+def _alike(group: Iterable[Pattern], embedder: Embedder | None) -> Iterator[Near]:
     """Each text asks for the others, as the thoughts of a run would."""
     bank = [Pattern(id=one.id, tier="e2", exemplars=texts) for one in group if (texts := _texts(one))]
     with LocalStore(patterns=bank, embedder=embedder) as store:
         for one in bank:
             for text in one.exemplars:
-                yield from ((one.id, other, near) for other, near in _found(store, text) if other != one.id)
+                yield from (_pair(one.id, other, near) for other, near in _found(store, text) if other != one.id)
 
 
 def _texts(pattern: Pattern) -> tuple[str, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,22 +56,10 @@ def pattern_from(given: object) -> Pattern:
     if not isinstance(given, Mapping):
         raise ConfigError("pattern", given, "must be an object with id, tier and fields")
     pattern = pattern_of(given)
-    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in pattern.stats.values()):
+    counts: Iterable[object] = pattern.stats.values()
+    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts):
         raise ConfigError("pattern: stats", pattern.stats, "must be counts, whole numbers from 0")
-    if not _is_json(pattern.fields):
-        raise ConfigError("pattern: fields", pattern.fields, "must be texts, numbers, lists and tables")
     return pattern
-
-
-def _is_json(value: Any) -> bool:
-    """Not a date of TOML, nor a number that JSON does not have."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, Mapping):
-        return all(isinstance(name, str) and _is_json(item) for name, item in value.items())
-    if isinstance(value, list):
-        return all(map(_is_json, value))
-    return value is None or isinstance(value, (str, bool, int))
 
 
 def _authored(path: str, line: int | None, value: Any) -> Authored | RecordError:

@@ -23,6 +23,9 @@ Table: TypeAlias = "tuple[int | None, Any]"
 
 def read_tables(path: str, data: bytes) -> Iterator[Table | RecordError]:
     """Each pattern's line and value, or why there is none."""
+    if b"\0" in data:
+        yield RecordError(path, None, "is binary data, not TOML")
+        return
     try:
         text = data.decode("utf-8-sig")
         told = loads(text)

@@ -202,7 +202,7 @@ def _remove(arguments: argparse.Namespace) -> int:
         for one in found:
             told = origin(one)
             if told == "starter":
-                store.add([Pattern(id=one.id, tier=one.tier, off=True)])
+                store.add([Pattern(id=one.id, tier=one.tier, failure_type=one.failure_type, off=True)])
             elif told != "starter, off":
                 store.remove(one.id)
             say(f"{one.id}: {_DONE[told]}")

@@ -107,7 +107,7 @@ def _repeated(patterns: Sequence[Pattern], judged: Iterable[str]) -> Iterator[_R
 
     for near in near_duplicates(patterns):
         if near.first in judged or near.second in judged:
-            how = "says the same" if near.similarity >= 1 else f"is found by the same thoughts ({near.similarity:.2f})"
+            how = "says the same" if near.same else f"is found by the same thoughts ({near.similarity:.2f})"
             yield _Remark(text=f"{how} as {near.second}: one of the two is enough", id=near.first)
 
 

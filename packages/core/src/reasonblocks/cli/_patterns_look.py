@@ -104,7 +104,7 @@ def _show(arguments: argparse.Namespace) -> int:
         return OK
     say(f"# from: {origin(pattern)}")
     for line in as_toml([pattern]).splitlines():
-        say(printable(line))
+        say(line[: len(line) - len(line.lstrip())] + printable(line))
     read = None if pattern.off else render_pattern(pattern.tier, arguments.model, pattern.fields)
     for line in (read or "").splitlines():
         say(f"# | {printable(line)}")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from ..config import patterns_path
-from ..exceptions import ReasonBlocksError
+from ..config import HOME, STORE, store_path
+from ..exceptions import ConfigError, ReasonBlocksError
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
     from ..types import Pattern, Tier
 
-__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin", "store_path"]
+__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin"]
 
 ORG = "default"
 """The org of a client that names none."""
@@ -30,18 +28,11 @@ class Parsers(Protocol):
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--store", metavar="PATH", help="the file ($REASONBLOCKS_HOME/patterns.db, else ~/.reasonblocks/patterns.db)"
-    )
+    parser.add_argument("--store", metavar="PATH", help=f"the file (${HOME}/{STORE}, else ~/.reasonblocks/{STORE})")
 
 
 def add_org(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--org", metavar="ORG", help=what)
-
-
-def store_path(given: str | None, environ: Mapping[str, str]) -> Path:
-    """The file: as given, else in the home folder. Raises `ConfigError` where there is none."""
-    return Path(given) if given is not None else patterns_path(environ)
 
 
 def opened(arguments: argparse.Namespace) -> LocalStore:
@@ -49,7 +40,10 @@ def opened(arguments: argparse.Namespace) -> LocalStore:
     from ..backends.local_store import LocalStore
     from ..starter import starter_patterns
 
-    return LocalStore(store_path(arguments.store, os.environ), layer=starter_patterns())
+    path = arguments.store or store_path(os.environ)
+    if path is None:
+        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH")
+    return LocalStore(path, layer=starter_patterns())
 
 
 def origin(pattern: Pattern) -> Origin:

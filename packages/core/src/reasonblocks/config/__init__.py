@@ -10,13 +10,15 @@ from ..monitors.weights import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
-from ._home import home, patterns_path
+from ._home import HOME, STORE, home, store_path
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
 from ._values import budget, deadline, machine, on, refuse_server
 
 __all__ = [
+    "HOME",
+    "STORE",
     "Calibration",
     "Config",
     "Options",
@@ -26,8 +28,8 @@ __all__ = [
     "configure",
     "home",
     "on",
-    "patterns_path",
     "settings_of",
+    "store_path",
     "tool_roles",
 ]
 

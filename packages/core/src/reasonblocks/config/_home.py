@@ -1,26 +1,26 @@
-"""Where a user's own files are: the folder that patterns and proposals are kept in."""
+"""Where what a user adds is kept between programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..exceptions import ConfigError
+__all__ = ["HOME", "STORE", "home", "store_path"]
 
-HOME = "~/.reasonblocks"
-"""Used where REASONBLOCKS_HOME is not set."""
-PATTERNS = "patterns.db"
+HOME = "REASONBLOCKS_HOME"
+STORE = "patterns.db"
 
 
-def home(environ: Mapping[str, str]) -> Path:
-    """The folder, which need not exist: nothing is made in it until something is added. Raises `ConfigError`."""
-    given = environ.get("REASONBLOCKS_HOME") or HOME
+def home(environ: Mapping[str, str]) -> Path | None:
+    """The folder, made when something is first added to it; None for a user without a home folder."""
     try:
-        return Path(given).expanduser()
-    except RuntimeError as exc:  # no home folder can be told
-        raise ConfigError("REASONBLOCKS_HOME", given, "name a folder: this user has no home folder") from exc
+        given = environ.get(HOME)
+        return Path(given).expanduser() if given else Path.home() / ".reasonblocks"
+    except RuntimeError:
+        return None
 
 
-def patterns_path(environ: Mapping[str, str]) -> Path:
-    """The file of the default pattern store."""
-    return home(environ) / PATTERNS
+def store_path(environ: Mapping[str, str]) -> Path | None:
+    """The file of the user's own patterns."""
+    folder = home(environ)
+    return folder and folder / STORE

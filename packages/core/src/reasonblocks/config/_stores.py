@@ -8,7 +8,7 @@ from ..backends.local_store import LocalStore
 from ..exceptions import ConfigError
 from ..ports import Embedder, PatternStore
 from ..starter import starter_patterns
-from ._home import patterns_path
+from ._home import store_path
 from ._options import Options
 
 
@@ -21,7 +21,7 @@ def store_of(given: Options, environ: Mapping[str, str]) -> PatternStore:
         from ..backends.qdrant_store import QdrantStore  # with the client, for those who have a server
 
         return QdrantStore(url, environ.get("QDRANT_API_KEY") or None, layer=layer, embedder=embedder)
-    return LocalStore(patterns_path(environ), layer=layer, embedder=embedder)
+    return LocalStore(store_path(environ), layer=layer, embedder=embedder)
 
 
 def _checked(store: object, embedder: Embedder | None) -> PatternStore:
