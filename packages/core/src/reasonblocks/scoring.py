@@ -154,7 +154,7 @@ def _written(step: Step) -> int:
 def _size(value: JSON, text: str) -> int:
     if isinstance(value, str):
         return 0 if value.strip() == text else len(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first answers at once
         items = islice(value.values(), MOST_ARGUMENTS)
         return sum([_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items])
     return len(canonical(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from ..text import EDGE, clip, words
 from ..types import JSON, ToolCall
@@ -34,7 +35,7 @@ def flattened(value: JSON) -> str:
     return _of_texts(value) if _is_short(value) else _of_parts(value)
 
 
-def _is_short(value: JSON) -> bool:
+def _is_short(value: JSON) -> TypeGuard[Mapping[str, str]]:
     """The arguments of most calls: a few names with texts, of which nothing is cut."""
     return (
         type(value) is dict
@@ -107,7 +108,7 @@ def longer(said: Sequence[str]) -> frozenset[str]:
 def command_of(call: ToolCall) -> str:
     """What a shell is told to do, "" where no argument is named like that."""
     given = call.arguments
-    if isinstance(given, Mapping):
+    if isinstance(given, (dict, Mapping)):  # the first answers at once
         given = _named(given)
     return clip(given) if isinstance(given, str) else ""
 

@@ -62,6 +62,7 @@ MOST_SHOWN = 4
 """Steps that a monitor's evidence names, at most: the newest."""
 LONGEST = 16_000
 """Characters at which a length is 1, on a logarithmic scale."""
+_LONGEST = math.log1p(LONGEST)
 
 
 def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]:
@@ -116,18 +117,18 @@ def _tells(features: Features) -> bool:
 
 
 def _depth(steps: int) -> float:
-    return round(math.log(min(steps, DEEPEST)) / math.log(DEEPEST), 4)
+    return round(math.log(steps) / math.log(DEEPEST), 4) if steps < DEEPEST else 1.0
 
 
 def _length(characters: int) -> float:
-    return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
+    return math.log1p(min(characters, LONGEST)) / _LONGEST
 
 
 def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, float]:
     weight = FADES * ((1 - FADES ** (steps - 1)) / (1 - FADES))
     means: dict[str, float] = {}
     for name, value in now.items():
-        mean = cast("float", before.get(name, 0.0))
+        mean: float = before.get(name, 0.0)  # type: ignore[assignment]  # as it was left here
         means[name] = round((weight * mean + value) / (weight + 1), 4) if mean or value else 0.0
     return means
 
