@@ -66,8 +66,8 @@ class Features:
     `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
     was run.
     `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
-    `gist` are hashes of the arguments' words, endings aside, `given` the longer ones of those words. `lengths` are the
-    characters of thought, arguments and results.
+    `gist` are hashes of the arguments' words, endings aside, where there was nothing, `given` the longer ones of those
+    words in any case. `lengths` are the characters of thought, arguments and results.
     """
 
     index: int
@@ -105,6 +105,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
     errors = [error for result in results if (error := _error(result, roles)) is not None]
     values = values_of(calls)
+    empty = bool(outputs) and all([_found_nothing(output, roles) for output in outputs])
     said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
@@ -122,12 +123,12 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
         green="test" in roles and not errors and any(map(says_green, outputs)),
         waiting=any(map(says_waiting, outputs)),
-        empty=bool(outputs) and all([_found_nothing(output, roles) for output in outputs]),
+        empty=empty,
         roles=roles,
         shell=any([is_shell(call.name) for call in step.tool_calls]),
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
-        gist=gist_of(values),
+        gist=gist_of(values) if empty else (),
         given=longer(values),
         lengths=(
             len(thought),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from zlib import crc32
 
 from ..text import clip
@@ -24,17 +25,22 @@ __all__ = [
 class AnyCase:
     """A pattern of lower-case letters that is looked for in any case.
 
-    ASCII is lowered, and then searched in a third of the time that a pattern takes which ignores case.
+    ASCII is lowered, and then searched in a third of the time that a pattern takes which ignores case; and not at all
+    where it has none of the `marks`, one of which is in all of it that the pattern matches.
     """
 
-    __slots__ = ("_any", "_lower")
+    __slots__ = ("_any", "_lower", "_marks")
 
-    def __init__(self, pattern: str, flags: int = 0) -> None:
+    def __init__(self, pattern: str, marks: Iterable[str] = ("",), flags: int = 0) -> None:
         self._lower, self._any = re.compile(pattern, flags), re.compile(pattern, flags | re.IGNORECASE)
+        self._marks = tuple(marks)
 
     def found(self, text: str) -> bool:
         """Is it anywhere in the text?"""
-        return (self._lower.search(text.lower()) if text.isascii() else self._any.search(text)) is not None
+        if not text.isascii():
+            return self._any.search(text) is not None
+        said = text.lower()
+        return any(map(said.__contains__, self._marks)) and self._lower.search(said) is not None
 
 
 HEAD = 300
@@ -47,6 +53,8 @@ SHORT = 400
 _STARTS = re.compile(
     r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
+_ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
+"""One of these is in every head that the pattern matches."""
 _STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
@@ -127,7 +135,9 @@ _PASSING = AnyCase(
     r"\b(?:timed?[ -]?out|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
     r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
     r"|unavailable|overloaded"
-    r"|network (?:is )?(?:error|unreachable)|deadlock|locked)\b"
+    r"|network (?:is )?(?:error|unreachable)|deadlock|locked)\b",
+    "timeo,timed,time o,time-o,temporar,try again,retry,ratel,rate l,rate-l,too many,429,502,503,504,connectione"
+    ",connection ,econnreset,unavailable,overloaded,network ,deadlock,locked".split(","),
 )
 _RED = re.compile(
     r"^(?:FAILED|FAIL|--- FAIL)\b|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
@@ -137,6 +147,7 @@ _RED = re.compile(
 _GREEN = AnyCase(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|^(?:ok|pass|passed)\b|\bno (?:issues|errors|problems) found\b"
     r"|^all (?:checks|tests) passed|^test result: ok|^success\b",
+    ("pass", "ok", " found", "success"),
     re.MULTILINE,
 )
 RED_TAIL = 1_500
@@ -144,7 +155,7 @@ RED_TAIL = 1_500
 _PASSING_MARKS = tuple(
     "time temporar again retry limit requests 429 50 connection econn etimed lock unavail overload network".split()
 )
-"""One of these is in every text that the pattern matches."""
+"""One of these is in every text beyond ASCII in which the pattern counts."""
 PASSING_HEAD = 1_000
 """Characters of an error within which it may say that it will pass."""
 
@@ -176,7 +187,7 @@ def says_error(text: str) -> bool:
     head = text[:HEAD].lower()
     if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _TRACEBACK in text:
         return True
-    start = _STARTS.match(head)
+    start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
     return start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head))
 
 
@@ -222,4 +233,4 @@ def says_green(text: str) -> bool:
 def says_passing(error: str) -> bool:
     """May the same call be right a moment later: a timeout, a lost connection, a limit?"""
     said = error[:PASSING_HEAD].lower()
-    return any(map(said.__contains__, _PASSING_MARKS)) and _PASSING.found(said)
+    return (said.isascii() or any(map(said.__contains__, _PASSING_MARKS))) and _PASSING.found(said)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..text import preview
-from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve
+from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve, quick
 
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
@@ -16,6 +16,7 @@ PREVIEW = 150
 NOT_CALLED = "not called"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """An entry that nothing will change any more, with what its event tells besides."""
