@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from .exceptions import ConfigError
@@ -68,12 +69,12 @@ class Thresholds:
     @property
     def leave_fast(self) -> float:
         """A difficulty above this ends FAST."""
-        return float(_EXACT.add(_decimal(self.fast_threshold), _decimal(self.hysteresis_margin)))
+        return _above(self.fast_threshold, self.hysteresis_margin)
 
     @property
     def leave_slow(self) -> float:
         """A difficulty below this ends SLOW and SKIP."""
-        return float(_EXACT.subtract(_decimal(self.slow_threshold), _decimal(self.hysteresis_margin)))
+        return _below(self.slow_threshold, self.hysteresis_margin)
 
     @property
     def largest_window(self) -> int:
@@ -165,6 +166,16 @@ class DifficultyFSM:
             if row.holds(self.thresholds, history):
                 return row.to
         return ELSE.get(state, state)
+
+
+@lru_cache(maxsize=64)
+def _above(threshold: float, margin: float) -> float:
+    return float(_EXACT.add(_decimal(threshold), _decimal(margin)))
+
+
+@lru_cache(maxsize=64)
+def _below(threshold: float, margin: float) -> float:
+    return float(_EXACT.subtract(_decimal(threshold), _decimal(margin)))
 
 
 def _decimal(number: float) -> Decimal:

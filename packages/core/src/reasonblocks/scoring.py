@@ -89,6 +89,10 @@ ERRORS = frozenset(
 NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """What makes a word a name of something (a digit, an inner separator, an inner capital), and the rest of the word."""
+_ENTITY_ASCII = re.compile(_ENTITY.pattern.replace(r"\d", "0-9", 1))
+"""The same of ASCII, whose digits are ten: it takes half the time to begin with these."""
+_TELLING_WORDS = HEDGES | ERRORS
+_LENGTH_FULL = math.log1p(LENGTH_FULL / LENGTH_UNIT)
 _RUNS = re.compile(
     r"(?<![a-z])tests?(?![a-z])|pytest|unittest|runtests|\btox\b|\bjest\b|\bmypy\b|\bpython[\d.]*\s+[-\w./]|\bnode\s+\S",
     re.IGNORECASE,
@@ -131,11 +135,12 @@ def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: fl
 
     `written`: characters that the model wrote. `came`: how bad the results are. `said`: what error words weigh."""
     count = max(len(tokens), MIN_WORDS)
-    hedges = sum(map(HEDGES.__contains__, tokens))
+    telling = [at for at, token in enumerate(tokens) if token in _TELLING_WORDS]
+    hedges = len([at for at in telling if tokens[at] in HEDGES])
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
-        length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / math.log1p(LENGTH_FULL / LENGTH_UNIT)), 4),
-        errors=round(min(1.0, came + said * _error_density(tokens)), 4),
+        length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / _LENGTH_FULL), 4),
+        errors=round(min(1.0, came + said * _density(tokens, [at for at in telling if tokens[at] in ERRORS])), 4),
         entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
     )
 
@@ -149,7 +154,7 @@ def _written(step: Step) -> int:
 def _size(value: JSON, text: str) -> int:
     if isinstance(value, str):
         return 0 if value.strip() == text else len(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first answers at once
         items = islice(value.values(), MOST_ARGUMENTS)
         return sum([_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items])
     return len(canonical(value))
@@ -186,7 +191,12 @@ def _mark(result: ToolResult) -> int:
 def _error_density(tokens: Sequence[str]) -> float:
     if ERRORS.isdisjoint(tokens):
         return 0.0
-    hits = sum(1 for at, token in enumerate(tokens) if token in ERRORS and not _negated(tokens, at))
+    return _density(tokens, [at for at, token in enumerate(tokens) if token in ERRORS])
+
+
+def _density(tokens: Sequence[str], errors: Sequence[int]) -> float:
+    """Of the error words, where they stand, those that are not negated."""
+    hits = len([at for at in errors if not _negated(tokens, at)])
     return min(1.0, hits / max(len(tokens), MIN_WORDS) / ERRORS_FULL)
 
 
@@ -199,7 +209,7 @@ def _negated(tokens: Sequence[str], at: int) -> bool:
 
 def _entities(text: str) -> int:
     """How many blank-separated words have such a mark: each is found once, as the rest of it is taken along."""
-    return len(_ENTITY.findall(text))
+    return len((_ENTITY_ASCII if text.isascii() else _ENTITY).findall(text))
 
 
 def _raw(parts: DifficultyParts) -> float:

@@ -23,6 +23,9 @@ WIDEST = 6
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WORD_BYTES = bytes(byte if chr(byte).isalnum() or byte == ord("'") else ord(" ") for byte in range(128)).ljust(256)
 """Every ASCII character that no word holds becomes a blank."""
+_ESCAPED_SHORT = b'"\\\n\r\t\f\b'
+"""What compact JSON escapes in two bytes; other control characters take `WIDEST`."""
+_AS_THEY_ARE = bytes(byte for byte in range(32, 128) if byte not in _ESCAPED_SHORT)
 
 
 def clip(text: str) -> str:
@@ -61,8 +64,10 @@ def digest(text: str) -> str:
 
 def size(text: str) -> int:
     """Bytes that a text takes in compact JSON, quotes aside: UTF-8 with its escapes."""
-    shown = encode_basestring(text)
-    return len(shown if shown.isascii() else shown.encode("utf-8", "replace")) - 2
+    if not text.isascii():
+        return len(encode_basestring(text).encode("utf-8", "replace")) - 2
+    escaped = text.encode().translate(None, _AS_THEY_ARE)
+    return len(text) + len(escaped) + (WIDEST - 2) * len(escaped.translate(None, _ESCAPED_SHORT))
 
 
 def cut(text: str, limit: int) -> str:

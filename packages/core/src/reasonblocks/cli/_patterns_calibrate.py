@@ -158,8 +158,8 @@ def _table(fit: Fit, title: str) -> Table:
 
 
 def _figures(embedder: Embedder, texts: Texts, fit: Fit, out: str) -> dict[str, object]:
-    tiers = {
-        tier: {
+    tiers: dict[str, object] = {
+        str(tier): {
             "points": fit.curves.of(tier).points,
             "texts": fit.queries[tier],
             "groups": fit.groups[tier],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _patterns_change, _patterns_check, _patterns_look
+from . import _patterns_calibrate, _patterns_change, _patterns_check, _patterns_look
 from ._patterns_store import Parsers
 
 __all__ = ["add_to"]
@@ -11,7 +11,7 @@ COMMANDS = (
     _patterns_change,
     _patterns_look,
     _patterns_check,
-    # _patterns_calibrate: here, with its import above.
+    _patterns_calibrate,
 )
 
 

@@ -14,6 +14,7 @@ from ..types import (
     Pending,
     Settings,
     SkippedReason,
+    Source,
     Step,
     StepDecision,
     StepInput,
@@ -198,13 +199,12 @@ def _decided(
         rules = "\n".join([*filter(None, (rules,)), *(one.text for one in told)])
         injections = tuple(one for one in injections if one.source != "E3Injection")
         state = with_shown(state, told)
-    fresh = [one for one in injections if not state.sent or digest(one.text) not in state.sent]
-    kept, dropped = render.fit(fresh, settings.max_guidance_chars)
-    dropped = (*(one.source for one in injections if one not in fresh), *dropped)
-    state = with_shown(state, kept)
-    if settings.placement == "context":
-        state = evolve(state, sent=(*state.sent, *(digest(one.text) for one in kept))[-SENT_KEPT:])
-    guidance = render.guidance(kept)
+    kept: tuple[Injection, ...] = ()
+    dropped: tuple[Source, ...] = ()
+    guidance = ""
+    if injections:
+        state, kept, dropped = _told(state, injections, settings)
+        guidance = render.guidance(kept)
     decision = evolve(
         decision,
         key=None if given.key is None else bounded(given.key, KEY_BYTES),
@@ -219,10 +219,24 @@ def _decided(
     return evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision), decision
 
 
+def _told(
+    state: TraceState, injections: tuple[Injection, ...], settings: Settings
+) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
+    """The state that remembers what is told, that, and the sources of what is not: it was sent, or is too long."""
+    fresh = [one for one in injections if not state.sent or digest(one.text) not in state.sent]
+    kept, cut = render.fit(fresh, settings.max_guidance_chars)
+    dropped = (*(one.source for one in injections if one not in fresh), *cut)
+    state = with_shown(state, kept)
+    if settings.placement == "context":
+        state = evolve(state, sent=(*state.sent, *(digest(one.text) for one in kept))[-SENT_KEPT:])
+    return state, kept, dropped
+
+
 def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings: Settings) -> int | None:
     """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
     if state.last is None:
         return 0
     moved = decision.placement == "system" and guidance != state.last.guidance
-    before, now = (settings.routes.get(route or "") for route in (state.last.route, decision.route))
-    return state.call_tokens if moved or before != now else 0
+    before, now = state.last.route, decision.route
+    rerouted = before != now and settings.routes.get(before or "") != settings.routes.get(now or "")
+    return state.call_tokens if moved or rerouted else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from ..text import EDGE, clip, words
 from ..types import JSON, ToolCall
@@ -23,11 +24,33 @@ SHORTEST_WORD = 4
 """Letters that such a word has at least: shorter ones are in everything."""
 DEEPEST = 20
 """Levels of arguments that are looked at."""
+FEW = 16
+"""Arguments that are shown the short way."""
+_TEXTS = frozenset({str})
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 
 
 def flattened(value: JSON) -> str:
     """Arguments as one text: keys sorted, white space collapsed, bounded."""
+    return _of_texts(value) if _is_short(value) else _of_parts(value)
+
+
+def _is_short(value: JSON) -> TypeGuard[Mapping[str, str]]:
+    """The arguments of most calls: a few names with texts, of which nothing is cut."""
+    return (
+        type(value) is dict
+        and 0 < len(value) <= FEW
+        and {*map(type, value), *map(type, value.values())} == _TEXTS
+        and sum(map(len, value)) + sum(map(len, value.values())) <= EDGE
+    )
+
+
+def _of_texts(value: Mapping[str, str]) -> str:
+    items = [f"{key}= {' '.join(value[key].split())}" for key in sorted(value)]
+    return f"{' '.join(items)} ;"
+
+
+def _of_parts(value: JSON) -> str:
     parts: list[str] = []
     size = 0
     for part in _parts(value, 0):
@@ -85,6 +108,13 @@ def longer(said: Sequence[str]) -> frozenset[str]:
 def command_of(call: ToolCall) -> str:
     """What a shell is told to do, "" where no argument is named like that."""
     given = call.arguments
-    if isinstance(given, Mapping):
-        given = next((given[key] for key in _COMMAND_KEYS if key in given), "")
+    if isinstance(given, (dict, Mapping)):  # the first answers at once
+        given = _named(given)
     return clip(given) if isinstance(given, str) else ""
+
+
+def _named(arguments: Mapping[str, JSON]) -> JSON:
+    for key in _COMMAND_KEYS:
+        if key in arguments:
+            return arguments[key]
+    return ""

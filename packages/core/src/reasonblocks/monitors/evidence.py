@@ -62,13 +62,14 @@ MOST_SHOWN = 4
 """Steps that a monitor's evidence names, at most: the newest."""
 LONGEST = 16_000
 """Characters at which a length is 1, on a logarithmic scale."""
+_LONGEST = math.log1p(LONGEST)
 
 
 def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]:
     """The evidence after this step by name, and the memory."""
     kept = table(memory)
     outcomes, results = numbers(kept, "outcomes"), numbers(kept, "results")
-    known = _Words(kept.get("given"))
+    words = _Words(kept.get("given"), features.given)
     trouble = features.error is not None and not features.passing
     troubled = kept.get("troubled") is True
     acts = features.call is not None
@@ -80,24 +81,25 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "repeat_after_error": acts and troubled and features.call == kept.get("call"),
         "same_outcome": asks and outcome in outcomes,
         "same_result": asks and _tells(features) and features.result in results,
-        "old_words": known.share(features.given) if len(features.given) <= FEW_WORDS else 0.0,
+        "old_words": words.share() if len(features.given) <= FEW_WORDS else 0.0,
         "thought_length": _length(features.lengths[0]),
         "call_length": _length(features.lengths[1]),
         "result_length": _length(features.lengths[2]),
     }
     steps = cast("int", kept.get("steps", 0)) + 1
     means = _means(now, table(kept.get("means")), steps)
-    touched = _touched(features, _bits_of(kept.get("touched")))
+    before = _bits_of(kept.get("touched"))
+    touched = _touched(features, before)
     left: dict[str, JSON] = {
         "steps": steps,
         "means": dict(means),
-        "touched": _text_of(touched),
+        "touched": kept["touched"] if touched == before and kept else _text_of(touched),
         "troubled": trouble or (troubled and not acts),
     }
     newest = numbers(kept, "shown")
     shows = trouble or now["same_outcome"] or (now["same_result"] and not features.empty)
     left["shown"] = [*newest, features.index][-MOST_SHOWN:] if shows else newest
-    left["given"] = known.add(features.given)
+    left["given"] = words.added()
     left["call"] = features.call if acts else kept.get("call")
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
     left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
@@ -115,19 +117,20 @@ def _tells(features: Features) -> bool:
 
 
 def _depth(steps: int) -> float:
-    return round(math.log(min(steps, DEEPEST)) / math.log(DEEPEST), 4)
+    return round(math.log(steps) / math.log(DEEPEST), 4) if steps < DEEPEST else 1.0
 
 
 def _length(characters: int) -> float:
-    return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
+    return math.log1p(min(characters, LONGEST)) / _LONGEST
 
 
 def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, float]:
-    weight = (1 - FADES ** (steps - 1)) / (1 - FADES)
-    return {
-        name: round((FADES * weight * cast("float", before.get(name, 0.0)) + value) / (FADES * weight + 1), 4)
-        for name, value in now.items()
-    }
+    weight = FADES * ((1 - FADES ** (steps - 1)) / (1 - FADES))
+    means: dict[str, float] = {}
+    for name, value in now.items():
+        mean: float = before.get(name, 0.0)  # type: ignore[assignment]  # as it was left here
+        means[name] = round((weight * mean + value) / (weight + 1), 4) if mean or value else 0.0
+    return means
 
 
 @lru_cache(maxsize=64)
@@ -150,31 +153,33 @@ def _off(task: str, touched: int) -> float:
 
 
 class _Words:
-    """The words of the newest steps, as two sets of hashes that take turns: when one is full, the older is emptied."""
+    """The words of the newest steps, as two sets of hashes that take turns: when one is full, the older is emptied.
 
-    __slots__ = ("_new", "_old")
+    `places`: where the words of this step have their bits.
+    """
 
-    def __init__(self, memory: JSON) -> None:
-        kept = table(memory)
-        self._new, self._old = _bits_of(kept.get("new")), _bits_of(kept.get("old"))
+    __slots__ = ("_kept", "_new", "_places")
 
-    def share(self, found: frozenset[str]) -> float:
-        """Of these words, those that were there before."""
-        known = self._new | self._old
-        return sum([known >> at & 1 for at in _places(found)]) / len(found) if found else 0.0
+    def __init__(self, memory: JSON, found: frozenset[str]) -> None:
+        self._kept = table(memory)
+        self._new = _bits_of(self._kept.get("new"))
+        self._places = [crc32(word.encode("utf-8", "replace")) % PLACES for word in found]
 
-    def add(self, found: frozenset[str]) -> JSON:
-        """What to keep after a step that used these words."""
-        new, old = self._new, self._old
-        for at in _places(found):
+    def share(self) -> float:
+        """Of the words of this step, those that were there before."""
+        known = self._new | _bits_of(self._kept.get("old"))
+        return sum([known >> at & 1 for at in self._places]) / len(self._places) if self._places else 0.0
+
+    def added(self) -> JSON:
+        """What to keep after this step."""
+        new = self._new
+        for at in self._places:
             new |= 1 << at
+        if new == self._new and self._kept:
+            return self._kept
         if new.bit_count() > MOST_WORDS:
-            new, old = 0, new
-        return {"new": _text_of(new), "old": _text_of(old)}
-
-
-def _places(found: frozenset[str]) -> list[int]:
-    return [crc32(word.encode("utf-8", "replace")) % PLACES for word in found]
+            return {"new": "", "old": _text_of(new)}
+        return {"new": _text_of(new), "old": self._kept.get("old", "")}
 
 
 def _bits_of(text: JSON) -> int:

@@ -66,8 +66,8 @@ class Features:
     `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
     was run.
     `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
-    `gist` are hashes of the arguments' words, endings aside, `given` the longer ones of those words. `lengths` are the
-    characters of thought, arguments and results.
+    `gist` are hashes of the arguments' words, endings aside, where there was nothing, `given` the longer ones of those
+    words in any case. `lengths` are the characters of thought, arguments and results.
     """
 
     index: int
@@ -101,9 +101,11 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
-    roles = frozenset(role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles))
-    errors = [error for result in step.tool_results if (error := _error(result, roles)) is not None]
+    roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
+    results, outputs = step.tool_results, [result.output for result in step.tool_results]
+    errors = [error for result in results if (error := _error(result, roles)) is not None]
     values = values_of(calls)
+    empty = bool(outputs) and all([_found_nothing(output, roles) for output in outputs])
     said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
@@ -114,24 +116,24 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         vocabulary=frozenset(spoken),
         tool=_tool(step.tool_calls),
         call=_action(calls) if _does_something(step) else None,
-        result=_outcome(step.tool_results) if step.tool_results else None,
+        result=_outcome(outputs) if outputs else None,
         failing=bool(errors),
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
-        passing=any(says_passing(result.output) for result in step.tool_results if result.is_error is not False),
-        green="test" in roles and not errors and any(says_green(result.output) for result in step.tool_results),
-        waiting=any(says_waiting(result.output) for result in step.tool_results),
-        empty=bool(step.tool_results) and all(_found_nothing(result, roles) for result in step.tool_results),
+        passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
+        green="test" in roles and not errors and any(map(says_green, outputs)),
+        waiting=any(map(says_waiting, outputs)),
+        empty=empty,
         roles=roles,
-        shell=any(is_shell(call.name) for call in step.tool_calls),
+        shell=any([is_shell(call.name) for call in step.tool_calls]),
         targets=_targets([flat for _, flat, _ in calls]),
-        kinds=tuple(hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls),
-        gist=gist_of(values),
+        kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
+        gist=gist_of(values) if empty else (),
         given=longer(values),
         lengths=(
             len(thought),
             sum([len(flat) for _, flat, _ in calls]),
-            sum([len(result.output) for result in step.tool_results]),
+            sum(map(len, outputs)),
         ),
     )
 
@@ -144,7 +146,7 @@ def _bounded(step: Step) -> Step:
 
 def _does_something(step: Step) -> bool:
     """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
-    return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
+    return bool(step.tool_results) or any([call.arguments for call in step.tool_calls])
 
 
 def _tool(calls: Sequence[ToolCall]) -> str:
@@ -164,10 +166,10 @@ def _action(calls: Sequence[tuple[ToolCall, str, str]]) -> int:
     return call_digest("\n".join(sorted([f"{call.name} {flat}" for call, flat, _ in calls])))
 
 
-def _outcome(results: Sequence[ToolResult]) -> int:
-    if len(results) == 1:
-        return result_digest(results[0].output)
-    return hash_of(" ".join(sorted(str(result_digest(result.output)) for result in results)))
+def _outcome(outputs: Sequence[str]) -> int:
+    if len(outputs) == 1:
+        return result_digest(outputs[0])
+    return hash_of(" ".join(sorted([str(result_digest(output)) for output in outputs])))
 
 
 def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
@@ -183,24 +185,21 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     return text if says_error(text[:READ_HEAD] if looks else text) else None
 
 
-def _found_nothing(result: ToolResult, roles: frozenset[str]) -> bool:
+def _found_nothing(output: str, roles: frozenset[str]) -> bool:
     """Of a look, a short answer, in whatever language; of another call one that says so: "None" is how it goes well."""
     if not roles.isdisjoint(("read", "search")):
-        return len(result.output) <= SHORT_LOOK or says_nothing(result.output)
-    return "edit" not in roles and len(result.output) >= SAYS_SO and says_nothing(result.output)
+        return len(output) <= SHORT_LOOK or says_nothing(output)
+    return "edit" not in roles and len(output) >= SAYS_SO and says_nothing(output)
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """The first few, looked for in one blank-separated part after the other: no target has a blank in it."""
-    parts = (
-        part
-        for flat in arguments
-        for part in flat[:TARGET_HEAD].split()
-        if not part.isalpha() and _TARGET_MARK.search(part)
-    )
     found: dict[str, None] = {}
-    for name in (name for part in parts for name in _TARGET.findall(part)):
-        found[name] = None
-        if len(found) == MOST_TARGETS:
-            break
+    for part in " ".join([flat[:TARGET_HEAD] for flat in arguments]).split():
+        if part.isalpha() or not _TARGET_MARK.search(part):
+            continue
+        for name in _TARGET.findall(part):
+            found[name] = None
+            if len(found) == MOST_TARGETS:
+                return tuple(map(hash_of, found))
     return tuple(map(hash_of, found))

@@ -71,7 +71,7 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
         head = command[:COMMAND_HEAD]
         if "<<" in head:
             head = "\n".join(_commands(head))
-        return tuple(role for role, pattern in _BY_COMMAND if pattern.search(head))
+        return tuple([role for role, pattern in _BY_COMMAND if pattern.search(head)])
     if role == "change":
         return ("edit",) if _PATH.search(arguments[:COMMAND_HEAD]) else ()
     return (role,) if role else ()

@@ -52,7 +52,8 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle({"rows": before}, memory)
     done = [*before, _row(features)][-WINDOW:]
     new = done[-1]
-    came_before = any(row[1:3] == new[1:3] for row in done[:-1])
+    outcome = new[1:3]
+    came_before = outcome in [row[1:3] for row in done[:-1]]
     looks = (
         *(_AGAIN if came_before else ()),
         *(_FAILED if new[3] else ()),

@@ -106,11 +106,14 @@ def evaluate(
 
 def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
     """Each monitor's score by its evidence alone: with the default weights they add up to the composite."""
-    scores = dict.fromkeys(BY_NAME, QUIET)
+    scores, shares = dict.fromkeys(BY_NAME, QUIET), WEIGHTS["coding"]
     for name, weighed in calibration.evidence.items():
         monitor = EVIDENCE[name]
-        scores[monitor] += weighed.weight * (gathered[name] - weighed.centre) / WEIGHTS["coding"][monitor]
-    return {name: round(min(MOST_BY_EVIDENCE, max(0.0, score)), 4) for name, score in scores.items()}
+        scores[monitor] += weighed.weight * (gathered[name] - weighed.centre) / shares[monitor]
+    for monitor, score in scores.items():
+        if score != QUIET:  # which is as round as it gets
+            scores[monitor] = round(min(MOST_BY_EVIDENCE, max(0.0, score)), 4)
+    return scores
 
 
 def _seen(
@@ -121,17 +124,22 @@ def _seen(
     own: Mapping[str, JSON],
     calibration: Calibration,
 ) -> _Seen:
-    scores = {name: max(finding.score, usual.get(name, 0.0)) for name, finding in findings.items()}
-    parts = {name: weights.get(name, 0.0) * score for name, score in scores.items()}
-    composite = min(1.0, math.fsum(parts.values()))  # `sum` rounds otherwise before Python 3.12
     known = cast("list[str]", own.get("fired") or [])
+    scores: dict[str, float] = {}
+    parts: dict[str, float] = {}
+    fired = []
+    for name, finding in findings.items():
+        scores[name] = max(finding.score, usual.get(name, 0.0))
+        parts[name] = weights.get(name, 0.0) * scores[name]
+        if finding.score and _fires(name, finding, known, calibration):
+            fired.append(name)
     return _Seen(
         findings=findings,
         hints=hinted,
         scores=scores,
         parts=parts,
-        fired=tuple([name for name, finding in findings.items() if _fires(name, finding, known, calibration)]),
-        composite=composite,
+        fired=tuple(fired),
+        composite=min(1.0, math.fsum(parts.values())),  # `sum` rounds otherwise before Python 3.12
         before=cast("float", own.get("composite", 0.0)),
         needed=calibration.composite,
     )

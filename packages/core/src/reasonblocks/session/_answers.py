@@ -9,8 +9,7 @@ import json
 import math
 import numbers
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,7 +19,7 @@ from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve, quick
 from ._guard import Faults
 from ._worker import Guest, Workers
 
@@ -47,7 +46,8 @@ def guests(names: list[str], workers: Workers) -> dict[str, Guest]:
     return {name: Guest(name, workers) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
+@quick
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One call that answers a request, or a part of it; `awork` is its other face, for event loops."""
 
@@ -60,19 +60,19 @@ class Job:
 class Answers:
     """Answers the requests of one step of one run until `ends`, its deadline on the monotonic clock."""
 
-    __slots__ = ("_backends", "_ends", "_faults", "_memo", "_run", "doing")
+    __slots__ = ("_backends", "_ends", "_memo", "_run", "doing", "faults")
 
     def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float, memo: Memo) -> None:
-        self._backends, self._run, self._faults, self._ends, self._memo = backends, run, faults, ends, memo
+        self._backends, self._run, self.faults, self._ends, self._memo = backends, run, faults, ends, memo
         self.doing = "the step"
         """What to blame when a step fails."""
 
     def answer(self, request: Request[Any]) -> Any:
-        with self._border(request):
+        with _Border(self, request):
             return self._joined(request, [self._do(job) for job in self._jobs(request)])
 
     async def aanswer(self, request: Request[Any]) -> Any:
-        with self._border(request):
+        with _Border(self, request):
             return self._joined(request, [await self._ado(job) for job in self._jobs(request)])
 
     def _do(self, job: Job) -> Any:
@@ -85,18 +85,6 @@ class Answers:
             return job.work() if job.awork is None else await job.awork()
         left = self._ends - time.monotonic()
         return await (job.guest.acall(job.work, left) if job.awork is None else job.guest.wait_for(job.awork, left))
-
-    @contextmanager
-    def _border(self, request: Request[Any]) -> Iterator[None]:
-        """A backend that fails is unavailable to the engine; a callable that fails ends the step as a fault."""
-        try:
-            yield
-        except Exception as exc:
-            if isinstance(exc, Unavailable) or not isinstance(request, (Evaluate, Retrieve)):
-                raise
-            self._faults.report(self.doing, exc)
-            raise Unavailable(self.doing, f"{type(exc).__name__}: {exc}") from exc
-        self.doing = "the step"
 
     def _jobs(self, request: Request[Any]) -> list[Job]:
         backends = self._backends
@@ -116,18 +104,42 @@ class Answers:
         name = "the pattern store"
         awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
-        return Job(name, partial(_traces, store, request), guest, awork)
+        return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
         return sorted(self._backends.monitors, key=lambda monitor: monitor.name)
 
     def _job(self, name: str, work: Callable[[], Any]) -> Job:
-        return Job(name, work, self._backends.guests.get(name))
+        return Job(name=name, work=work, guest=self._backends.guests.get(name))
 
     @staticmethod
     def _joined(request: Request[Any], answers: list[Any]) -> Any:
         return tuple(answers) if isinstance(request, Observe) else answers[0]
+
+
+class _Border:
+    """A backend that fails is unavailable to the engine; a callable that fails ends the step as a fault.
+
+    A class, since each request crosses it: a generator takes twice its time.
+    """
+
+    __slots__ = ("_answers", "_request")
+
+    def __init__(self, answers: Answers, request: Request[Any]) -> None:
+        self._answers, self._request = answers, request
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
+        answers = self._answers
+        if exc is None:
+            answers.doing = "the step"
+        elif isinstance(exc, Exception) and not isinstance(exc, Unavailable):
+            if isinstance(self._request, (Evaluate, Retrieve)):
+                answers.faults.report(answers.doing, exc)
+                raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
 
 
 def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..text import preview
-from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve
+from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve, quick
 
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
@@ -16,6 +16,7 @@ PREVIEW = 150
 NOT_CALLED = "not called"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """An entry that nothing will change any more, with what its event tells besides."""
@@ -104,9 +105,9 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
         gate_decision=decision.gate_decision,
         thought_preview=decision.thought_preview,
         fsm_state=decision.fsm_state.value,
-        injections=tuple(preview(text, PREVIEW) for _, text in told),
-        injection_sources=tuple(source for source, _ in told),
-        intervention_texts=tuple(text for _, text in told),
+        injections=tuple([preview(text, PREVIEW) for _, text in told]),
+        injection_sources=tuple([source for source, _ in told]),
+        intervention_texts=tuple([text for _, text in told]),
         injections_dropped=decision.dropped,
         retrieved=decision.retrieved,
         pattern_ids=tuple([one for injection in decision.injections for one in injection.pattern_ids]),
@@ -123,7 +124,7 @@ def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> St
     return evolve(
         entry,
         model_id=outcome.model or None,
-        tool_calls=tuple(call.name for call in outcome.tool_calls),
+        tool_calls=tuple([call.name for call in outcome.tool_calls]),
         tokens=_added(entry.tokens, usage.total),
         input_tokens=_added(entry.input_tokens, usage.input),
         output_tokens=_added(entry.output_tokens, usage.output),

@@ -42,11 +42,12 @@ def evolve(value: T, **changes: Any) -> T:
     """A new value with these fields changed. Raises `TypeError` for a name that is no field."""
     cls = type(value)
     copy, puts = _plan(cls)
-    if not changes.keys() <= puts.keys():
-        raise TypeError(f"{cls.__name__} has no field {', '.join(changes.keys() - puts.keys())}")
     new: T = copy(value)
-    for name, item in changes.items():
-        puts[name](new, item)
+    try:
+        for name, item in changes.items():
+            puts[name](new, item)
+    except KeyError:
+        raise TypeError(f"{cls.__name__} has no field {', '.join(changes.keys() - puts.keys())}") from None
     return new
 
 

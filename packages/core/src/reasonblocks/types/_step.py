@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from ..text import clip, words
 from ._json import JSON, canonical
+from ._quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One tool call that a model asked for. `arguments` is JSON, usually an object."""
@@ -18,6 +20,7 @@ class ToolCall:
     arguments: JSON = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What one tool call gave back. `is_error` is None where the framework does not say."""
@@ -37,6 +40,7 @@ class _Cut:
     _cut: tuple[str, tuple[str, ...]]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
     """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
@@ -91,6 +95,7 @@ class Step(_Cut):
         return cut[1]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """What an adapter gives before a model call.
@@ -137,6 +142,7 @@ class Usage:
         return _sum(self.input, self.output)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
     """What a model call did. `latency_ms`, `ttft_ms` in milliseconds; `error` is the exception's type and text."""
