@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 from reasonblocks import (
-    MemoryStore,
+    LocalStore,
     Pattern,
     ReasonBlocks,
     SteeringSession,
@@ -128,7 +128,9 @@ def patterns() -> Iterator[Pattern]:
 
 
 def client(mode: str) -> ReasonBlocks:
-    return ReasonBlocks(pattern_store=MemoryStore(patterns()), strict=True) if mode == "patterns" else ReasonBlocks()
+    if mode == "plain":
+        return ReasonBlocks()
+    return ReasonBlocks(pattern_store=LocalStore(patterns=patterns()), strict=True)
 
 
 def measure(mode: str, steps: int) -> Iterator[dict[str, object]]:

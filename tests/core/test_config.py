@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks import HashEmbedder, MemoryStore, ReasonBlocks
+from reasonblocks import HashEmbedder, LocalStore, ReasonBlocks
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
 from reasonblocks.fsm import DifficultyFSM
 from reasonblocks.types import JSON, FSMState, RunInfo, Step
@@ -145,7 +145,7 @@ def test_a_transition_excludes_thresholds() -> None:
 
 def test_a_store_excludes_an_embedder() -> None:
     with pytest.raises(ConfigError, match="embedder"):
-        ReasonBlocks(pattern_store=MemoryStore(), embedder=HashEmbedder())
+        ReasonBlocks(pattern_store=LocalStore(), embedder=HashEmbedder())
 
 
 @pytest.mark.parametrize("limit", [0, 1_001, 6.0, True, "64", None])

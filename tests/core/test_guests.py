@@ -362,11 +362,11 @@ def test_an_unavailable_store_is_asked_for_standing_rules_again() -> None:
 
 @pytest.mark.parametrize("answer", [says(None), says("text"), says(()), raiser(Boom("no")), raiser(SystemExit(1))])
 def test_an_embedder_that_fails_never_reaches_the_agent(answer: Callable[..., Any]) -> None:
-    from reasonblocks.backends.memory_store import MemoryStore
+    from reasonblocks.backends.local_store import LocalStore
     from tests.core.world import pattern
 
     vectors = Vectors(says((1.0,)))
-    store = MemoryStore([pattern("e2-a", exemplars=("text",))], embedder=vectors)
+    store = LocalStore(patterns=[pattern("e2-a", exemplars=("text",))], embedder=vectors)
     vectors._answer = answer
     session = client(pattern_store=store, strict=False).session()
     run(session, 2)

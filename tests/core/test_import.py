@@ -19,9 +19,9 @@ FOREIGN = {
 }
 A_RUN = """
 import sys
-from reasonblocks import Pattern, MemoryStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks import LocalStore, Pattern, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 lesson = Pattern(id="a", tier="e2", fields={"diagnosis": "It loops.", "intervention": "Stop."}, exemplars=("I look",))
-rb = ReasonBlocks(pattern_store=MemoryStore([lesson]), model_routing={"SLOW": "strong"}, strict=True)
+rb = ReasonBlocks(pattern_store=LocalStore(patterns=[lesson]), model_routing={"SLOW": "strong"}, strict=True)
 loaded = set(sys.modules)
 with rb.session(task="Find the bug.") as session:
     completed = None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends.memory_store import MemoryStore
+from reasonblocks.backends.local_store import LocalStore
 from reasonblocks.backends.starter import STARTER_RULES
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.testing import Golden, ParityRun, Script, Turn, World, load_golden, tool_call, tool_result
@@ -105,7 +105,7 @@ def _long_runs() -> Iterator[ParityRun]:
 
 
 def _long_client(settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
-    return _client(sink, pattern_store=MemoryStore([*STARTER_RULES, *LESSONS]), **settings)
+    return _client(sink, pattern_store=LocalStore(patterns=[*STARTER_RULES, *LESSONS]), **settings)
 
 
 def _recorded_runs() -> Iterator[ParityRun]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .backends.embed import HashEmbedder
     from .backends.jsonl_sink import JsonlSink
-    from .backends.memory_store import MemoryStore
+    from .backends.local_store import LocalStore
     from .backends.sqlite_sink import SQLiteMonitorSink
     from .client import ReasonBlocks
     from .exceptions import ReasonBlocksError
@@ -33,7 +33,7 @@ __all__ = [
     "FSMState",
     "HashEmbedder",
     "JsonlSink",
-    "MemoryStore",
+    "LocalStore",
     "Pattern",
     "ReasonBlocks",
     "ReasonBlocksError",
@@ -56,7 +56,7 @@ _HOMES = {
     "DifficultyFSM": "fsm",
     "HashEmbedder": "backends.embed",
     "JsonlSink": "backends.jsonl_sink",
-    "MemoryStore": "backends.memory_store",
+    "LocalStore": "backends.local_store",
     "ReasonBlocks": "client",
     "ReasonBlocksError": "exceptions",
     "SQLiteMonitorSink": "backends.sqlite_sink",

@@ -20,6 +20,7 @@ __all__ = [
     "RecordError",
     "SnapshotError",
     "StaleKey",
+    "StoreError",
     "SwitchedOff",
     "Unavailable",
 ]
@@ -147,6 +148,14 @@ class RecordError(ReasonBlocksError, ValueError):
     def __init__(self, file: str, line: int | None, reason: str) -> None:
         self.file, self.line, self.reason = file, line, reason
         super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
+
+
+class StoreError(ReasonBlocksError):
+    """A pattern store that cannot be read or written; nothing of it was changed. `store`, `reason`."""
+
+    def __init__(self, store: str, reason: str) -> None:
+        self.store, self.reason = store, reason
+        super().__init__(f"the pattern store {store}: {reason}")
 
 
 def _short(value: object) -> str:

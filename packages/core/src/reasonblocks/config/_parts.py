@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..backends.local import LocalEvaluator
-from ..backends.memory_store import MemoryStore
+from ..backends.local_store import LocalStore
 from ..backends.starter import STARTER_RULES
 from ..exceptions import ConfigError
 from ..monitors.calibration import Calibration
@@ -25,7 +25,7 @@ MOST_MONITORS = 4
 def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration) -> Backends:
     store = given.pattern_store
     if store is None:
-        store = MemoryStore(STARTER_RULES, embedder=_embedder(given.embedder))
+        store = LocalStore(layer=STARTER_RULES, embedder=_embedder(given.embedder))
     elif given.embedder is not None:
         raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
     elif not isinstance(store, PatternStore):

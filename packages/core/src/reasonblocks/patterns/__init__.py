@@ -5,9 +5,11 @@ from __future__ import annotations
 from ._check import EXEMPLAR_CHARS, EXEMPLARS, TIERS, checked, exemplars
 from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
-from ._rank import best, gate, helps, standing, visible
+from ._rank import best, gate, helpful, helps, standing, visible
+from ._revise import COUNTED, revised
 
 __all__ = [
+    "COUNTED",
     "EXEMPLARS",
     "EXEMPLAR_CHARS",
     "TIERS",
@@ -17,9 +19,11 @@ __all__ = [
     "checked",
     "exemplars",
     "gate",
+    "helpful",
     "helps",
     "pattern_json",
     "pattern_of",
+    "revised",
     "standing",
     "visible",
 ]

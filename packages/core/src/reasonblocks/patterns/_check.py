@@ -14,6 +14,8 @@ EXEMPLARS = 32
 """The most exemplars of one pattern; each is a row that every search compares."""
 EXEMPLAR_CHARS = 16_000
 """Of one exemplar, and of each field: far beyond what is embedded or shown."""
+DEEPEST = 16
+"""Levels of a pattern's fields, which name no more than two."""
 MATCHED: Mapping[Tier, tuple[str, ...]] = {
     "e1": ("task_context_embedding_text",),
     "e2": ("trigger_state", "trajectory_description"),
@@ -28,6 +30,10 @@ def checked(pattern: Pattern) -> Pattern:
         raise ConfigError("pattern id", name, f"must be a text of 1 to {ID_CHARS} characters")
     if pattern.tier not in TIERS:
         raise ConfigError.unknown(f"pattern {pattern.id!r}: tier", pattern.tier, TIERS)
+    for field in ("org_id", "failure_type"):
+        value: object = getattr(pattern, field)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ConfigError(f"pattern {name!r}: {field}", value, "must be a text, or None")
     if not pattern.off:
         _check_content(pattern)
     return pattern
@@ -39,6 +45,8 @@ def _check_content(pattern: Pattern) -> None:
         raise ConfigError(f"{name}: org_id", None, "tier e1 belongs to one customer: give its org_id")
     if not isinstance(pattern.fields, Mapping):
         raise ConfigError(f"{name}: fields", pattern.fields, "must be a mapping of names to texts")
+    if not _is_json(pattern.fields, DEEPEST):
+        raise ConfigError(f"{name}: fields", pattern.fields, f"must be JSON of at most {DEEPEST} levels")
     gate: object = pattern.gate_threshold
     if gate is not None and (
         isinstance(gate, bool) or not isinstance(gate, (int, float)) or not math.isfinite(gate) or not 0 <= gate <= 1
@@ -55,6 +63,14 @@ def _check_content(pattern: Pattern) -> None:
         raise ConfigError(f"{name}: exemplars", len(pattern.exemplars), f"at most {EXEMPLARS}")
     if pattern.tier != "e3" and not exemplars(pattern):
         raise ConfigError(f"{name}: exemplars", pattern.exemplars, "give at least one text to match")
+
+
+def _is_json(value: object, levels: int) -> bool:
+    if isinstance(value, Mapping):
+        return levels > 0 and all(isinstance(name, str) and _is_json(item, levels - 1) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return levels > 0 and all(_is_json(item, levels - 1) for item in value)
+    return math.isfinite(value) if isinstance(value, float) else value is None or isinstance(value, (str, int))
 
 
 def exemplars(pattern: Pattern) -> tuple[str, ...]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ..exceptions import ConfigError
 from ..types import Tier
+
+DECIMALS = 4
+"""Of a similarity: the last bits of a cosine differ between machines."""
+STEP = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +32,26 @@ class Curve:
             raise ConfigError("Curve.points", self.points, rule)
 
     def __call__(self, cosine: float) -> float:
-        """The similarity, rounded to four decimals: the last bits of a cosine differ between machines."""
-        first, last = self.points[0], self.points[-1]
-        if cosine <= first[0]:
-            return first[1]
+        """The similarity, rounded to four decimals."""
+        if cosine <= self.points[0][0]:
+            return round(self.points[0][1], DECIMALS)
         for (low, below), (high, above) in pairwise(self.points):
             if cosine <= high:
-                return round(below + (cosine - low) * (above - below) / (high - low), 4)
-        return last[1]
+                return round(below + (cosine - low) * (above - below) / (high - low), DECIMALS)
+        return round(self.points[-1][1], DECIMALS)
+
+    def reach(self, similarity: float) -> float:
+        """A cosine below which nothing is worth that much, as near to the least that is as rounding allows.
+
+        -inf where every cosine is, inf where none.
+        """
+        wanted = similarity - STEP
+        if wanted <= self.points[0][1]:
+            return -math.inf
+        for (low, below), (high, above) in pairwise(self.points):
+            if wanted <= above:
+                return low + (wanted - below) * (high - low) / (above - below)
+        return math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..requests import Retrieve
 from ..types import ETrace, Pattern
@@ -29,7 +29,12 @@ def gate(pattern: Pattern, similarity: float) -> float:
 
 def helps(pattern: Pattern) -> bool:
     """False once it was injected often enough and rarely followed by recovery."""
-    recovered, not_recovered = pattern.stats.get("recovered", 0), pattern.stats.get("not_recovered", 0)
+    return helpful(pattern.stats)
+
+
+def helpful(stats: Mapping[str, int]) -> bool:
+    """The same of its counts."""
+    recovered, not_recovered = stats.get("recovered", 0), stats.get("not_recovered", 0)
     judged = recovered + not_recovered
     return judged < HELPFUL_AFTER or recovered >= HELPFUL * judged
 

@@ -1,0 +1,128 @@
+"""Patterns in memory as a search walks through them: a value that is replaced, so that no reader ever locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ...patterns import best, helpful, standing
+from ...requests import Retrieve
+from ...types import ETrace
+from .rows import Block, Row, Stats
+
+if TYPE_CHECKING:
+    from .table import Rows, Table
+    from .vectors import Vectors
+
+__all__ = ["Index"]
+
+
+class Index:
+    """Rows by tier and org, within these by failure type; the vectors of a part are laid out when it is first asked.
+
+    `stats` are what was counted since, by id, and go before what a pattern brings.
+    """
+
+    __slots__ = ("_parts", "_unhelpful", "stats")
+
+    def __init__(self, parts: Mapping[Block, _Part], stats: Stats) -> None:
+        self._parts, self.stats = parts, stats
+        self._unhelpful = frozenset(name for name, counted in stats.items() if not helpful(counted))
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], stats: Stats) -> Index:
+        return cls({}, stats).changed((), rows)
+
+    def changed(self, gone: Iterable[Row], new: Iterable[Row]) -> Index:
+        """The index without some rows and with others; parts that neither is of stay as they are."""
+        dropped, added = _by_block(gone), _by_block(row for row in new if not row.off)
+        parts = dict(self._parts)
+        for block in {**dropped, **added}:
+            without = {row.id for row in dropped.get(block, ())}
+            before = parts.pop(block).rows if block in parts else ()
+            rows = [*(row for row in before if row.id not in without), *added.get(block, ())]
+            if rows:
+                parts[block] = _Part(rows)
+        return Index(parts, self.stats)
+
+    def counted(self, stats: Stats) -> Index:
+        return Index(self._parts, stats)
+
+    def holds(self, request: Retrieve) -> bool:
+        """Is there anything that this search may see?"""
+        return any(request.failure_type is None or part.spans(request.failure_type) for part in self._of(request))
+
+    def is_ready(self, request: Retrieve) -> bool:
+        """Does this search find everything laid out?"""
+        return request.tier == "e3" or all(part.table is not None for part in self._of(request))
+
+    def missing(self, request: Retrieve) -> list[Row]:
+        """What this search may see that has no vectors yet."""
+        return [row for part in self._of(request) for row in part.rows if row.vectors is None]
+
+    def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
+        """Tier e3, which is not searched."""
+        return standing((row.told(self.stats) for part in self._of(request) for row in part.rows), request)
+
+    def search(self, request: Retrieve, vectors: Vectors) -> tuple[ETrace, ...]:
+        """Tiers e1 and e2, as `PatternStore.search`. Every row has vectors."""
+        return best(self.near(request, vectors), request)
+
+    def near(self, request: Retrieve, vectors: Vectors) -> list[ETrace]:
+        """What `best` chooses from: what passes and can be among the first, and some more."""
+        spans = [(part, *span) for part in self._of(request) for span in part.spans(request.failure_type)]
+        if not spans:
+            return []
+        query = vectors.query(request)
+        return [trace for span in spans for trace in self._near(*span, query, request, vectors)]
+
+    def _near(
+        self, part: _Part, begin: int, end: int, query: Rows, request: Retrieve, vectors: Vectors
+    ) -> Iterator[ETrace]:
+        table = part.laid_out(vectors)
+        for place, similarity in table.near(query, begin, end, request.similarity, request.top_k, self._unhelpful):
+            yield ETrace(pattern=part.rows[place].told(self.stats), similarity=similarity)
+
+    def _of(self, request: Retrieve) -> Iterator[_Part]:
+        for org in (request.org_id,) if request.tier == "e1" else (request.org_id, None):
+            if (part := self._parts.get((request.tier, org))) is not None:
+                yield part
+
+
+class _Part:
+    """The rows of one tier and org, by failure type and id."""
+
+    __slots__ = ("_spans", "rows", "table")
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows: Sequence[Row] = sorted(rows, key=lambda row: (*_place(row.failure_type), row.id))
+        self.table: Table | None = None
+        self._spans: dict[str | None, tuple[int, int]] = {}
+        begin = 0
+        for name, rows_of in groupby(self.rows, key=lambda row: row.failure_type):
+            end = begin + sum(1 for _ in rows_of)
+            self._spans[name] = (begin, end)
+            begin = end
+
+    def spans(self, failure_type: str | None) -> list[tuple[int, int]]:
+        """From where to where those of a failure type are, and those of none; all, if none is asked for."""
+        if failure_type is None:
+            return [(0, len(self.rows))]
+        return [self._spans[name] for name in (None, failure_type) if name in self._spans]
+
+    def laid_out(self, vectors: Vectors) -> Table:
+        if self.table is None:
+            self.table = vectors.table(self.rows)
+        return self.table
+
+
+def _by_block(rows: Iterable[Row]) -> dict[Block, list[Row]]:
+    found: dict[Block, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.block, []).append(row)
+    return found
+
+
+def _place(failure_type: str | None) -> tuple[bool, str]:
+    return failure_type is not None, failure_type or ""

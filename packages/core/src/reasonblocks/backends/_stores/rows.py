@@ -1,0 +1,74 @@
+"""A pattern as the stores keep it: what a search asks of it apart, the pattern itself read when it is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from ...patterns import exemplars, pattern_json, pattern_of
+from ...types import Pattern, Tier, compact, evolve
+
+__all__ = ["Block", "Bytes", "Row", "Stats", "body", "row_of"]
+
+Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
+"""What was counted, by the pattern's id."""
+Bytes: TypeAlias = "bytes | memoryview"
+Block: TypeAlias = "tuple[Tier, str | None]"
+"""A tier, and the org or none: what is searched together."""
+
+
+class Row:
+    """One pattern. `body` is its JSON, `vectors` its exemplars' rows one after the other, None: not embedded yet."""
+
+    __slots__ = ("_pattern", "body", "failure_type", "gate", "id", "off", "org_id", "tier", "vectors")
+
+    def __init__(
+        self,
+        name: str,
+        tier: Tier,
+        org_id: str | None,
+        failure_type: str | None,
+        gate: float | None,
+        off: bool,
+        text: str | None,
+        vectors: Bytes | None,
+        pattern: Pattern | None = None,
+    ) -> None:
+        self.id, self.tier, self.org_id, self.failure_type = name, tier, org_id, failure_type
+        self.gate, self.off, self.body, self.vectors, self._pattern = gate, bool(off), text, vectors, pattern
+
+    @property
+    def block(self) -> Block:
+        return self.tier, self.org_id
+
+    @property
+    def pattern(self) -> Pattern:
+        """Without what a store counted."""
+        if self._pattern is None:
+            self._pattern = pattern_of(json.loads(self.body or ""))
+        return self._pattern
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return exemplars(self.pattern) if self.searched else ()
+
+    @property
+    def searched(self) -> bool:
+        """Is it found by its vectors?"""
+        return not self.off and self.tier != "e3"
+
+    def told(self, stats: Stats) -> Pattern:
+        """The pattern with what was counted."""
+        counted = stats.get(self.id)
+        return self.pattern if counted is None else evolve(self.pattern, stats=counted)
+
+
+def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:
+    kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold, pattern.off)
+    return Row(*kept, None, vectors, pattern)
+
+
+def body(pattern: Pattern) -> str:
+    """The JSON of a pattern without its counts, which change apart from it."""
+    return compact(pattern_json(evolve(pattern, stats={})))

@@ -1,0 +1,106 @@
+"""Which rows of one matrix may pass a search: the few that are looked at closely, and never one too few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...patterns import Curve
+from .rows import Row
+
+__all__ = ["Rows", "Table", "cosine"]
+
+Rows: TypeAlias = "npt.NDArray[np.float32]"
+Needed: TypeAlias = "np.float64 | npt.NDArray[np.float64]"
+"""The least cosine that may pass: of all, or of each."""
+
+SLACK = 1e-5
+"""How far a cosine in float32 may be from the one in float64: well above what a thousand dimensions add up to."""
+FEW = 32
+"""Rows that are looked at one by one; of more, only those that can be among the first."""
+
+
+class Table:
+    """The vectors of some patterns, in their order; a pattern is as near as the best of its exemplars."""
+
+    def __init__(self, rows: Sequence[Row], dim: int, curve: Curve) -> None:
+        data = [row.vectors or b"" for row in rows]
+        joined = memoryview(b"".join(data))
+        ends = list(accumulate(len(one) for one in data))
+        for row, size, end in zip(rows, map(len, data), ends):
+            row.vectors = joined[end - size : end]  # one copy in memory, not two
+        self.matrix: Rows = np.frombuffer(joined, np.float32).reshape(-1, dim)
+        width = 4 * dim
+        self.firsts: npt.NDArray[np.intp] = np.array([0, *(end // width for end in ends)])
+        self._single = len(self.matrix) == len(rows)
+        self._names = [row.id for row in rows]
+        self._curve = curve
+        own = [np.nan if row.gate is None else curve.reach(row.gate) for row in rows]
+        self._own: npt.NDArray[np.float64] | None = None if np.isnan(own).all() else np.array(own)
+
+    def near(
+        self, query: Rows, begin: int, end: int, similarity: float, most: int, unhelpful: Collection[str]
+    ) -> Iterator[tuple[int, float]]:
+        """(place, similarity) of those from `begin` to `end` that may be among the `most` best that pass."""
+        first, last = self.firsts[begin], self.firsts[end]
+        cosines: npt.NDArray[np.float32] = self.matrix[first:last] @ query
+        if not self._single:
+            cosines = np.maximum.reduceat(cosines, self.firsts[begin:end] - first)
+        needed = (
+            np.float64(self._curve.reach(similarity)) if self._own is None else self._needed(begin, end, similarity)
+        )
+        places = np.flatnonzero(cosines >= needed - SLACK)
+        if len(places) > max(FEW, 2 * most):
+            places = self._first(places, cosines, needed, begin, most, unhelpful)
+        for place in places.tolist():
+            yield begin + place, self._similarity(begin + place, query)
+
+    def _needed(self, begin: int, end: int, similarity: float) -> Needed:
+        assert self._own is not None
+        own = self._own[begin:end]
+        return np.where(np.isnan(own), self._curve.reach(similarity), own)
+
+    def _similarity(self, place: int, query: Rows) -> float:
+        return self._curve(cosine(self.matrix[self.firsts[place] : self.firsts[place + 1]], query))
+
+    def _first(
+        self,
+        places: npt.NDArray[np.intp],
+        cosines: npt.NDArray[np.float32],
+        needed: Needed,
+        begin: int,
+        most: int,
+        unhelpful: Collection[str],
+    ) -> npt.NDArray[np.intp]:
+        """Those that are worth as much as the last of the `most` best that surely pass, and equals of it."""
+        sure = places[(cosines >= needed + self._surely)[places]]
+        if unhelpful:
+            sure = np.array([at for at in sure.tolist() if self._names[begin + at] not in unhelpful], np.intp)
+        if len(sure) < most:
+            return places
+        last = float(np.partition(cosines[sure], -most)[-most])
+        return places[cosines[places] >= self._curve.reach(self._curve(last - SLACK)) - SLACK]
+
+    @property
+    def _surely(self) -> float:
+        """Above the least cosine that may pass, that surely does: what rounding takes away, and float32."""
+        return 4 * SLACK + 2e-4 * self._flattest
+
+    @property
+    def _flattest(self) -> float:
+        """The most cosine that one of similarity takes."""
+        slopes = [(high - low) / (above - below) for (low, below), (high, above) in self._pairs if above > below]
+        return max(slopes, default=0.0)
+
+    @property
+    def _pairs(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+        return list(zip(self._curve.points, self._curve.points[1:]))
+
+
+def cosine(rows: Rows, query: Rows) -> float:
+    """Of the nearest row: in float64, so that it is worth the same in every store."""
+    return float(np.max(rows.astype(np.float64) @ query.astype(np.float64)))

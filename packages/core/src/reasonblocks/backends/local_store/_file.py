@@ -1,0 +1,202 @@
+"""Patterns in a SQLite file: what a transaction holds, and what another process changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ...exceptions import StoreError
+from ...patterns import COUNTED, pattern_of, revised
+from ...text import whole
+from ...types import Pattern, evolve
+from .._forks import Held, opened
+from .._stores.rows import Row, Stats, body
+from ._connect import connect
+from ._schema import prepared
+from ._shelf import Changes
+
+__all__ = ["File"]
+
+_ROWS = (
+    "SELECT p.id, p.tier, p.org_id, p.failure_type, p.gate, p.off, p.body, v.data FROM patterns p "
+    "LEFT JOIN vectors v ON v.id = p.id AND v.embedder = ? AND v.dim = ? WHERE p.changed > ?"
+)
+_COUNTS = f"SELECT id, {', '.join(COUNTED)} FROM counts WHERE changed > ?"
+_PUT = "INSERT OR REPLACE INTO patterns VALUES (?,?,?,?,?,?,?,?)"
+_PUT_COUNTS = "INSERT OR REPLACE INTO counts VALUES (?,?,?,?,?,?)"
+_PUT_VECTORS = "INSERT OR REPLACE INTO vectors VALUES (?,?,?,?)"
+_KEEP = (
+    "INSERT OR IGNORE INTO vectors SELECT id, ?, ?, ? FROM patterns WHERE id = ? AND body = ?"  # still the same words
+)
+
+
+class File:
+    """Opened when it is first used, made when something is first added; a missing file reads as empty.
+
+    Vectors are kept by embedder: several embedders may share a file, each finds its own.
+    """
+
+    def __init__(self, path: str, space: Callable[[], tuple[str, int]], held: Held) -> None:
+        self.path, self._space, self._held = path, space, held
+        self._db: sqlite3.Connection | None = None
+        self._form = 0
+        self._version = -1
+        self._seen = ("", 0)
+        """The file that was read last, by the id that is in it, and up to which of its changes."""
+
+    def is_new(self) -> bool:
+        if self._db is None:
+            return os.path.exists(self.path)
+        with self._border():
+            found: int = self._db.execute("PRAGMA data_version").fetchone()[0]
+        return found != self._version
+
+    def changes(self) -> Changes:
+        with self._border():
+            db = self._reading()
+            if db is None:
+                found, self._seen = Changes(whole=self._seen[0] != ""), ("", 0)
+                return found
+            self._version = db.execute("PRAGMA data_version").fetchone()[0]
+            db.execute("BEGIN")  # one state of the file for all that is read
+            try:
+                return self._since(db)
+            finally:
+                db.execute("COMMIT")
+
+    def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
+        with self._border(), self._transaction() as (db, change):
+            for pattern in given.values():
+                stored = _stored(db, pattern.id)
+                new = revised(pattern, stored, now)
+                if new != stored:
+                    self._put(db, new, change)
+                if (data := vectors.get(new.id)) is not None:
+                    db.execute(_PUT_VECTORS, (new.id, *self._space(), data))
+
+    def remove(self, name: str) -> bool:
+        if not os.path.exists(self.path):
+            return False
+        with self._border(), self._transaction() as (db, change):
+            found = db.execute("DELETE FROM patterns WHERE id=?", (name,)).rowcount > 0
+            if found:
+                db.execute("DELETE FROM vectors WHERE id=?", (name,))
+                db.execute("INSERT OR REPLACE INTO counts (id, changed) VALUES (?,?)", (name, change))
+                db.execute("INSERT OR REPLACE INTO gone VALUES (?,?)", (name, change))
+        return found
+
+    def count(self, counts: Mapping[str, int], what: str) -> None:
+        """A count may be lost with the power, a pattern may not: it is not waited for until it is on the disk."""
+        if not os.path.exists(self.path):
+            return
+        more = (
+            f"INSERT INTO counts (id, {what}, changed) VALUES (?1,?2,?3) "
+            f"ON CONFLICT (id) DO UPDATE SET {what} = {what} + ?2, changed = ?3"
+        )
+        with self._border(), self._transaction("NORMAL") as (db, change):
+            db.executemany(more, [(name, times, change) for name, times in counts.items()])
+
+    def keep(self, rows: Sequence[Row]) -> None:
+        with self._border():
+            db = self._writing()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                space = self._space()
+                db.executemany(_KEEP, [(*space, bytes(row.vectors or b""), row.id, row.body) for row in rows])
+            finally:
+                db.execute("COMMIT")
+
+    def close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def _since(self, db: sqlite3.Connection) -> Changes:
+        if not self._form:
+            return Changes()
+        store, change = db.execute("SELECT store, change FROM meta").fetchone()
+        same = store == self._seen[0] and change >= self._seen[1]
+        since = self._seen[1] if same else 0
+        found = Changes(
+            rows=[Row(*values) for values in db.execute(_ROWS, (*self._space(), since))],
+            gone=[name for (name,) in db.execute("SELECT id FROM gone WHERE changed > ?", (since,))],
+            stats=_stats(db.execute(_COUNTS, (since,))),
+            whole=not same,
+        )
+        self._seen = (store, change)
+        return found
+
+    def _put(self, db: sqlite3.Connection, pattern: Pattern, change: int) -> None:
+        kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold, pattern.off)
+        db.execute("DELETE FROM vectors WHERE id=?", (pattern.id,))
+        db.execute("DELETE FROM gone WHERE id=?", (pattern.id,))
+        db.execute(_PUT, (*kept, whole(body(pattern)), change))
+        db.execute(_PUT_COUNTS, (pattern.id, *(pattern.stats.get(what, 0) for what in COUNTED), change))
+
+    def _reading(self) -> sqlite3.Connection | None:
+        if self._db is None and os.path.exists(self.path):
+            self._open(make=False)
+        elif self._db is not None and not self._form:  # it was empty then
+            self._form = prepared(self._db, self.path, write=False)
+        return self._db
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._open(make=True)
+        assert self._db is not None
+        self._form = prepared(self._db, self.path, write=True)
+        return self._db
+
+    def _open(self, *, make: bool) -> None:
+        db = connect(self.path, make=make)
+        try:
+            form = prepared(db, self.path, write=False)
+            self._form = prepared(db, self.path, write=form > 0)
+        except BaseException:
+            db.close()
+            raise
+        self._db = db
+        opened(self._held)
+
+    @contextmanager
+    def _transaction(self, synchronous: str = "FULL") -> Iterator[tuple[sqlite3.Connection, int]]:
+        """A change of the file, and its number. What was committed is on the disk."""
+        db = self._writing()
+        db.execute(f"PRAGMA synchronous={synchronous}")
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            db.execute("UPDATE meta SET change = change + 1")
+            yield db, db.execute("SELECT change FROM meta").fetchone()[0]
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _border(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as exc:
+            raise StoreError(self.path, _reason(exc)) from exc
+
+
+def _stored(db: sqlite3.Connection, name: str) -> Pattern | None:
+    found = db.execute("SELECT body FROM patterns WHERE id=?", (name,)).fetchone()
+    if found is None:
+        return None
+    counts = _stats(db.execute(f"SELECT id, {', '.join(COUNTED)} FROM counts WHERE id=?", (name,)))
+    return evolve(pattern_of(json.loads(found[0])), stats=counts.get(name, {}))
+
+
+def _stats(found: sqlite3.Cursor) -> Stats:
+    return {name: {what: count for what, count in zip(COUNTED, counts) if count} for name, *counts in found}
+
+
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, sqlite3.DatabaseError) and not isinstance(exc, sqlite3.OperationalError):
+        return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
+    return f"{type(exc).__name__}: {exc}"

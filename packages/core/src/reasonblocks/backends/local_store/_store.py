@@ -1,0 +1,254 @@
+"""`LocalStore`: one process's view of its patterns, a snapshot that searches read and changes replace."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ...exceptions import ConfigError, StoreError
+from ...patterns import COUNTED, checked
+from ...ports import Embedder
+from ...requests import Retrieve
+from ...types import ETrace, Pattern, Tier
+from .._forks import no_fork
+from .._stores import embedders
+from .._stores.index import Index
+from .._stores.rows import Row, row_of
+from ._shelf import Changes, Memory, Shelf
+
+if TYPE_CHECKING:
+    from .._stores.vectors import Vectors
+
+__all__ = ["LocalStore"]
+
+INLINE_MOST = 20_000
+"""Patterns of a tier up to which a search takes microseconds, some 300 at most (benchmarks/retrieval.py)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    """The patterns at one moment: `rows` are the store's own, `index` has them and those of the layer under them."""
+
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    index: Index
+    largest: int = 0
+    """Patterns in the largest tier."""
+
+
+class LocalStore:
+    """Patterns in memory, with a SQLite file behind them if a path is given.
+
+    The file is opened when it is first used and made, with its folder, when something is first added; what another
+    process changes is seen by the next search. `layer` are read-only patterns under those of the store: one of the
+    same id hides that of the layer, and one that is `off` switches it off. Without an `embedder` it is the library's.
+
+    Raises `StoreError` for a file that cannot be read or written, `ConfigError` for a pattern that no search could
+    find, `BadAnswer` for what an embedder must not give; what an embedder raises is passed on. After an error nothing
+    has changed. Safe for threads; a fork closes the file, each process opens it again for itself.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        patterns: Iterable[Pattern] = (),
+        layer: Iterable[Pattern] = (),
+        embedder: Embedder | None = None,
+    ) -> None:
+        self.path = None if path is None else os.fspath(path)
+        self._given = embedder
+        self._layer = {pattern.id: row_of(checked(pattern)) for pattern in layer}
+        stats = {name: row.pattern.stats for name, row in self._layer.items() if row.pattern.stats}
+        self._shelf = self._made_shelf()
+        self._read = self.path is None
+        self._snapshot = _Snapshot(index=Index.of(self._layer.values(), stats))
+        self.add(patterns)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """What makes vectors of texts; the library's is loaded when it is first asked for."""
+        return embedders.default() if self._given is None else self._given
+
+    @property
+    def inline(self) -> bool:
+        """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
+        return self._read and self._snapshot.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
+
+    def search(self, request: Retrieve) -> tuple[ETrace, ...]:
+        """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
+        self._refresh()
+        return self._answer(request)
+
+    async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
+        """As `search`, in a thread whenever it may take more than microseconds."""
+        if self.inline and self._snapshot.index.is_ready(request) and not self._is_due():
+            return self._answer(request)
+        from asyncio import to_thread  # a program without an event loop never gets here
+
+        return await to_thread(self.search, request)
+
+    def add(self, patterns: Iterable[Pattern]) -> None:
+        """Add patterns, or replace those of the same id: all of them or, after an error, none.
+
+        A different pattern takes the next revision; when this returns they are on the disk.
+        """
+        given = {pattern.id: checked(pattern) for pattern in patterns}
+        if not given:
+            return
+        self._refresh()
+        vectors = self._vectors_of(given.values())
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        with no_fork:
+            self._shelf.add(given, vectors, now)
+            self._take(self._shelf.changes())
+
+    def remove(self, pattern_id: str) -> bool:
+        """False: the store has none of that id. One of the layer is switched off by one that is `off`."""
+        with no_fork:
+            found = self._shelf.remove(pattern_id)
+            self._take(self._shelf.changes())
+        return found
+
+    def count(self, pattern_ids: Iterable[str], what: str) -> None:
+        """Count one more of `what` (retrieved, injected, recovered, not_recovered) for each id.
+
+        Ids that are not there are left out, and so is everything as long as the store's file is not there.
+        """
+        if what not in COUNTED:
+            raise ConfigError.unknown("what", what, COUNTED)
+        self._refresh()
+        counts: dict[str, int] = {}
+        for name in pattern_ids:
+            if name in self._snapshot.rows or name in self._layer:
+                counts[name] = counts.get(name, 0) + 1
+        if counts:
+            with no_fork:
+                self._shelf.count(counts, what)
+                self._take(self._shelf.changes())
+
+    def get(self, pattern_id: str) -> Pattern | None:
+        """The store's own, else the layer's."""
+        self._refresh()
+        snapshot = self._snapshot
+        row = snapshot.rows.get(pattern_id) or self._layer.get(pattern_id)
+        return None if row is None else row.told(snapshot.index.stats)
+
+    def list(
+        self, org_id: str, tier: Tier | None = None, *, failure_type: str | None = None, layer: bool = False
+    ) -> tuple[Pattern, ...]:
+        """Those of an org and of none, by id, also those that are off. `layer`: what shows of the layer, too."""
+        self._refresh()
+        snapshot = self._snapshot
+        rows = {**self._layer, **snapshot.rows} if layer else snapshot.rows
+        kept = [
+            row
+            for _, row in sorted(rows.items())
+            if row.org_id in (None, org_id) and tier in (None, row.tier) and failure_type in (None, row.failure_type)
+        ]
+        return tuple(row.told(snapshot.index.stats) for row in kept)
+
+    def __len__(self) -> int:
+        """How many the store itself has."""
+        self._refresh()
+        return len(self._snapshot.rows)
+
+    def close(self) -> None:
+        """Close the file; what uses the store after that opens it again."""
+        with no_fork:
+            self._shelf.close()
+
+    def __enter__(self) -> LocalStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self, request: Retrieve) -> tuple[ETrace, ...]:
+        index = self._snapshot.index
+        if request.tier == "e3":
+            return index.standing(request)
+        if not index.holds(request):
+            return ()
+        if not index.is_ready(request):
+            self._lay_out(index, request)
+        return index.search(request, self._vectors)
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        from .._stores.vectors import Vectors  # with numpy, which a store of standing rules never needs
+
+        return Vectors(self.embedder)
+
+    def _made_shelf(self) -> Shelf:
+        if self.path is None:
+            return Memory()
+        from ._file import File  # with sqlite3
+
+        return File(self.path, lambda: (self.embedder.id, self.embedder.dim), self)
+
+    def _is_due(self) -> bool:
+        """Is there something to read? A thread that uses the file already will read it, or has."""
+        if self.path is None or not no_fork.acquire(blocking=not self._read):
+            return False
+        try:
+            return self._shelf.is_new()
+        finally:
+            no_fork.release()
+
+    def _refresh(self) -> None:
+        if self._is_due():
+            with no_fork:
+                self._take(self._shelf.changes())
+        self._read = True
+
+    def _take(self, changes: Changes) -> None:
+        """The next snapshot. `no_fork` is held."""
+        before = self._snapshot
+        rows = {} if changes.whole else dict(before.rows)
+        for name in changes.gone:
+            rows.pop(name, None)
+        rows.update((row.id, row) for row in changes.rows)
+        stats = {**({} if changes.whole else before.index.stats), **changes.stats}
+        index = self._indexed(before, rows, changes).counted(stats)
+        self._snapshot = _Snapshot(rows=rows, index=index, largest=_largest([*rows.values(), *self._layer.values()]))
+
+    def _indexed(self, before: _Snapshot, rows: Mapping[str, Row], changes: Changes) -> Index:
+        if changes.whole:
+            return Index.of({**self._layer, **rows}.values(), {})
+        touched = {*changes.gone, *(row.id for row in changes.rows)}
+        gone = [before.rows.get(name) or self._layer.get(name) for name in touched]
+        new = [rows.get(name) or self._layer.get(name) for name in touched]
+        return before.index.changed([row for row in gone if row], [row for row in new if row])
+
+    def _vectors_of(self, patterns: Iterable[Pattern]) -> dict[str, bytes]:
+        """The exemplars' vectors, by the pattern's id; those that are there are not computed again."""
+        rows = [row for pattern in patterns if (row := row_of(pattern)).searched]
+        for row in rows:
+            stored = self._snapshot.rows.get(row.id)
+            if stored is not None and stored.texts == row.texts:
+                row.vectors = stored.vectors
+        if missing := [row for row in rows if row.vectors is None]:
+            self._vectors.fill(missing)
+        return {row.id: bytes(row.vectors or b"") for row in rows}
+
+    def _lay_out(self, index: Index, request: Retrieve) -> None:
+        """Embed what has no vectors of this embedder: the layer, and what was stored with another one."""
+        if not (missing := index.missing(request)):
+            return
+        self._vectors.fill(missing)
+        if own := [row for row in missing if row.body is not None]:
+            with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
+                self._shelf.keep(own)
+
+
+def _largest(rows: Iterable[Row]) -> int:
+    return max(Counter(row.tier for row in rows).values(), default=0)
