@@ -105,7 +105,12 @@ _PERSONAL = re.compile(r"(?i)name|user|customer|passenger|person|mail|phone|addr
 
 
 def _given(name: str, value: JSON) -> Given:
-    return Given(name=plain(name), form=_form(value), word="" if _PERSONAL.search(name) else _word(value), value=digest(collapse(canonical(value))[:4_000]))
+    return Given(
+        name=plain(name),
+        form=_form(value),
+        word="" if _PERSONAL.search(name) else _word(value),
+        value=digest(collapse(canonical(value))[:4_000]),
+    )
 
 
 def _form(value: JSON) -> str:

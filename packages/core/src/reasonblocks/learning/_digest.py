@@ -52,13 +52,18 @@ def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
     """What learning needs of a run whose outcome is known."""
     run, decisions = replayed.run, replayed.decisions[:MOST_STEPS]
     steps = run.steps[:MOST_STEPS]
-    private = private_words([text for step in steps for text in (step.observation[:TEXT_BYTES * 4], step.action_input)])
+    private = private_words(
+        [text for step in steps for text in (step.observation[: TEXT_BYTES * 4], step.action_input)]
+    )
     acts = tuple(act_of(step, index, tool_roles, private) for index, step in enumerate(steps))
     trouble = first_trouble(acts, decisions)
     succeeded = run.outcome == "success"
     tiers: tuple[Tier, ...] = ("e1", "e2")
-    masked = {tier: tuple(hidden(text, private) for text in texts_at(steps, trouble.at, tier)) for tier in tiers} \
-        if trouble is not None else {}
+    masked = (
+        {tier: tuple(hidden(text, private) for text in texts_at(steps, trouble.at, tier)) for tier in tiers}
+        if trouble is not None
+        else {}
+    )
     return RunDigest(
         run_id=run.run_id,
         task_key=run.task_key,

@@ -83,7 +83,12 @@ def proposals(
 ) -> tuple[Proposal, ...]:
     """What the runs teach, most support first; the same for the same runs in the same order."""
     room = _Room(
-        gathered, org_id, similar or Similar(embedder or HashEmbedder()), distil or built_in, gathered.common, gathered.calm
+        gathered,
+        org_id,
+        similar or Similar(embedder or HashEmbedder()),
+        distil or built_in,
+        gathered.common,
+        gathered.calm,
     )
     kinds: dict[tuple[str, Kind], list[RunDigest]] = {}
     for run in gathered.failed:
@@ -160,10 +165,8 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
     gate = _gate(room, evidence.tier, pattern)
     if gate is None:
         return None
-    stats: Mapping[str, int] = {**pattern.stats, "support_runs": evidence.runs, "support_tasks": evidence.tasks}
     own = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    pattern = replace(pattern, gate_threshold=own, stats=stats)
-    return Proposal.of(checked(pattern), evidence)
+    return Proposal.of(checked(replace(pattern, gate_threshold=own)), evidence)
 
 
 def _gate(room: _Room, tier: Tier, pattern: Pattern) -> float | None:

@@ -21,8 +21,10 @@ _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""
 _WITH_DIGIT = re.compile(r"[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
 _LONG = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b|\b[0-9a-fA-F]{24,}\b")
-_PERSON_KEY = r"(?:\w*(?:first|last|full|user|customer|passenger|guest|sender|recipient|contact)_?name|name|e?mail|" \
+_PERSON_KEY = (
+    r"(?:\w*(?:first|last|full|user|customer|passenger|guest|sender|recipient|contact)_?name|name|e?mail|"
     r"phone\w*|address\d?|street|city|state|province|country|zip\w*|postal\w*|dob|birth\w*|iban|ssn|passport\w*)"
+)
 _PERSON = re.compile(rf"(?i)([\"']{_PERSON_KEY}[\"']\s*:\s*)([\"'])(?:(?!\2)[^\n]){{0,120}}\2?")
 _NAME_KEY = re.compile(r"(?i)[\"']?(?:first|last)_?name[\"']?\s*[:=]\s*[\"']([^\W\d_][\w' -]{1,40})[\"']")
 _ORDERS = (
