@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from zlib import crc32
 
-from ..patterns import Curve, SimilarityCurves
-from ..text import clip, words
+from ...patterns import Curve, SimilarityCurves
+from ...text import clip, words
 
 __all__ = ["HashEmbedder"]
 

@@ -1,0 +1,44 @@
+"""Which embedder is used where the caller names none, and what is said when it is not the shipped model."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ...exceptions import Unavailable
+from ._hash import HashEmbedder
+
+if TYPE_CHECKING:
+    from ._static import StaticEmbedder
+
+__all__ = ["default_embedder", "embedder_line"]
+
+COST = "patterns are found by shared wording only, with the HashEmbedder"
+_log = logging.getLogger("reasonblocks")
+_said: set[str] = set()
+
+
+def default_embedder() -> StaticEmbedder | HashEmbedder:
+    """The shipped model; where numpy or the model's data is missing `HashEmbedder`, said once in the log."""
+    found, missing = _found()
+    if missing and missing not in _said:
+        _said.add(missing)
+        _log.warning("%s: %s", missing, COST)
+    return found
+
+
+def embedder_line() -> str:
+    """For people: the default embedder's id, and what is missing where it is not the shipped model."""
+    found, missing = _found()
+    return f"{found.id} ({missing}: {COST})" if missing else found.id
+
+
+def _found() -> tuple[StaticEmbedder | HashEmbedder, str]:
+    try:
+        from ._static import StaticEmbedder
+
+        return StaticEmbedder(), ""
+    except ImportError:
+        return HashEmbedder(), "numpy is missing (pip install numpy)"
+    except Unavailable as error:
+        return HashEmbedder(), str(error)

@@ -1,0 +1,125 @@
+"""The shipped embedder: a text is the sum of its pieces' rows, in whole numbers, so it is the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import repeat
+from typing import TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from ...memo import WORDS_KEPT, Memo
+from ...patterns import Curve, SimilarityCurves
+from ...text import clip, words
+from ._table import DIM, table
+from ._tokenizer import SPECIAL
+
+__all__ = ["StaticEmbedder"]
+
+Vector: TypeAlias = NDArray[numpy.float32]
+Ids: TypeAlias = NDArray[numpy.intp]
+Kept: TypeAlias = dict[str, tuple[int, ...]]
+"""Of one run, or one call: the pieces of words that are no piece themselves, the newest."""
+
+ROWS_AT_ONCE = 256
+"""Rows whose sum fits into int16, whatever they hold: numpy adds these up fastest."""
+PLAIN = 128
+"""Characters of ASCII."""
+PRINTED = bytes(range(32, 127)) + b"\t\n\r"
+MARKS = [code for code in range(33, 127) if not chr(code).isalnum()]
+"""Each is a piece of its own wherever it stands, so they need only be counted."""
+
+
+class StaticEmbedder:
+    """`embed` gives a unit vector of 256 float32, or zeros where no word is known; a text's middle beyond 16,000
+    characters is left out.
+
+    minishlab/potion-base-8M in int8: English, blind to the order of words and to negation. Made in 10 ms the first
+    time in a process, for nothing after that; any number of threads may use it. Raises `Unavailable` when the
+    package's data is missing.
+    """
+
+    id = "potion-base-8M-int8-v1"
+    dim = DIM
+    curves = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
+
+    def __init__(self) -> None:
+        self._table = table()
+        self._marks = numpy.zeros((PLAIN, DIM), numpy.float32)
+        self._marks[MARKS] = self._table.rows[[self._table.vocabulary[chr(code)] for code in MARKS]]
+
+    def embed(self, text: str) -> Vector:
+        return _unit(self.embed_sum((text,), None, None))
+
+    def embed_many(self, texts: Sequence[str]) -> Vector:
+        """float32 [texts, 256]."""
+        made = numpy.zeros((len(texts), DIM), numpy.float32)
+        kept: Kept = {}
+        for at, text in enumerate(texts):
+            made[at] = _unit(self._sum(text, None, kept))
+        return made
+
+    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Vector:
+        """The sum of all rows of all texts, not of unit length; each text's own is kept in `memo.vectors`.
+
+        `words` are `reasonblocks.text.words` of the last text, clipped.
+        """
+        memo = memo or Memo()
+        kept: Kept = memo.words.of(self.id, dict)
+        total = numpy.zeros(DIM, numpy.float32)
+        for at, text in enumerate(texts, 1):
+            own = words if at == len(texts) else None
+            total += memo.vectors.of((self.id, text), partial(self._sum, text, own, kept))
+        return total
+
+    def _sum(self, text: str, cut_up: Sequence[str] | None, kept: Kept) -> Vector:
+        text = clip(text)
+        if _is_plain(text):
+            counts = numpy.bincount(numpy.frombuffer(text.encode(), numpy.uint8), minlength=PLAIN)
+            total = counts.astype(numpy.float32) @ self._marks
+            self._add(total, self._ids(words(text) if cut_up is None else cut_up, kept))
+        else:
+            total = numpy.zeros(DIM, numpy.float32)
+            ids = self._table.tokenizer.ids(text, partial(self._pieces, kept))
+            self._add(total, numpy.fromiter(ids, numpy.intp, len(ids)))
+        total.setflags(write=False)
+        return total
+
+    def _add(self, total: Vector, ids: Ids) -> None:
+        rows = self._table.rows.take(ids, axis=0)
+        for start in range(0, len(ids), ROWS_AT_ONCE):
+            total += rows[start : start + ROWS_AT_ONCE].sum(axis=0, dtype=numpy.int16)
+
+    def _ids(self, found: Sequence[str], kept: Kept) -> Ids:
+        """The ids of all pieces of some words, in any order; that of unknown words, whose row is zeros, among them."""
+        of, unknown = self._table.vocabulary.get, self._table.unknown
+        whole = numpy.fromiter(map(of, found, repeat(unknown)), numpy.intp, len(found))
+        parts: list[int] = []
+        for at in (whole == unknown).nonzero()[0].tolist():
+            parts += kept.get(found[at]) or self._pieces(kept, found[at])
+        return numpy.concatenate((whole, numpy.fromiter(parts, numpy.intp, len(parts)))) if parts else whole
+
+    def _pieces(self, kept: Kept, word: str) -> tuple[int, ...]:
+        """Of a word that is no piece itself; the parts of a contraction are words of their own."""
+        pieces = kept.get(word)
+        if pieces is None:
+            while len(kept) >= WORDS_KEPT:
+                kept.pop(next(iter(kept)))
+            pieces = kept[word] = self._table.tokenizer.pieces(word)
+        return pieces
+
+
+def _is_plain(text: str) -> bool:
+    """ASCII without what the tokenizer treats in another way: control characters and its special pieces."""
+    if not text.isascii() or text.encode().translate(None, PRINTED):
+        return False
+    return "[" not in text or not any(one in text for one in SPECIAL)
+
+
+def _unit(total: Vector) -> Vector:
+    """Whole numbers in float64 give the same length on every machine."""
+    exact = total.astype(numpy.float64)
+    length = numpy.sqrt(exact @ exact)
+    return (exact / (length or 1.0)).astype(numpy.float32)
