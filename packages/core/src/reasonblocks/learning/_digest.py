@@ -13,7 +13,7 @@ from ._acts import Act, act_of
 from ._mask import hidden, private_words
 from ._trouble import Trouble, first_trouble
 
-__all__ = ["Calm", "RunDigest", "asks", "digest_of", "texts_at"]
+__all__ = ["Calm", "RunDigest", "asks", "digest_of", "failed_before", "texts_at"]
 
 TEXT_BYTES = 1_200
 """Of a step's text: what the trace state keeps of one, so what a live query is made of."""
@@ -25,10 +25,12 @@ MOST_CALM = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Calm:
-    """What a run thought where nothing was wrong: the text of a query at tier e1, and at e2."""
+    """What a run thought where nothing was wrong: the text of a query at tier e1, and at e2. `failed` are tools that
+    failed or found nothing among these steps: what is learned of them may well be said here."""
 
     e1: str
     e2: str
+    failed: tuple[str, ...] = ()
 
     def of(self, tier: Tier) -> str:
         return self.e1 if tier == "e1" else self.e2
@@ -72,7 +74,7 @@ def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
         acts=acts,
         trouble=trouble,
         texts=masked,
-        calm=_calm(steps, decisions) if succeeded and not (trouble and trouble.sustained) else (),
+        calm=_calm(steps, acts, decisions) if succeeded and not (trouble and trouble.sustained) else (),
     )
 
 
@@ -90,10 +92,21 @@ def asks(tier: Tier, decisions: Sequence[StepDecision], at: int) -> bool:
     return tier == "e2" or fired or (now.composite or 0.0) > E1_COMPOSITE
 
 
-def _calm(steps: Sequence[Step], decisions: Sequence[StepDecision]) -> tuple[Calm, ...]:
+def failed_before(acts: Sequence[Act], at: int) -> tuple[str, ...]:
+    """The tools that failed or found nothing in the steps that the longest query tells of, the newest first."""
+    recent = acts[max(0, at + 1 - TIERS["e2"].steps) : at + 1]
+    return tuple(dict.fromkeys(act.tool for act in reversed(recent) if act.fruitless and not act.says))
+
+
+def _calm(steps: Sequence[Step], acts: Sequence[Act], decisions: Sequence[StepDecision]) -> tuple[Calm, ...]:
     """Stretches at which a live run would ask, spread over the run."""
     asked = [at for at in range(len(decisions)) if asks("e2", decisions, at)]
     every = -(-len(asked) // MOST_CALM) if asked else 1
     return tuple(
-        Calm(e1="\n".join(texts_at(steps, at, "e1")), e2="\n".join(texts_at(steps, at, "e2"))) for at in asked[::every]
+        Calm(
+            e1="\n".join(texts_at(steps, at, "e1")),
+            e2="\n".join(texts_at(steps, at, "e2")),
+            failed=failed_before(acts, at),
+        )
+        for at in asked[::every]
     )

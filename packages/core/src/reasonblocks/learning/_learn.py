@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backends.embed import HashEmbedder
+from ..backends.embed import default_embedder
 from ..gates import TIERS
 from ..patterns import checked
 from ..ports import Embedder
@@ -43,6 +43,7 @@ class _Room:
     distil: Distil
     common: frozenset[str]
     calm: Sequence[Calm]
+    troubled: Sequence[RunDigest]
 
 
 def learn(
@@ -82,16 +83,11 @@ def proposals(
     similar: Similar | None = None,
 ) -> tuple[Proposal, ...]:
     """What the runs teach, most support first; the same for the same runs in the same order."""
-    room = _Room(
-        gathered,
-        org_id,
-        similar or Similar(embedder or HashEmbedder()),
-        distil or built_in,
-        gathered.common,
-        gathered.calm,
-    )
+    failed = gathered.failed
+    similar = similar or Similar(embedder or default_embedder())
+    room = _Room(gathered, org_id, similar, distil or built_in, gathered.common, gathered.calm, failed)
     kinds: dict[tuple[str, Kind], list[RunDigest]] = {}
-    for run in gathered.failed:
+    for run in failed:
         if run.trouble is not None:
             kinds.setdefault((run.agent, run.trouble.kind), []).append(run)
     found = [one for (agent, kind), runs in sorted(kinds.items()) for one in _of_kind(room, agent, kind, runs)]
@@ -137,7 +133,7 @@ def _clusters(room: _Room, runs: Sequence[RunDigest]) -> list[list[RunDigest]]:
     """Runs whose thoughts were alike there, by the similarity that a search of tier e1 asks for."""
     clusters: list[list[RunDigest]] = []
     for run in runs:
-        near = [(room.similar.of("e1", _text(run), map(_text, one)), one) for one in clusters]
+        near = [(room.similar.highest("e1", [_text(run)], [_text(other) for other in one]), one) for one in clusters]
         similarity, nearest = max(near, key=lambda pair: pair[0], default=(0.0, None))
         if nearest is not None and similarity >= TIERS["e1"].similarity:
             nearest.append(run)
@@ -162,16 +158,18 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
     pattern = room.distil(evidence)
     if pattern is None:
         return None
-    gate = _gate(room, evidence.tier, pattern)
+    gate = _gate(room, evidence, pattern)
     if gate is None:
         return None
     own = pattern.gate_threshold if pattern.gate_threshold is not None else gate
     return Proposal.of(checked(replace(pattern, gate_threshold=own)), evidence)
 
 
-def _gate(room: _Room, tier: Tier, pattern: Pattern) -> float | None:
-    """Above every calm step that was seen, and never below the tier's own."""
-    texts = pattern.exemplars
-    nearest = max((room.similar.of(tier, calm.of(tier), texts) for calm in room.calm), default=0.0)
+def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
+    """Above every calm step and every trouble with another tool that was seen, and never below the tier's own."""
+    tier, tool = evidence.tier, evidence.kind.tool
+    calm = [one.of(tier) for one in room.calm if tool not in one.failed]
+    others = ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
+    nearest = room.similar.highest(tier, [*calm, *others], pattern.exemplars)
     gate = round(max(TIERS[tier].similarity, nearest + MARGIN), 4)
     return gate if gate <= HIGHEST_GATE else None
