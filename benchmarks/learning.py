@@ -88,7 +88,9 @@ def looked(rb: ReasonBlocks, run: RecordedRun) -> Looked:
     return Looked(digest=digest, points=tuple(points))
 
 
-def told(points: Sequence[Point], tier: Tier, learned: Sequence[Proposal], embedder: Embedder) -> Iterator[tuple[str, str, bool]]:
+def told(
+    points: Sequence[Point], tier: Tier, learned: Sequence[Proposal], embedder: Embedder
+) -> Iterator[tuple[str, str, bool]]:
     """For each point: where it is, what it was told, and whether the store has what fits."""
     store = LocalStore(patterns=[one.pattern for one in learned], embedder=embedder)
     by_id = {one.pattern.id: one for one in learned}

@@ -28,9 +28,9 @@ _ANTI = {
     "churn": "Reading again what was read and has not changed.",
 }
 _GENERAL = {
-    "error": "Change the argument that the error names, or look up a valid value for it first; the same call fails again.",
+    "error": "Change the argument that the error names, or look up a valid value for it first.",
     "repeat": "Take what `{tool}` gave the first time, and do the next thing that the task asks for.",
-    "empty": "Ask `{tool}` once for less, with one plain word or without a filter; if that is empty too, look elsewhere.",
+    "empty": "Ask `{tool}` once more with one plain word, or without a filter; if that is empty too, look elsewhere.",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappushpop, heappush
+from heapq import heappush, heappushpop
 
 from ..text import digest
 from ._digest import Calm, RunDigest
