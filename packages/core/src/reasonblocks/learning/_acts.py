@@ -14,6 +14,8 @@ from ._mask import short
 
 __all__ = ["Act", "Given", "act_of"]
 
+LOOKS = ("read", "search")
+"""Roles of a tool whose empty result is a trouble; of another one it may be how it goes well."""
 MOST_GIVEN = 12
 """Arguments of a call that are looked at."""
 ERROR_CHARS = 140
@@ -75,7 +77,7 @@ def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Colle
         call=features.call,
         result=features.result,
         error=_error(step, features, given, private),
-        empty=features.empty and not features.failing,
+        empty=features.empty and not features.failing and not features.roles.isdisjoint(LOOKS),
         gist=features.gist,
         given=tuple(_given(str(name), given[name]) for name in sorted(given, key=str)[:MOST_GIVEN]),
         says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
@@ -122,7 +124,7 @@ def _form(value: JSON) -> str:
     if isinstance(value, int):
         return "a whole number"
     if isinstance(value, float):
-        return "a number with a fraction" if value % 1 else "a number with a decimal point"
+        return "a number with a decimal point"
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, (list, tuple)):

@@ -12,7 +12,6 @@ __all__ = ["distil"]
 
 _SAID = {
     "unverified": "The run went on as if all were done{around}, and nothing had checked the result.",
-    "contradiction": "A conclusion{around} contradicted an earlier one, or what a tool had said.",
     "drift": "The steps{around} had left what the task asks for.",
     "sprawl": "New tools and targets{around} came in late, without an answer coming nearer.",
     "churn": "The same things were looked up and planned again{around}.",
@@ -22,14 +21,15 @@ _ANTI = {
     "repeat": "Calling `{tool}` with the same arguments again: the result was the same each time.",
     "empty": "Searching on with small changes of the words after `{tool}` found nothing.",
     "unverified": "Saying that it is done without a look at the result.",
-    "contradiction": "Going on without finding out which of the two statements holds.",
+    "claimed": "Taking the failed call of `{tool}` for a success.",
     "drift": "Following up what the task does not ask for.",
     "sprawl": "Opening one more new line of search.",
     "churn": "Reading again what was read and has not changed.",
 }
 _GENERAL = {
+    "claimed": "Look at what `{tool}` answered: it failed. Change what the error names, or say that it was not done.",
     "error": "Change the argument that the error names, or look up a valid value for it first.",
-    "repeat": "Take what `{tool}` gave the first time, and do the next thing that the task asks for.",
+    "repeat": "Asking `{tool}` again changes nothing: work with what it gave, take another tool, or say what is missing.",
     "empty": "Ask `{tool}` once more with one plain word, or without a filter; if that is empty too, look elsewhere.",
 }
 
@@ -86,6 +86,8 @@ def _happened(evidence: Evidence) -> str:
     if kind.form == "error":
         said = f', with "{kind.error}"' if kind.error != "error" else ""
         return f"`{kind.tool}` failed {often}{said}."
+    if kind.form == "claimed":
+        return f'`{kind.tool}` failed with "{kind.error}", and the run went on as if it had gone well.'
     if kind.form == "repeat":
         return f"`{kind.tool}` was called {often} with the same arguments, and gave the same result."
     if kind.form == "empty":

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from ._acts import Act, Given
 from ._digest import RunDigest
-from ._trouble import Kind
+from ._trouble import Kind, Trouble
 
-__all__ = ["Instead", "Move", "after_the_same", "at_the_same_point", "over_tasks"]
+__all__ = ["Instead", "Move", "after_the_same", "applies", "at_the_same_point", "over_tasks"]
 
 AHEAD = 12
 """Steps after the point within which a successful run's other way is looked for."""
@@ -20,6 +20,8 @@ MOST_BEFORE = 2
 """Tools that are named as called first."""
 MOST_CHANGES = 2
 """Arguments that are named as given differently."""
+CALLS = ("error", "claimed", "repeat", "empty")
+"""Forms that are about a call of a tool, so that not to call it is another way."""
 FEWEST = 2
 """Runs of other tasks, or tasks, that a way is learned from."""
 MOST_SHOWN = 5
@@ -103,20 +105,37 @@ def _agreed(moves: Sequence[tuple[str, Move]], *, same_task: bool) -> Instead | 
     )
 
 
+def applies(move: Move, bad: Act) -> bool:
+    """Can this call be changed that way: what is left out has to be there, and what is added not?"""
+    names = {f"`{one.name}`" for one in bad.given}
+    fitting = ((text.split()[1] in names) != text.endswith(" as well") for text in move.changes)
+    return not move.again or all(fitting)
+
+
 def _other_way(failed: RunDigest, other: RunDigest, common: frozenset[str]) -> Move | None:
     """From the last point that both runs share: the next acts of the other that went well and that this one lacks."""
     trouble = failed.trouble
     if trouble is None:
         return None
-    start = _met_at(trouble.kind, other.acts)
+    start = _start(failed.acts, trouble, other.acts)
     if start is None:
-        first_is_right = trouble.kind.form not in ("error", "empty")
-        start = _shared_point(failed.acts[: trouble.steps[0] + first_is_right], other.acts)
+        return None
     ahead = other.acts[start : start + AHEAD]
     before = failed.acts[: trouble.at + 1]
     done = {act.call for act in before}
     known = {act.tool for act in before if not act.fruitless}
-    return _move(failed.acts[trouble.steps[-1]], done, [act for act in ahead if not act.fruitless], known, common)
+    fruitful = [act for act in ahead if not act.fruitless]
+    return _move(trouble.kind, failed.acts[trouble.steps[-1]], done, fruitful, known, common)
+
+
+def _start(acts: Sequence[Act], trouble: Trouble, other: Sequence[Act]) -> int | None:
+    """Where the other run's way begins. What came again brought the other run on only if it got the same."""
+    bad = acts[trouble.steps[-1]]
+    if trouble.kind.form == "repeat":
+        same = [n for n, one in enumerate(other) if one.call == bad.call and one.result == bad.result]
+        return same[-1] + 1 if same else None
+    met = _met_at(trouble.kind, other)
+    return met if met is not None else _shared_point(acts[: trouble.steps[0]], other)
 
 
 def _shared_point(before: Sequence[Act], other: Sequence[Act]) -> int:
@@ -143,7 +162,7 @@ def _recovery(kind: Kind, acts: Sequence[Act], common: frozenset[str]) -> Move |
         if _meets(kind, acts, at):
             ahead = [act for act in acts[at + 1 : at + 1 + SOON] if not act.fruitless]
             known = {act.tool for act in acts[: at + 1] if not act.fruitless}
-            if (move := _move(acts[at], {acts[at].call}, ahead, known, common)) is not None:
+            if (move := _move(kind, acts[at], {acts[at].call}, ahead, known, common)) is not None:
                 return move
     return None
 
@@ -152,7 +171,7 @@ def _meets(kind: Kind, acts: Sequence[Act], at: int) -> bool:
     act = acts[at]
     if act.tool != kind.tool:
         return False
-    if kind.form == "error":
+    if kind.form in ("error", "claimed"):
         return act.error == kind.error
     if kind.form == "empty":
         return act.empty
@@ -160,12 +179,15 @@ def _meets(kind: Kind, acts: Sequence[Act], at: int) -> bool:
 
 
 def _move(
-    bad: Act, done: set[int | None], ahead: Sequence[Act], known: set[str], common: frozenset[str]
+    kind: Kind, bad: Act, done: set[int | None], ahead: Sequence[Act], known: set[str], common: frozenset[str]
 ) -> Move | None:
-    """The same tool with other arguments, after what came first; else the first tool that is another one, or none."""
+    """The same tool with other arguments, after what came first; else the first tool that is another one, or none.
+
+    Where a call came again, it is not one more of the same tool that helped.
+    """
     acting = [act for act in ahead if act.tool and not act.says and act.call not in done]
     at = next((n for n, act in enumerate(acting) if act.tool == bad.tool), None)
-    if at is not None:
+    if at is not None and kind.form != "repeat":
         before = dict.fromkeys(act.tool for act in acting[:at] if act.tool not in known)
         changes = _changes(bad.given, acting[at].given, common)
         if before or changes:
@@ -174,7 +196,7 @@ def _move(
     if other is not None:
         return Move(tool=other.tool, changes=_given_names(other.given))
     answered = any(act.says for act in ahead) and all(act.tool != bad.tool for act in ahead)
-    return Move(tool="") if answered and bad.tool else None
+    return Move(tool="") if answered and kind.form in CALLS else None
 
 
 def _given_names(given: Sequence[Given]) -> tuple[str, ...]:

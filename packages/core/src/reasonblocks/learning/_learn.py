@@ -15,7 +15,7 @@ from ..traces import RecordedRun
 from ..types import Pattern, Tier
 from ._digest import Calm, RunDigest, digest_of
 from ._distil import distil as built_in
-from ._elsewhere import Instead, after_the_same, at_the_same_point, over_tasks
+from ._elsewhere import Instead, after_the_same, applies, at_the_same_point, over_tasks
 from ._evidence import Distil, Evidence, evidence_of
 from ._gather import Gathered
 from ._proposal import Proposal
@@ -29,9 +29,9 @@ MOST_PER_KIND = 3
 SHARED_TASKS = 3
 """Tasks with the same trouble from which on it is a pattern, and not one task's."""
 LEAST_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIERS["e2"].similarity})
-"""The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds; among
-those of one agent .8 is common: of 22 lessons of tier e1 that runs of tasks left out were given (benchmarks/learning.py
-on 1,584 runs), 9 of the 12 about another tool were below .9, and none of the 10 about the same one."""
+"""The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds;
+among those of one agent .8 is common: of 22 lessons of tier e1 that runs of tasks left out were given
+(benchmarks/learning.py on 1,584 runs), 9 of the 12 about another tool were below .9, none of the 10 about the same."""
 MARGIN = 0.01
 """How far above the nearest calm step a lesson's own gate lies."""
 HIGHEST_GATE = 0.95
@@ -89,7 +89,7 @@ def proposals(
 ) -> tuple[Proposal, ...]:
     """What the runs teach, most support first; the same for the same runs in the same order."""
     failed = gathered.failed
-    similar = similar or Similar(embedder or default_embedder())
+    similar = similar or Similar(embedder if embedder is not None else _default())
     room = _Room(gathered, org_id, similar, distil or built_in, gathered.common, gathered.calm, failed)
     kinds: dict[tuple[str, Kind], list[RunDigest]] = {}
     for run in failed:
@@ -100,19 +100,25 @@ def proposals(
     return tuple(sorted(unique.values(), key=lambda one: (-one.tasks, -one.runs, one.pattern.id)))
 
 
+def _default() -> Embedder:
+    found: Embedder = default_embedder()
+    return found
+
+
 def _of_kind(room: _Room, agent: str, kind: Kind, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
     elsewhere = _convincing(after_the_same(kind, room.gathered.successful(agent), room.common))
     found = {run.run_id: _at_its_point(room, run) for run in runs}
     ways: dict[object, list[tuple[RunDigest, Instead | None]]] = {}
     for run in runs:
-        instead = _convincing(found[run.run_id]) or elsewhere
+        instead = _convincing(found[run.run_id]) or _applying(elsewhere, [run])
         ways.setdefault(instead and (instead.same_task, instead.move.way), []).append((run, instead))
     made = [one for alike in ways.values() for one in _of_one_way(room, alike)]
     yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MOST_PER_KIND]
     spread = _one_a_task_first(runs)
     tasks = {run.task_key: found[run.run_id] for run in reversed(spread)}
     if len(tasks) >= SHARED_TASKS:
-        shared = _convincing(over_tasks([one for one in tasks.values() if one is not None])) or elsewhere
+        shared = _convincing(over_tasks([one for one in tasks.values() if one is not None]))
+        shared = _applying(shared, runs) or _applying(elsewhere, runs)
         if (lesson := _proposal(room, evidence_of("e2", room.org_id, spread, shared))) is not None:
             yield lesson
 
@@ -128,6 +134,12 @@ def _of_one_way(room: _Room, alike: Sequence[tuple[RunDigest, Instead | None]]) 
 
 def _convincing(instead: Instead | None) -> Instead | None:
     return instead if instead is not None and instead.convinces else None
+
+
+def _applying(instead: Instead | None, runs: Sequence[RunDigest]) -> Instead | None:
+    """The way, if most of these runs could have gone it."""
+    bad = [run.acts[run.trouble.steps[-1]] for run in runs if run.trouble is not None]
+    return instead if instead and 2 * sum(applies(instead.move, act) for act in bad) > len(bad) else None
 
 
 def _at_its_point(room: _Room, run: RunDigest) -> Instead | None:

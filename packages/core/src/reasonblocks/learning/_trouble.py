@@ -19,9 +19,11 @@ SLOW_STEPS = 3
 """Steps running in SLOW or SKIP: one more than the composite of the monitors needs."""
 HARD = (FSMState.SLOW, FSMState.SKIP)
 Form = str
-"""What the trouble looks like: "error", "repeat", "empty", or the failure type that a monitor named."""
-SAID = ("unverified", "contradiction", "drift", "sprawl", "churn")
-"""Failure types that say something by themselves, without a call that failed or came again."""
+"""What the trouble looks like: "error", "repeat", "empty", "claimed" (an error that the run took for a success), or the
+failure type that a monitor named."""
+SAID = ("unverified", "drift", "sprawl", "churn")
+"""Failure types that say something by themselves, without a call that failed or came again. A contradiction does not:
+it says something where a call failed and the run went on as if it had not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -96,9 +98,17 @@ def _named(acts: Sequence[Act], decision: StepDecision, at: int, failed: tuple[i
     steps = _commonest([(n, act.tool) for n, act in _recent(acts, at) if act.empty and not act.says])
     if steps:
         return _trouble(at, steps, kind or "", "empty", acts[steps[-1]].tool)
+    if kind == "contradiction" and (failing := _just_failed(acts, at)) is not None:
+        return _trouble(at, (failing,), kind, "claimed", acts[failing].tool, acts[failing].error)
     if kind in SAID and decision.monitors_fired:
         return _trouble(at, (at,), str(kind), str(kind), _last_tool(acts, at))
     return None
+
+
+def _just_failed(acts: Sequence[Act], at: int) -> int | None:
+    """The newest step that did something, if it failed."""
+    newest = next((n for n, act in reversed(_recent(acts, at)) if act.tool and not act.says), None)
+    return newest if newest is not None and acts[newest].failing else None
 
 
 def _trouble(at: int, steps: tuple[int, ...], failure_type: str, form: Form, tool: str, error: str = "") -> Trouble:
