@@ -20,7 +20,18 @@ WORDS = (
     "however therefore although repository commit branch merge conflict resolve understanding unbelievably misreading "
     "antidisestablishmentarianism refactored deserialisation tokenizer hyperparameter idempotency xylophone zugzwang"
 ).split()
-CONTRACTIONS = ("couldn't", "I'm", "it's", "we'll", "they've", "o'clock", "rock'n'roll", "'quoted'", "''twice''", "y'all’s")
+CONTRACTIONS = (
+    "couldn't",
+    "I'm",
+    "it's",
+    "we'll",
+    "they've",
+    "o'clock",
+    "rock'n'roll",
+    "'quoted'",
+    "''twice''",
+    "y'all’s",
+)
 PARTS = ("get", "user", "ID", "http", "Parse", "v2", "tmp", "X", "max", "len", "utf8", "async", "__init__", "db", "7z")
 MARKS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 RANGES = (
@@ -72,17 +83,27 @@ def identifier(dice: Dice) -> str:
 
 def number(dice: Dice) -> str:
     value = dice.below(10 ** (1 + dice.below(12)))
-    return dice.one((str(value), f"{value:,}", f"{value / 7:.3f}", f"{value:x}", f"0x{value:X}", f"-{value}%", f"{value}th"))
+    return dice.one(
+        (str(value), f"{value:,}", f"{value / 7:.3f}", f"{value:x}", f"0x{value:X}", f"-{value}%", f"{value}th")
+    )
 
 
 def path(dice: Dice) -> str:
-    return dice.one(("/", "./", "~/", "C:\\", "")) + dice.one("/\\").join(identifier(dice) for _ in range(1 + dice.below(5)))
+    return dice.one(("/", "./", "~/", "C:\\", "")) + dice.one("/\\").join(
+        identifier(dice) for _ in range(1 + dice.below(5))
+    )
 
 
 def code(dice: Dice) -> str:
     name, other = identifier(dice), identifier(dice)
-    lines = (f"def {name}({other}=None):", f"if {name} != {other}: return [{number(dice)}]", f"{name}['{other}'] += 1",
-             f"grep -rn \"{name}\" . | head -{dice.below(99)}", f"SELECT {name} FROM {other};", f"`{name}` <b>{other}</b>")  # fmt: skip
+    lines = (
+        f"def {name}({other}=None):",
+        f"if {name} != {other}: return [{number(dice)}]",
+        f"{name}['{other}'] += 1",
+        f'grep -rn "{name}" . | head -{dice.below(99)}',
+        f"SELECT {name} FROM {other};",
+        f"`{name}` <b>{other}</b>",
+    )
     return dice.one(lines)
 
 
@@ -98,7 +119,13 @@ def foreign(dice: Dice) -> str:
 
 def anything(dice: Dice) -> str:
     first, last = dice.one(RANGES)
-    odd = (dice.one(ODD), chr(first + dice.below(last - first + 1)), dice.one(MARKS), chr(dice.below(128)), dice.one("aeiouXYZ"))
+    odd = (
+        dice.one(ODD),
+        chr(first + dice.below(last - first + 1)),
+        dice.one(MARKS),
+        chr(dice.below(128)),
+        dice.one("aeiouXYZ"),
+    )
     return dice.one(odd)
 
 
@@ -112,7 +139,9 @@ def special(dice: Dice) -> str:
 
 
 def mixed(dice: Dice) -> str:
-    return dice.one((word, contraction, identifier, number, path, code, an_object, foreign, anything, long, special))(dice)
+    return dice.one((word, contraction, identifier, number, path, code, an_object, foreign, anything, long, special))(
+        dice
+    )
 
 
 def texts(count: int = TEXTS, seed: int = SEED) -> list[str]:

@@ -7,7 +7,7 @@ Methods are called from whichever thread runs the step, several runs at a time. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from .memo import Memo
 from .patterns import SimilarityCurves
@@ -15,6 +15,9 @@ from .requests import Evaluate, Retrieve
 from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
 
 if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
     from .events import Event
 
 __all__ = [
@@ -25,7 +28,12 @@ __all__ = [
     "PatternStore",
     "SummingEmbedder",
     "TelemetrySink",
+    "Vector",
+    "Vectors",
 ]
+
+Vector: TypeAlias = "Sequence[float] | NDArray[numpy.float32]"
+Vectors: TypeAlias = "Sequence[Sequence[float]] | NDArray[numpy.float32]"
 
 
 @runtime_checkable
@@ -66,8 +74,8 @@ class Embedder(Protocol):
     def dim(self) -> int: ...
     @property
     def curves(self) -> SimilarityCurves: ...
-    def embed(self, text: str) -> Sequence[float]: ...
-    def embed_many(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    def embed(self, text: str) -> Vector: ...
+    def embed_many(self, texts: Sequence[str]) -> Vectors: ...
 
 
 @runtime_checkable
@@ -77,7 +85,7 @@ class SummingEmbedder(Protocol):
     `words` are the last text's, cut already, if someone did; `memo` is the run's own, to keep things in.
     """
 
-    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Sequence[float]: ...
+    def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Vector: ...
 
 
 @runtime_checkable

@@ -6,16 +6,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._default import default_embedder
+    from ._callable import CallableEmbedder
+    from ._default import default_embedder, embedder_line
+    from ._fastembed import FastEmbedEmbedder
     from ._hash import HashEmbedder
+    from ._model2vec import Model2VecEmbedder
+    from ._openai import OpenAIEmbedder
+    from ._sentence_transformers import SentenceTransformerEmbedder
     from ._static import StaticEmbedder
 
-__all__ = ["HashEmbedder", "StaticEmbedder", "default_embedder"]
+__all__ = [
+    "CallableEmbedder",
+    "FastEmbedEmbedder",
+    "HashEmbedder",
+    "Model2VecEmbedder",
+    "OpenAIEmbedder",
+    "SentenceTransformerEmbedder",
+    "StaticEmbedder",
+    "default_embedder",
+    "embedder_line",
+]
 
 _HOMES = {
+    "CallableEmbedder": "_callable",
+    "FastEmbedEmbedder": "_fastembed",
     "HashEmbedder": "_hash",
+    "Model2VecEmbedder": "_model2vec",
+    "OpenAIEmbedder": "_openai",
+    "SentenceTransformerEmbedder": "_sentence_transformers",
     "StaticEmbedder": "_static",
     "default_embedder": "_default",
+    "embedder_line": "_default",
 }
 
 

@@ -30,6 +30,14 @@ PLAIN = 128
 PRINTED = bytes(range(32, 127)) + b"\t\n\r"
 MARKS = [code for code in range(33, 127) if not chr(code).isalnum()]
 """Each is a piece of its own wherever it stands, so they need only be counted."""
+CURVES = SimilarityCurves(
+    e1=Curve(((0.0, 0.0), (0.72, 0.7), (0.77, 0.8), (1.0, 1.0))),
+    e2=Curve(((0.0, 0.0), (0.74, 0.7), (0.78, 0.8), (1.0, 1.0))),
+)
+"""Cosine to similarity, fitted by `tools/shipped_curves.py`: of queries of 4,678 recorded runs of agents of six kinds
+(tool use, questions, shell and SQL, repositories, customer service, teams) against 400 exemplars of the other kinds,
+half thoughts, half as long as the query, 5 % reach a cosine of .712 with any over 3 steps and .733 over 5, 1 % reach
+.761 and .770; rounded up."""
 
 
 class StaticEmbedder:
@@ -43,7 +51,7 @@ class StaticEmbedder:
 
     id = "potion-base-8M-int8-v1"
     dim = DIM
-    curves = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
+    curves = CURVES
 
     def __init__(self) -> None:
         self._table = table()

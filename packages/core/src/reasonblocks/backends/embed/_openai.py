@@ -1,0 +1,119 @@
+"""An embedding model behind any server that speaks OpenAI's `/v1/embeddings`."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+import httpx
+
+from ...exceptions import BadAnswer, ConfigError, Unavailable
+from ...patterns import SimilarityCurves
+from ...text import clip, whole
+from ._answer import Rows, rows
+from ._curves import Given, curves_for
+
+__all__ = ["OpenAIEmbedder"]
+
+NAME = "OpenAIEmbedder"
+AT_ONCE = 128
+"""Texts in one request: OpenAI takes 2,048 texts and 300,000 tokens; 128 thoughts of 1,200 bytes are some 40,000."""
+TIMEOUT_S = 10.0
+"""For one request. A step does not wait so long: its own deadline goes before."""
+NOTHING = " "
+"""Stands for an empty text, which OpenAI refuses."""
+
+
+class OpenAIEmbedder:
+    """`base_url` is what goes before `/embeddings`, as for OpenAI's client; "/v1" is added where it has no path.
+
+    `dim` is what the model answers with; without it, it is asked once, when it is first needed. `id` is "openai:" with
+    the model's name unless given. Raises `Unavailable` for whatever keeps the server from a usable answer, and
+    `ConfigError` for a URL or curves that cannot be used. Nothing of the key is in any error.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        api_key: str | None = None,
+        dim: int | None = None,
+        *,
+        id: str | None = None,
+        curves: Given = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.id = id or f"openai:{model}"
+        self.curves: SimilarityCurves = curves_for(self.id, curves)
+        self._model, self._url, self._dim, self._timeout_s = model, _url(base_url), dim, timeout_s
+        self._headers = _authorization(api_key)
+        self._client, self._process = self._made(), os.getpid()
+
+    @property
+    def dim(self) -> int:
+        if self._dim is None:
+            self._dim = self._ask(["dimension"]).shape[1]
+        return self._dim
+
+    def embed(self, text: str) -> Rows:
+        """float32 [dim]."""
+        vector: Rows = self._ask([text])[0]
+        return vector
+
+    def embed_many(self, texts: Sequence[str]) -> Rows:
+        """float32 [texts, dim]; several requests for many texts."""
+        parts = [self._ask(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
+        return rows(NAME, [row for part in parts for row in part], len(texts), self._dim)
+
+    def _ask(self, texts: Sequence[str]) -> Rows:
+        sent = [whole(clip(text)) if text.strip() else NOTHING for text in texts]
+        try:
+            answer = self._connected().post(self._url, json={"model": self._model, "input": sent})
+            answer.raise_for_status()
+            found = rows(NAME, _in_order(answer.json()), len(texts), self._dim)
+        except httpx.HTTPStatusError as error:
+            raise Unavailable(NAME, f"HTTP {error.response.status_code}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, BadAnswer) as error:
+            raise Unavailable(NAME, f"{type(error).__name__}: {error}") from error
+        self._dim = found.shape[1]
+        return found
+
+    def _connected(self) -> httpx.Client:
+        """Connections are not shared with a forked process."""
+        if self._process != os.getpid():
+            self._client, self._process = self._made(), os.getpid()
+        return self._client
+
+    def _made(self) -> httpx.Client:
+        """Its connections are closed when the embedder is no longer used."""
+        client = httpx.Client(headers=self._headers, timeout=self._timeout_s)
+        weakref.finalize(self, client.close)
+        return client
+
+
+def _url(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("base_url", parts.hostname, "must be an http or https URL")
+    path = parts.path.rstrip("/") or "/v1"
+    return parts._replace(path=f"{path}/embeddings").geturl()
+
+
+def _authorization(api_key: str | None) -> dict[str, str]:
+    """Checked here, for the error of the library would show the key."""
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise ConfigError("api_key", f"{len(api_key)} characters", "must be printable ASCII")
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def _in_order(answer: object) -> list[object]:
+    """The vectors by their `index`. Raises `BadAnswer`."""
+    data = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(data, list) or not all(isinstance(one, Mapping) for one in data):
+        raise BadAnswer(NAME, type(answer).__name__, "must be an object with a list `data`")
+    by_index = {one.get("index", at): one.get("embedding") for at, one in enumerate(data)}
+    if sorted(by_index, key=str) != sorted(range(len(data)), key=str):
+        raise BadAnswer(NAME, list(by_index), "must be the indices of the texts")
+    return [by_index[at] for at in range(len(data))]
