@@ -6,9 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .backends.edge_store import EdgeStore
     from .backends.embed import HashEmbedder
     from .backends.jsonl_sink import JsonlSink
     from .backends.local_store import LocalStore
+    from .backends.qdrant_store import QdrantStore
     from .backends.sqlite_sink import SQLiteMonitorSink
     from .client import ReasonBlocks
     from .exceptions import ReasonBlocksError
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AdapterCaps",
     "DifficultyFSM",
+    "EdgeStore",
     "FSMState",
     "HashEmbedder",
     "JsonlSink",
     "LocalStore",
     "Pattern",
+    "QdrantStore",
     "ReasonBlocks",
     "ReasonBlocksError",
     "SQLiteMonitorSink",
@@ -54,9 +58,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DifficultyFSM": "fsm",
+    "EdgeStore": "backends.edge_store",
     "HashEmbedder": "backends.embed",
     "JsonlSink": "backends.jsonl_sink",
     "LocalStore": "backends.local_store",
+    "QdrantStore": "backends.qdrant_store",
     "ReasonBlocks": "client",
     "ReasonBlocksError": "exceptions",
     "SQLiteMonitorSink": "backends.sqlite_sink",

@@ -118,7 +118,7 @@ def _given(name: str, value: JSON) -> Given:
 def _form(value: JSON) -> str:
     """What kind of value it is, in words that tell nothing of it."""
     if value is None:
-        return "nothing"
+        return "no value"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..text import digest
 from ..types import JSON, Pattern
 from ._elsewhere import Instead
@@ -10,6 +12,7 @@ from ._trouble import Kind
 
 __all__ = ["distil"]
 
+_NONE_FOUND = re.compile(r"(?i)\bno \w+ (?:were |was )?found\b|\bno (?:results|matches)\b")
 _SAID = {
     "unverified": "The run went on as if all were done{around}, and nothing had checked the result.",
     "drift": "The steps{around} had left what the task asks for.",
@@ -41,10 +44,15 @@ def distil(evidence: Evidence) -> Pattern | None:
         return None
     if evidence.tier == "e1":
         return None if instead is None else _pattern(evidence, _e1_fields(evidence, instead))
-    action = _action(evidence.kind, instead) if instead else _GENERAL.get(evidence.kind.form)
+    action = _action(evidence.kind, instead) if instead else _GENERAL.get(_said_as(evidence.kind))
     if action is None:
         return None
     return _pattern(evidence, _e2_fields(evidence, action.replace("{tool}", evidence.kind.tool)))
+
+
+def _said_as(kind: Kind) -> str:
+    """Some tools call it an error that there was nothing to find."""
+    return "empty" if kind.form == "error" and _NONE_FOUND.search(kind.error) else kind.form
 
 
 def _pattern(evidence: Evidence, fields: dict[str, JSON]) -> Pattern:
@@ -76,7 +84,7 @@ def _e2_fields(evidence: Evidence, action: str) -> dict[str, JSON]:
         "trigger_state": {"trajectory_description": evidence.texts[0]},
         "diagnosis": f"{_happened(evidence)} {met}",
         "intervention": action,
-        "anti_pattern": _ANTI.get(evidence.kind.form, _ANTI["repeat"]).replace("{tool}", evidence.kind.tool),
+        "anti_pattern": _ANTI.get(_said_as(evidence.kind), _ANTI["repeat"]).replace("{tool}", evidence.kind.tool),
     }
 
 
@@ -118,7 +126,7 @@ def _way(kind: Kind, instead: Instead) -> str:
         given = f" (given {_and(move.changes)})" if move.changes else ""
         again = f" rather than `{kind.tool}` again" if kind.tool != move.tool and kind.form in _GENERAL else ""
         return f"called `{move.tool}`{given} here{again}"
-    changes = f" {_and(move.changes)}" if move.changes else ""
+    changes = f" {_and(move.changes)}" if move.changes else " with other arguments"
     if not move.before:
         return f"called `{move.tool}`{changes}"
     return f"first called {_and(tuple(f'`{one}`' for one in move.before))}, then `{move.tool}`{changes}"

@@ -42,7 +42,7 @@ class Move:
     @property
     def way(self) -> tuple[object, ...]:
         """What two moves share that teach the same: how the arguments were before does not count."""
-        return self.tool, self.again, self.before, tuple(text.partition(" instead of ")[0] for text in self.changes)
+        return self.tool, self.again, self.before, tuple(map(_given_as, self.changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +94,30 @@ def _agreed(moves: Sequence[tuple[str, Move]], *, same_task: bool) -> Instead | 
     ways = Counter((move.tool, move.before, move.again) for _, move in moves)
     way = min(ways, key=lambda one: (-ways[one], one))
     taken = [(run_id, move) for run_id, move in moves if (move.tool, move.before, move.again) == way]
-    changes = Counter(move.changes for _, move in taken)
-    best = min(changes, key=lambda one: (-changes[one], -len(one), one))
+    changes = _shared(tuple(move.changes for _, move in taken))
+    kept = {_given_as(text) for text in changes}
+    agreeing = [run_id for run_id, move in taken if kept <= set(map(_given_as, move.changes))]
     return Instead(
-        move=Move(tool=way[0], before=way[1], changes=best, again=way[2]),
-        agreeing=len(taken),
+        move=Move(tool=way[0], before=way[1], changes=changes, again=way[2]),
+        agreeing=len(agreeing),
         seen=len(moves),
         same_task=same_task,
-        run_ids=tuple(run_id for run_id, _ in taken[:MOST_SHOWN]),
+        run_ids=tuple(agreeing[:MOST_SHOWN]),
     )
+
+
+def _shared(taken: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The changes that more than half of them made; how it was before is told where that is the same, too."""
+    whole = Counter(text for changes in taken for text in changes)
+    given = Counter(_given_as(text) for changes in taken for text in changes)
+    likeliest = {_given_as(text): text for text in sorted(whole, key=lambda one: whole[one])}
+    enough = [one for changes in taken for one in map(_given_as, changes) if 2 * given[one] > len(taken)]
+    told = [likeliest[one] if 2 * whole[likeliest[one]] > len(taken) else one for one in dict.fromkeys(enough)]
+    return tuple(told[:MOST_CHANGES])
+
+
+def _given_as(change: str) -> str:
+    return change.partition(" instead of ")[0]
 
 
 def applies(move: Move, bad: Act) -> bool:
@@ -211,13 +226,19 @@ def _changes(bad: Sequence[Given], good: Sequence[Given], common: frozenset[str]
     for name in sorted(before.keys() & after.keys()):
         was, now = _shown(before[name], common), _shown(after[name], common)
         if was != now:
-            said.append((3 if _counted(was) == _counted(now) else 0, f"with `{name}` as {now} instead of {was}"))
+            alike = _counted(was) == _counted(now)
+            was, now = (was, now) if alike else (_uncounted(was), _uncounted(now))
+            said.append((3 if alike else 0, f"with `{name}` as {now} instead of {was}"))
     return tuple(text for _, text in sorted(said)[:MOST_CHANGES])
 
 
 def _counted(form: str) -> str:
     """A form without its number: "3 words" and "5 words" tell less than a list and a text."""
     return " ".join(word for word in form.replace("one word", "1 words").split() if not word.isdigit())
+
+
+def _uncounted(form: str) -> str:
+    return "a list" if form.startswith("a list of ") else form
 
 
 def _shown(one: Given, common: frozenset[str]) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...patterns import best, helpful, standing
 from ...requests import Retrieve
-from ...types import ETrace
+from ...types import ETrace, Pattern
 from .rows import Block, Row, Stats
 
 if TYPE_CHECKING:
-    from .table import Rows, Table
+    from .table import Table
     from .vectors import Vectors
 
 __all__ = ["Index"]
@@ -49,40 +49,35 @@ class Index:
     def counted(self, stats: Stats) -> Index:
         return Index(self._parts, stats)
 
-    def holds(self, request: Retrieve) -> bool:
-        """Is there anything that this search may see?"""
-        return any(request.failure_type is None or part.spans(request.failure_type) for part in self._of(request))
-
     def is_ready(self, request: Retrieve) -> bool:
         """Does this search find everything laid out?"""
         return request.tier == "e3" or all(part.table is not None for part in self._of(request))
 
-    def missing(self, request: Retrieve) -> list[Row]:
-        """What this search may see that has no vectors yet."""
-        return [row for part in self._of(request) for row in part.rows if row.vectors is None]
+    def patterns(self) -> list[Pattern]:
+        return [row.told(self.stats) for part in self._parts.values() for row in part.rows]
 
     def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Tier e3, which is not searched."""
         return standing((row.told(self.stats) for part in self._of(request) for row in part.rows), request)
 
-    def search(self, request: Retrieve, vectors: Vectors) -> tuple[ETrace, ...]:
-        """Tiers e1 and e2, as `PatternStore.search`. Every row has vectors."""
+    def search(self, request: Retrieve, vectors: Callable[[], Vectors]) -> tuple[ETrace, ...]:
+        """Tiers e1 and e2, as `PatternStore.search`; `vectors` are asked for where there is something to compare."""
         return best(self.near(request, vectors), request)
 
-    def near(self, request: Retrieve, vectors: Vectors) -> list[ETrace]:
+    def near(self, request: Retrieve, vectors: Callable[[], Vectors]) -> list[ETrace]:
         """What `best` chooses from: what passes and can be among the first, and some more."""
         spans = [(part, *span) for part in self._of(request) for span in part.spans(request.failure_type)]
         if not spans:
             return []
-        query = vectors.query(request)
-        return [trace for span in spans for trace in self._near(*span, query, request, vectors)]
-
-    def _near(
-        self, part: _Part, begin: int, end: int, query: Rows, request: Retrieve, vectors: Vectors
-    ) -> Iterator[ETrace]:
-        table = part.laid_out(vectors)
-        for place, similarity in table.near(query, begin, end, request.similarity, request.top_k, self._unhelpful):
-            yield ETrace(pattern=part.rows[place].told(self.stats), similarity=similarity)
+        made = vectors()
+        query = made.query(request)
+        return [
+            ETrace(pattern=part.rows[place].told(self.stats), similarity=similarity)
+            for part, begin, end in spans
+            for place, similarity in part.laid_out(made).near(
+                query, begin, end, request.similarity, request.top_k, self._unhelpful
+            )
+        ]
 
     def _of(self, request: Retrieve) -> Iterator[_Part]:
         for org in (request.org_id,) if request.tier == "e1" else (request.org_id, None):

@@ -15,7 +15,7 @@ from .rows import Row
 __all__ = ["Rows", "Table", "cosine"]
 
 Rows: TypeAlias = "npt.NDArray[np.float32]"
-Needed: TypeAlias = "np.float64 | npt.NDArray[np.float64]"
+Needed: TypeAlias = "float | npt.NDArray[np.float64]"
 """The least cosine that may pass: of all, or of each."""
 
 SLACK = 1e-5
@@ -54,6 +54,8 @@ class Table:
             np.float64(self._curve.reach(similarity)) if self._own is None else self._needed(begin, end, similarity)
         )
         places = np.flatnonzero(cosines >= needed - SLACK)
+        if not len(places):
+            return
         if len(places) > max(FEW, 2 * most):
             places = self._first(places, cosines, needed, begin, most, unhelpful)
         for place in places.tolist():

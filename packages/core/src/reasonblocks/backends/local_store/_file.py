@@ -50,8 +50,10 @@ class File:
     def is_new(self) -> bool:
         if self._db is None:
             return os.path.exists(self.path)
-        with self._border():
+        try:  # on every search, so without `_border`
             found: int = self._db.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error as exc:
+            raise StoreError(self.path, _reason(exc)) from exc
         return found != self._version
 
     def changes(self) -> Changes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -67,6 +67,7 @@ class LocalStore:
         self._layer = {pattern.id: row_of(checked(pattern)) for pattern in layer}
         stats = {name: row.pattern.stats for name, row in self._layer.items() if row.pattern.stats}
         self._shelf = self._made_shelf()
+        self._made: Vectors | None = None
         self._read = self.path is None
         self._snapshot = _Snapshot(index=Index.of(self._layer.values(), stats))
         self.add(patterns)
@@ -176,17 +177,14 @@ class LocalStore:
         index = self._snapshot.index
         if request.tier == "e3":
             return index.standing(request)
-        if not index.holds(request):
-            return ()
-        if not index.is_ready(request):
-            self._lay_out(index, request)
         return index.search(request, self._vectors)
 
-    @cached_property
     def _vectors(self) -> Vectors:
-        from .._stores.vectors import Vectors  # with numpy, which a store of standing rules never needs
+        if self._made is None:
+            from .._stores.vectors import Vectors  # with numpy, which a store of standing rules never needs
 
-        return Vectors(self.embedder)
+            self._made = Vectors(self.embedder, self._keep)
+        return self._made
 
     def _made_shelf(self) -> Shelf:
         if self.path is None:
@@ -237,15 +235,12 @@ class LocalStore:
             if stored is not None and stored.texts == row.texts:
                 row.vectors = stored.vectors
         if missing := [row for row in rows if row.vectors is None]:
-            self._vectors.fill(missing)
+            self._vectors().fill(missing)
         return {row.id: bytes(row.vectors or b"") for row in rows}
 
-    def _lay_out(self, index: Index, request: Retrieve) -> None:
-        """Embed what has no vectors of this embedder: the layer, and what was stored with another one."""
-        if not (missing := index.missing(request)):
-            return
-        self._vectors.fill(missing)
-        if own := [row for row in missing if row.body is not None]:
+    def _keep(self, rows: Sequence[Row]) -> None:
+        """What was stored with another embedder has vectors of this one now."""
+        if own := [row for row in rows if row.body is not None]:
             with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
                 self._shelf.keep(own)
 

@@ -1,0 +1,38 @@
+"""`EdgeStore`: what a caller gives and gets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from ...exceptions import ExtraMissing
+from ...ports import Embedder
+from ...types import Pattern
+from .._stores import embedders
+from .._stores.point_store import PointStore
+from .._stores.vectors import Vectors
+from ._points import EdgePoints
+
+__all__ = ["EdgeStore"]
+
+
+class EdgeStore(PointStore):
+    """Patterns in a folder, searched by Qdrant's engine in this process: for 20,000 to a million in one process.
+
+    The folder holds one folder an embedder; it is made when something is first added, and one process at a time has
+    it open. Raises `ExtraMissing` without qdrant-edge-py, `StoreError` for what the engine refuses; else as
+    `LocalStore`. Safe for threads; a fork closes it.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, layer: Iterable[Pattern] = (), embedder: Embedder | None = None
+    ) -> None:
+        if find_spec("qdrant_edge") is None:
+            raise ExtraMissing("EdgeStore", "qdrant-edge-py", "edge")
+        self.path = os.fspath(path)
+        made = embedders.default() if embedder is None else embedder
+        super().__init__(EdgePoints(self.path, made.id, made.dim), layer, Vectors(made))
+
+    def __enter__(self) -> EdgeStore:
+        return self

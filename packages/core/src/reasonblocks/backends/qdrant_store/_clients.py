@@ -1,0 +1,102 @@
+"""The clients of a Qdrant server: one for threads, one for each event loop, and their errors made ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ...exceptions import StoreError, Unavailable
+from .._forks import no_fork, opened
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from qdrant_client import AsyncQdrantClient, QdrantClient
+
+__all__ = ["Clients"]
+
+TRY_AGAIN = (408, 429)
+"""Refusals that say nothing of what was asked, beside those from 500 on."""
+
+
+class Clients:
+    """Made when first used. `given` is the caller's own, who closes it; it serves threads only."""
+
+    def __init__(self, url: str | None, api_key: str | None, timeout: int, given: QdrantClient | None) -> None:
+        self._url, self._api_key, self._timeout, self._given = url, api_key, timeout, given
+        self._made: QdrantClient | None = None
+        self._of_loops: WeakKeyDictionary[AbstractEventLoop, AsyncQdrantClient] = WeakKeyDictionary()
+
+    @property
+    def name(self) -> str:
+        return f"Qdrant at {self._url}" if self._url else "Qdrant"
+
+    @property
+    def is_awaitable(self) -> bool:
+        return self._given is None
+
+    @property
+    def is_local(self) -> bool:
+        """A client of the caller's that talks to no server, which knows no index."""
+        options = {} if self._given is None else self._given.init_options
+        return options.get("location") == ":memory:" or options.get("path") is not None
+
+    def of_threads(self) -> QdrantClient:
+        if self._given is not None:
+            return self._given
+        made = self._made
+        return self._connected() if made is None else made
+
+    def _connected(self) -> QdrantClient:
+        from qdrant_client import QdrantClient
+
+        with no_fork:
+            if self._made is None:
+                self._made = QdrantClient(
+                    url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
+                )
+                opened(self)
+            return self._made
+
+    def of_loop(self) -> AsyncQdrantClient:
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
+        found = self._of_loops.get(loop)
+        if found is None:
+            from qdrant_client import AsyncQdrantClient
+
+            found = self._of_loops[loop] = AsyncQdrantClient(
+                url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
+            )
+        return found
+
+    def close(self) -> None:
+        """A fork, too: what was connected is not shared. Those of event loops are the loops' own."""
+        with no_fork:
+            made, self._made = self._made, None
+            if made is not None:
+                made.close()
+
+    async def aclose(self) -> None:
+        from asyncio import get_running_loop
+
+        found = self._of_loops.pop(get_running_loop(), None)
+        if found is not None:
+            await found.close()
+
+    @contextmanager
+    def border(self) -> Iterator[None]:
+        from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+
+        try:
+            yield
+        except UnexpectedResponse as exc:
+            code = exc.status_code or 0
+            if code >= 500 or code in TRY_AGAIN:
+                raise Unavailable(self.name, str(exc)) from exc
+            raise StoreError(self.name, str(exc)) from exc
+        except ApiException as exc:
+            raise Unavailable(self.name, f"{type(exc).__name__}: {exc}") from exc

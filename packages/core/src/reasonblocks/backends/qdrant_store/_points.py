@@ -1,0 +1,176 @@
+"""What is asked of a Qdrant server, in its client's words, and what it answers, in ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+
+from .._stores.points import Ask, Hit, Point
+from ._clients import Clients
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+    from qdrant_client.models import Filter
+
+__all__ = ["QdrantPoints"]
+
+PAGE = 1_000
+"""Points of one page, when all are asked for."""
+KEYWORDS = ("tier", "failure_type", "place")
+
+
+class QdrantPoints:
+    """The points of one embedder: a collection of its own. One that is not there reads as empty."""
+
+    def __init__(self, clients: Clients, prefix: str, embedder_id: str, dim: int) -> None:
+        self.clients, self._dim = clients, dim
+        self.name = f"{prefix}-{quote(embedder_id, safe='').replace('%', '_')}"
+        self._there = False
+
+    def near(self, ask: Ask) -> list[Hit]:
+        with self.clients.border():
+            if (client := self._client()) is None:
+                return []
+            found = client.query_points(self.name, **_nearest(ask)).points
+        return [_hit(one.payload, one.vector, one.score) for one in found]
+
+    async def anear(self, ask: Ask) -> list[Hit]:
+        with self.clients.border():
+            client = self.clients.of_loop()
+            self._there = self._there or await client.collection_exists(self.name)
+            if not self._there:
+                return []
+            if ask.vector is not None:
+                points = (await client.query_points(self.name, **_nearest(ask))).points
+                return [_hit(one.payload, one.vector, one.score) for one in points]
+            hits: list[Hit] = []
+            offset = None
+            while True:
+                page, offset = await client.scroll(self.name, offset=offset, **_page(ask))
+                hits += [_hit(one.payload) for one in page]
+                if offset is None:
+                    return hits
+
+    def every(self, ask: Ask) -> list[Hit]:
+        with self.clients.border():
+            if (client := self._client()) is None:
+                return []
+            hits: list[Hit] = []
+            offset = None
+            while True:
+                page, offset = client.scroll(self.name, offset=offset, **_page(ask))
+                hits += [_hit(one.payload) for one in page]
+                if offset is None:
+                    return hits
+
+    def by_id(self, ids: list[str]) -> list[Hit]:
+        with self.clients.border():
+            if not ids or (client := self._client()) is None:
+                return []
+            return [_hit(one.payload) for one in client.retrieve(self.name, ids, with_payload=True)]
+
+    def lowest_gate(self) -> float | None:
+        from qdrant_client.models import OrderBy
+
+        with self.clients.border():
+            if (client := self._client()) is None:
+                return None
+            first, _ = client.scroll(self.name, limit=1, order_by=OrderBy(key="gate"), with_payload=True)
+        return float((first[0].payload or {})["gate"]) if first else None
+
+    def count_heads(self) -> int:
+        with self.clients.border():
+            if (client := self._client()) is None:
+                return 0
+            return client.count(self.name, count_filter=_must({"place": ["head"]}), exact=True).count
+
+    def put(self, points: list[Point]) -> None:
+        if not points:
+            return
+        from qdrant_client.models import PointStruct
+
+        with self.clients.border():
+            client = self._client() or self._made()
+            new = [PointStruct(id=one.id, vector=one.vector, payload=one.payload) for one in points]
+            client.upsert(self.name, new, wait=True)
+
+    def drop(self, ids: list[str]) -> None:
+        if not ids:
+            return
+        from qdrant_client.models import PointIdsList
+
+        with self.clients.border():
+            if (client := self._client()) is not None:
+                client.delete(self.name, PointIdsList(points=list(ids)), wait=True)
+
+    def set_stats(self, ids: list[str], stats: dict[str, int]) -> None:
+        with self.clients.border():
+            if (client := self._client()) is not None:
+                client.set_payload(self.name, {"stats": stats}, points=list(ids), wait=True)
+
+    def close(self) -> None:
+        self.clients.close()
+
+    def _client(self) -> QdrantClient | None:
+        client = self.clients.of_threads()
+        self._there = self._there or client.collection_exists(self.name)
+        return client if self._there else None
+
+    def _made(self) -> QdrantClient:
+        from qdrant_client.models import Distance, KeywordIndexParams, KeywordIndexType, PayloadSchemaType, VectorParams
+
+        client = self.clients.of_threads()
+        # Dot: rows come with length 1, and are kept as they are.
+        client.create_collection(self.name, VectorParams(size=self._dim, distance=Distance.DOT))
+        if not self.clients.is_local:
+            tenant = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True)
+            client.create_payload_index(self.name, "org_id", tenant)
+            client.create_payload_index(self.name, "gate", PayloadSchemaType.FLOAT)
+            for key in KEYWORDS:
+                client.create_payload_index(self.name, key, PayloadSchemaType.KEYWORD)
+        self._there = True
+        return client
+
+
+def _nearest(ask: Ask) -> dict[str, Any]:
+    from qdrant_client.models import SearchParams
+
+    return {
+        "query": [] if ask.vector is None else ask.vector.tolist(),
+        "query_filter": _filter(ask),
+        "search_params": SearchParams(exact=True) if ask.tier == "e1" else None,  # one org's: few
+        "limit": ask.limit,
+        "score_threshold": ask.threshold,
+        "with_payload": True,
+        "with_vectors": True,
+    }
+
+
+def _page(ask: Ask) -> dict[str, Any]:
+    return {"scroll_filter": _filter(ask), "limit": PAGE, "with_payload": True}
+
+
+def _filter(ask: Ask) -> Filter:
+    from qdrant_client.models import FieldCondition, Filter, Range
+
+    wanted = _must(dict(ask.matches))
+    if ask.gate_most is None:
+        return wanted
+    if ask.gated:
+        low = FieldCondition(key="gate", range=Range(lte=ask.gate_most))
+        return Filter(must=[wanted, low])
+    return Filter(must=[wanted], must_not=[FieldCondition(key="gate", range=Range(gt=ask.gate_most))])
+
+
+def _must(matches: Mapping[str, list[str]]) -> Filter:
+    from qdrant_client.models import FieldCondition, Filter, MatchAny
+
+    return Filter(must=[FieldCondition(key=key, match=MatchAny(any=values)) for key, values in matches.items()])
+
+
+def _hit(payload: Mapping[str, Any] | None, vector: object = None, score: float = 0.0) -> Hit:
+    row = None if vector is None else np.asarray(vector, np.float32)
+    return Hit(payload=payload or {}, vector=row, score=score)
