@@ -2,7 +2,8 @@
 
 Each task in turn is left out: patterns are learned from the runs of all others and stored; then the runs of the task
 left out ask as live ones would, at tier e1 with the texts of the last 3 steps and a similarity of .8, at e2 with 5
-steps, .7 and the failure type of the evaluation, each pattern's own gate going first.
+steps, .7 and the failure type of the evaluation, each pattern's own gate going first. `--leave run` leaves out one
+failed run at a time, so that other runs of its task are learned from: an agent that meets its task again.
 """
 
 from __future__ import annotations
@@ -118,17 +119,30 @@ def _verdict(point: Point, found: Proposal) -> str:
     return "same" if (found.pattern.failure_type or None) == point.failure_type else "tool"
 
 
-def rows(runs: Sequence[Looked], embedder: Embedder) -> Iterator[dict[str, object]]:
+def left_out(runs: Sequence[Looked], leave: str) -> Iterator[tuple[list[Looked], list[Looked]]]:
+    """The runs that ask, and those that are learned from: a task at a time, or a run that got into trouble."""
+    if leave == "task":
+        for task in sorted({run.digest.task_key for run in runs}):
+            yield (
+                [run for run in runs if run.digest.task_key == task],
+                [run for run in runs if run.digest.task_key != task],
+            )
+        return
+    for one in runs:
+        if one.points and one.points[0].tool and not one.digest.succeeded:
+            yield [one], [run for run in runs if run is not one]
+
+
+def rows(runs: Sequence[Looked], embedder: Embedder, leave: str) -> Iterator[dict[str, object]]:
     """One row a tier and place."""
     counts: dict[tuple[Tier, str], Counter[str]] = {}
     similar = Similar(embedder)
-    for task in sorted({run.digest.task_key for run in runs}):
+    for asking, others in left_out(runs, leave):
         gathered = Gathered()
-        for run in runs:
-            if run.digest.task_key != task:
-                gathered.add(run.digest)
+        for run in others:
+            gathered.add(run.digest)
         learned = proposals(gathered, org_id=ORG, embedder=embedder, similar=similar)
-        points = [point for run in runs if run.digest.task_key == task for point in run.points]
+        points = [point for run in asking for point in run.points]
         for tier in SEARCHED:
             for at, verdict, there in told(points, tier, learned, embedder):
                 counts.setdefault((tier, at), Counter()).update([verdict, "points", *(["there"] if there else [])])
@@ -138,7 +152,7 @@ def rows(runs: Sequence[Looked], embedder: Embedder) -> Iterator[dict[str, objec
         yield row | {name: found[name] for name in ("there", "same", "tool", "other", "nothing")}
 
 
-def bench(path: str, embedder: Embedder, most: int | None) -> Iterator[dict[str, object]]:
+def bench(path: str, embedder: Embedder, most: int | None, leave: str) -> Iterator[dict[str, object]]:
     """The counts of one file, and its rows."""
     with ReasonBlocks(e_traces_enabled=False) as rb:
         read = (run for run in read_runs(path) if isinstance(run, RecordedRun) and run.steps and has_outcome(run))
@@ -156,7 +170,7 @@ def bench(path: str, embedder: Embedder, most: int | None) -> Iterator[dict[str,
         "proposals_e2": sum(one.pattern.tier == "e2" for one in found),
         "embedder": embedder.id,
     }
-    yield from rows(runs, embedder)
+    yield from rows(runs, embedder, leave)
 
 
 def main() -> None:
@@ -165,6 +179,7 @@ def main() -> None:
     options.add_argument("--json", action="store_true", help="one JSON object a line")
     options.add_argument("--columns", action="store_true", help="say what each column is, and stop")
     options.add_argument("--hash", action="store_true", help="with the HashEmbedder")
+    options.add_argument("--leave", choices=("task", "run"), default="task", help="what is left out (task)")
     options.add_argument("--runs", type=int, metavar="N", help="only so many runs of each file")
     given = options.parse_args()
     if given.columns:
@@ -174,7 +189,7 @@ def main() -> None:
         print("nothing is measured: name files of recorded runs", file=sys.stderr)
     for path in given.paths:
         try:
-            for row in bench(path, HashEmbedder() if given.hash else default_embedder(), given.runs):
+            for row in bench(path, HashEmbedder() if given.hash else default_embedder(), given.runs, given.leave):
                 print(json.dumps(row) if given.json else "  ".join(f"{k} {v}" for k, v in row.items()), flush=True)
         except (ReasonBlocksError, OSError) as error:
             sys.exit(f"{type(error).__name__}: {error}")
