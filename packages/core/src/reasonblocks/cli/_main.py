@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import ConfigError, NotYetAvailable, ReasonBlocksError
-from . import _calibrate_command, _doctor, _patterns_command, _replay_command
+from . import _calibrate_command, _doctor, _learn_command, _patterns_command, _replay_command
 from ._output import OK, PROBLEM, USAGE, printable
 
 __all__ = ["main"]
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="reasonblocks", description="Steers tool-calling agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"reasonblocks {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (_replay_command, _calibrate_command, _patterns_command, _doctor):
+    for command in (_replay_command, _calibrate_command, _patterns_command, _learn_command, _doctor):
         command.add_to(commands)
     return parser
 

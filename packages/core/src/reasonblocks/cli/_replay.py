@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ..types import JSON, Injection, Step, StepDecision, StepInput, StepOutcome, Usage
+from ..replay import replay
+from ..types import JSON, Injection, StepDecision
 
 if TYPE_CHECKING:
     from ..client import ReasonBlocks
@@ -39,39 +40,9 @@ class RunReport:
 
 
 def replay_run(rb: ReasonBlocks, run: RecordedRun) -> RunReport:
-    """Drive the run as a hand-written loop would: each step completed, the next call decided, the last one final."""
-    with rb.session(
-        run_id=run.run_id,
-        agent_name=run.source,
-        task=run.task or None,
-        model=run.model or None,
-        task_profile=run.task_profile,
-        framework="replay",
-    ) as session:
-        decision = start = session.begin_step(StepInput(default_model=run.model))
-        decisions = []
-        for index, step in enumerate(run.steps):
-            session.end_step(decision, _outcome(run.model, step, run.usages[index]))
-            if index + 1 < len(run.steps):
-                decision = session.begin_step(StepInput(completed=step, default_model=run.model))
-                decisions.append(decision)
-        session.finish(run.outcome or "success", completed=run.steps[-1] if run.steps else None)
-        if run.steps:
-            decisions.append(session.final_decision or _undecided(decision))
-    return RunReport(run=run, start=start, decisions=tuple(decisions))
-
-
-def _undecided(last: StepDecision) -> StepDecision:
-    """The final step of a run that passed through untouched."""
-    return StepDecision(
-        step=last.step + 1, fsm_state=last.fsm_state, gate_decision="final", skipped_reason=last.skipped_reason
-    )
-
-
-def _outcome(model: str, step: Step, usage: Usage) -> StepOutcome:
-    return StepOutcome(
-        model=model, usage=usage, text=step.thought, reasoning=step.reasoning, tool_calls=step.tool_calls
-    )
+    """Drive the run as a hand-written loop would."""
+    replayed = replay(rb, run)
+    return RunReport(run=run, start=replayed.start, decisions=replayed.decisions)
 
 
 def _step(index: int, call: int | None, decision: StepDecision) -> dict[str, JSON]:

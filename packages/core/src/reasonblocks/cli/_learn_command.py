@@ -1,0 +1,174 @@
+"""`reasonblocks learn`: from which runs lessons are proposed, and which proposals become patterns of the store."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..exceptions import ConfigError, RecordError
+from ._home import PATTERNS, PROPOSALS, home
+from ._learn_review import listed, review
+from ._options import OPTIONS
+from ._output import OK, PROBLEM, Bar, say, warn
+from ._replay_command import size
+
+if TYPE_CHECKING:
+    from ..learning import Proposal
+    from ..traces import RecordedRun
+
+__all__ = ["add_to"]
+
+JUDGING = ("task_profile", "tool_roles", "calibration")
+"""The settings that decide what counts as trouble."""
+
+
+class _Parsers(Protocol):
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
+
+
+def add_to(commands: _Parsers) -> None:
+    parser = commands.add_parser(
+        "learn",
+        help="propose patterns from your agent's finished runs",
+        description="Looks at where failed runs got into trouble and at what runs that succeeded did instead, and "
+        "proposes patterns. They are kept as proposals until you accept them; without RUNS the pending ones are "
+        "listed. RUNS are files that `replay` reads; runs without an outcome teach nothing.",
+        allow_abbrev=False,
+    )
+    parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
+    parser.add_argument("runs", nargs="*", metavar="RUNS")
+    parser.add_argument("--org", default="default", metavar="ORG", help="who owns the lessons (default)")
+    parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go (~/.reasonblocks/{PATTERNS})")
+    parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept (~/.reasonblocks/{PROPOSALS})")
+    parser.add_argument("--json", action="store_true", help="one JSON object a proposal, nothing else on stdout")
+    decided = parser.add_mutually_exclusive_group()
+    decided.add_argument("--accept", type=_numbers, metavar="N,M|all", help="store these of the listed proposals")
+    decided.add_argument("--review", action="store_true", help="ask for each: y(es), n(o), e(dit), q(uit)")
+    group = parser.add_argument_group("settings")
+    for option in OPTIONS:
+        if option.setting in JUDGING:
+            option.add_to(group)
+    parser.set_defaults(command=learn)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Empty for all."""
+    if text == "all":
+        return ()
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = (0,)
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither all nor numbers like 1,3")
+    return numbers
+
+
+def learn(arguments: argparse.Namespace) -> int:
+    """Propose, list, accept; 1 when runs were named and not one could be read."""
+    from ..learning import read_proposals, together, write_proposals
+
+    path = Path(arguments.out or home() / PROPOSALS)
+    known = read_proposals(path)
+    if arguments.runs:
+        found = _found(arguments)
+        if found is None:
+            warn("reasonblocks learn: no run could be read")
+            return PROBLEM
+        known = together(known, found)
+        if known:
+            write_proposals(path, known)
+    pending = [one for one in known if one.status == "pending"]
+    decided = _decided(arguments, pending)
+    if decided:
+        _store(arguments, decided)
+        by_id = {one.pattern.id: one for one in decided}
+        write_proposals(path, [by_id.get(one.pattern.id, one) for one in known])
+    _tell(arguments, pending, decided)
+    return OK
+
+
+def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
+    """What the files teach; None when they hold no run."""
+    from ..client import ReasonBlocks
+    from ..learning import learn as learned
+
+    settings = {name: getattr(arguments, name) for name in JUDGING if getattr(arguments, name) is not None}
+    if "tool_roles" in settings:
+        settings["tool_roles"] = dict(settings["tool_roles"])
+    seen: Counter[str] = Counter()
+    with closing(ReasonBlocks(e_traces_enabled=False, **settings)) as rb:
+        runs = _runs(arguments.runs, seen, task_profile=arguments.task_profile)
+        found = learned(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
+    if seen["runs"] and seen["no outcome"]:
+        warn(f"reasonblocks learn: left out for having no outcome: {seen['no outcome']}")
+    return found if seen["runs"] else None
+
+
+def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
+    """All runs of all files; what is malformed is said as `replay` says it."""
+    from ..learning import has_outcome
+    from ..traces import read_runs
+    from ..types import evolve
+
+    bar = Bar(total=sum(map(size, files)))
+    for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
+        for run in read_runs(path, progress=partial(_progress, bar, seen, offset)):
+            if isinstance(run, RecordError):
+                bar.clear()
+                warn(str(run))
+                continue
+            seen.update(["runs"] if has_outcome(run) else ["runs", "no outcome"])
+            yield evolve(run, task_profile=None) if task_profile else run
+    bar.clear()
+
+
+def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
+    bar.at(offset + at, f"{seen['runs']:,} runs")
+
+
+def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list[Proposal]:
+    """The proposals that are no longer pending."""
+    if arguments.review:
+        return review(pending)
+    if arguments.accept is None:
+        return []
+    numbers = arguments.accept or range(1, len(pending) + 1)
+    for number in numbers:
+        if number > len(pending):
+            raise ConfigError("--accept", number, f"there are {len(pending)} pending proposals")
+    return [pending[number - 1].with_status("accepted") for number in dict.fromkeys(numbers)]
+
+
+def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
+    """The accepted ones go into the store: all of them or, after an error, none."""
+    from ..backends.local_store import LocalStore
+
+    accepted = [one.pattern for one in decided if one.status == "accepted"]
+    if accepted:
+        path = Path(arguments.store or home() / PATTERNS)
+        with LocalStore(path) as store:
+            store.add(accepted)
+
+
+def _tell(arguments: argparse.Namespace, pending: Sequence[Proposal], decided: Sequence[Proposal]) -> None:
+    if arguments.json:
+        numbers = {one.pattern.id: number for number, one in enumerate(pending, 1)}
+        for one in decided or pending:
+            say(json.dumps({"number": numbers[one.pattern.id], **one.as_json()}, separators=(",", ":")))
+        return
+    accepted = sum(one.status == "accepted" for one in decided)
+    if decided or arguments.review or arguments.accept is not None:
+        say(f"{accepted} accepted, {len(decided) - accepted} refused, {len(pending) - len(decided)} pending")
+        return
+    for number, one in enumerate(pending, 1):
+        for line in listed(number, one):
+            say(line)
+    say(f"{len(pending)} pending" if pending else "nothing is proposed")

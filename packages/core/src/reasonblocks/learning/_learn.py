@@ -1,0 +1,194 @@
+"""From gathered runs to proposals: grouped by kind, merged by similarity, distilled, and gated against calm steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ..backends.embed import default_embedder
+from ..gates import TIERS
+from ..patterns import checked
+from ..ports import Embedder
+from ..replay import Sessions, replay
+from ..traces import RecordedRun
+from ..types import Pattern, Tier
+from ._digest import Calm, RunDigest, digest_of
+from ._distil import distil as built_in
+from ._elsewhere import Instead, after_the_same, applies, at_the_same_point, over_tasks
+from ._evidence import Distil, Evidence, evidence_of
+from ._gather import Gathered
+from ._proposal import Proposal
+from ._similar import Similar
+from ._trouble import Kind
+
+__all__ = ["has_outcome", "learn", "proposals"]
+
+MOST_PER_KIND = 3
+"""Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
+SHARED_TASKS = 3
+"""Tasks with the same trouble from which on it is a pattern, and not one task's."""
+LEAST_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIERS["e2"].similarity})
+"""The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds;
+among those of one agent .8 is common: of 22 lessons of tier e1 that runs of tasks left out were given
+(benchmarks/learning.py on 1,584 runs), 9 of the 12 about another tool were below .9, none of the 10 about the same."""
+MARGIN = 0.01
+"""How far above the nearest calm step a lesson's own gate lies."""
+HIGHEST_GATE = 0.95
+"""A lesson that calm steps come nearer to than this would rarely be found where it belongs: it is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What all kinds are judged with."""
+
+    gathered: Gathered
+    org_id: str
+    similar: Similar
+    distil: Distil
+    common: frozenset[str]
+    calm: Sequence[Calm]
+    troubled: Sequence[RunDigest]
+
+
+def learn(
+    runs: Iterable[RecordedRun],
+    *,
+    rb: Sessions,
+    org_id: str = "default",
+    embedder: Embedder | None = None,
+    distil: Distil | None = None,
+    tool_roles: Mapping[str, str] | None = None,
+) -> tuple[Proposal, ...]:
+    """Lessons that these finished runs teach, most support first; runs without an outcome teach nothing.
+
+    `rb` is the `ReasonBlocks` that judges the runs: its monitors and thresholds say what trouble is. `org_id` owns the
+    lessons. `distil(evidence)` makes a `Pattern` of an `Evidence`, or None where nothing is worth saying: a language
+    model, say; the built-in one is plain code. What it raises goes through. Memory is bounded, however many runs come.
+    Raises `ConfigError` for a pattern of the distiller's that no store would take.
+    """
+    gathered = Gathered()
+    for run in runs:
+        if run.steps and has_outcome(run):
+            gathered.add(digest_of(replay(rb, run), tool_roles or {}))
+    return proposals(gathered, org_id=org_id, embedder=embedder, distil=distil)
+
+
+def has_outcome(run: RecordedRun) -> bool:
+    """Is it a success or a failure? The reason may follow the word."""
+    return run.outcome == "success" or (run.outcome or "").startswith("failure")
+
+
+def proposals(
+    gathered: Gathered,
+    *,
+    org_id: str,
+    embedder: Embedder | None = None,
+    distil: Distil | None = None,
+    similar: Similar | None = None,
+) -> tuple[Proposal, ...]:
+    """What the runs teach, most support first; the same for the same runs in the same order."""
+    failed = gathered.failed
+    similar = similar or Similar(embedder if embedder is not None else _default())
+    room = _Room(gathered, org_id, similar, distil or built_in, gathered.common, gathered.calm, failed)
+    kinds: dict[tuple[str, Kind], list[RunDigest]] = {}
+    for run in failed:
+        if run.trouble is not None:
+            kinds.setdefault((run.agent, run.trouble.kind), []).append(run)
+    found = [one for (agent, kind), runs in sorted(kinds.items()) for one in _of_kind(room, agent, kind, runs)]
+    unique = {one.pattern.id: one for one in found}
+    return tuple(sorted(unique.values(), key=lambda one: (-one.tasks, -one.runs, one.pattern.id)))
+
+
+def _default() -> Embedder:
+    found: Embedder = default_embedder()
+    return found
+
+
+def _of_kind(room: _Room, agent: str, kind: Kind, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
+    elsewhere = _convincing(after_the_same(kind, room.gathered.successful(agent), room.common))
+    found = {run.run_id: _at_its_point(room, run) for run in runs}
+    ways: dict[object, list[tuple[RunDigest, Instead | None]]] = {}
+    for run in runs:
+        instead = _convincing(found[run.run_id]) or _applying(elsewhere, [run])
+        ways.setdefault(instead and (instead.same_task, instead.move.way), []).append((run, instead))
+    made = [one for alike in ways.values() for one in _of_one_way(room, alike)]
+    yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MOST_PER_KIND]
+    spread = _one_a_task_first(runs)
+    tasks = {run.task_key: found[run.run_id] for run in reversed(spread)}
+    if len(tasks) >= SHARED_TASKS:
+        shared = _convincing(over_tasks([one for one in tasks.values() if one is not None]))
+        shared = _applying(shared, runs) or _applying(elsewhere, runs)
+        if (lesson := _proposal(room, evidence_of("e2", room.org_id, spread, shared))) is not None:
+            yield lesson
+
+
+def _of_one_way(room: _Room, alike: Sequence[tuple[RunDigest, Instead | None]]) -> Iterator[Proposal]:
+    """A lesson for each group of runs that thought alike; it tells of the way as the first of them shows it."""
+    shown = {run.run_id: instead for run, instead in alike}
+    for cluster in _clusters(room, [run for run, _ in alike]):
+        evidence = evidence_of("e1", room.org_id, cluster, shown[cluster[0].run_id])
+        if (one := _proposal(room, evidence)) is not None:
+            yield one
+
+
+def _convincing(instead: Instead | None) -> Instead | None:
+    return instead if instead is not None and instead.convinces else None
+
+
+def _applying(instead: Instead | None, runs: Sequence[RunDigest]) -> Instead | None:
+    """The way, if most of these runs could have gone it."""
+    bad = [run.acts[run.trouble.steps[-1]] for run in runs if run.trouble is not None]
+    return instead if instead and 2 * sum(applies(instead.move, act) for act in bad) > len(bad) else None
+
+
+def _at_its_point(room: _Room, run: RunDigest) -> Instead | None:
+    return at_the_same_point(run, room.gathered.successful(run.agent, run.task_key), room.common)
+
+
+def _clusters(room: _Room, runs: Sequence[RunDigest]) -> list[list[RunDigest]]:
+    """Runs whose thoughts were alike there, by the similarity that a search of tier e1 asks for."""
+    clusters: list[list[RunDigest]] = []
+    for run in runs:
+        near = [(room.similar.highest("e1", [_text(run)], [_text(other) for other in one]), one) for one in clusters]
+        similarity, nearest = max(near, key=lambda pair: pair[0], default=(0.0, None))
+        if nearest is not None and similarity >= TIERS["e1"].similarity:
+            nearest.append(run)
+        else:
+            clusters.append([run])
+    return clusters
+
+
+def _text(run: RunDigest) -> str:
+    return "\n".join(run.texts["e1"])
+
+
+def _one_a_task_first(runs: Sequence[RunDigest]) -> list[RunDigest]:
+    """So that the texts of a shared lesson come from as many tasks as there are."""
+    first = {run.task_key: run for run in reversed(runs)}
+    ahead = [run for run in runs if first[run.task_key] is run]
+    return [*ahead, *(run for run in runs if first[run.task_key] is not run)]
+
+
+def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
+    """The lesson, checked and gated; None where the distiller has none or calm steps look the same."""
+    pattern = room.distil(evidence)
+    if pattern is None:
+        return None
+    gate = _gate(room, evidence, pattern)
+    if gate is None:
+        return None
+    own = pattern.gate_threshold if pattern.gate_threshold is not None else gate
+    return Proposal.of(checked(replace(pattern, gate_threshold=own)), evidence)
+
+
+def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
+    """Above every calm step that was seen, and never below `LEAST_GATE`; a lesson of tier e2, which tasks share, also
+    above every trouble with another tool. Steps where its own tool failed are none that it has to keep away from."""
+    tier, tool = evidence.tier, evidence.kind.tool
+    away = [one.of(tier) for one in room.calm if tool not in one.failed]
+    if tier == "e2":
+        away += ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
+    nearest = room.similar.highest(tier, away, pattern.exemplars)
+    gate = round(max(LEAST_GATE[tier], nearest + MARGIN), 4)
+    return gate if gate <= HIGHEST_GATE else None

@@ -1,0 +1,134 @@
+"""Where a run first got into sustained trouble, and of what kind that was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..types import FSMState, StepDecision
+from ._acts import Act
+
+__all__ = ["LOOK_BACK", "Form", "Kind", "Trouble", "first_trouble"]
+
+LOOK_BACK = 6
+"""Steps within which what happens twice is one trouble: as many as the longest query for lessons, and one."""
+TWICE = 2
+"""Errors of one tool, equal calls with equal results, or searches in vain, that are no accident any more."""
+SLOW_STEPS = 3
+"""Steps running in SLOW or SKIP: one more than the composite of the monitors needs."""
+HARD = (FSMState.SLOW, FSMState.SKIP)
+Form = str
+"""What the trouble looks like: "error", "repeat", "empty", "claimed" (an error that the run took for a success), or the
+failure type that a monitor named."""
+SAID = ("unverified", "drift", "sprawl", "churn")
+"""Failure types that say something by themselves, without a call that failed or came again. A contradiction does not:
+it says something where a call failed and the run went on as if it had not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Kind:
+    """Troubles of one kind may teach the same. `failure_type` is that of the evaluation, "" where it gave none; `error`
+    the kind of error, "" where the form is another."""
+
+    failure_type: str
+    form: Form
+    tool: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """`at` is the step after which it was plain, `steps` those that show it, the newest last. Not `sustained`: one
+    error, that only counts where other runs met it as well."""
+
+    kind: Kind
+    at: int
+    steps: tuple[int, ...]
+    sustained: bool = True
+
+
+def first_trouble(acts: Sequence[Act], decisions: Sequence[StepDecision]) -> Trouble | None:
+    """The first step at which something is plainly wrong and can be named.
+
+    Wrong: a monitor fired or the composite opened the gate, three steps running were SLOW or SKIP, or a tool failed
+    twice with no success between. Named: what failed, came again or found nothing twice among the last six steps, or
+    else what the monitor that fired stands for. Without any of it the first error, as one that is not sustained.
+    """
+    for at, decision in enumerate(decisions):
+        failed = _failed_again(acts, at)
+        hard = at + 1 >= SLOW_STEPS and all(one.fsm_state in HARD for one in decisions[at + 1 - SLOW_STEPS : at + 1])
+        if not (decision.failure_type or decision.monitors_fired or failed or hard):
+            continue
+        if (named := _named(acts, decision, at, failed)) is not None:
+            return named
+    return _first_error(acts)
+
+
+def _first_error(acts: Sequence[Act]) -> Trouble | None:
+    at = next((n for n, act in enumerate(acts) if act.failing), None)
+    if at is None:
+        return None
+    kind = Kind(failure_type="", form="error", tool=acts[at].tool, error=acts[at].error)
+    return Trouble(kind=kind, at=at, steps=(at,), sustained=False)
+
+
+def _failed_again(acts: Sequence[Act], at: int) -> tuple[int, ...]:
+    """The steps at which the newest step's tool failed since it last went well, if there are two."""
+    if not acts[at].failing:
+        return ()
+    found: list[int] = []
+    for index in range(at, max(-1, at - LOOK_BACK), -1):
+        if acts[index].tool == acts[at].tool:
+            if not acts[index].failing:
+                break
+            found.append(index)
+    return tuple(reversed(found)) if len(found) >= TWICE else ()
+
+
+def _named(acts: Sequence[Act], decision: StepDecision, at: int, failed: tuple[int, ...]) -> Trouble | None:
+    kind = decision.failure_type
+    steps = failed or _commonest([(n, act.tool) for n, act in _recent(acts, at) if act.failing])
+    if steps:
+        newest = acts[steps[-1]]
+        return _trouble(at, steps, kind or "", "error", newest.tool, newest.error)
+    steps = _commonest([(n, f"{a.call} {a.result}") for n, a in _recent(acts, at) if a.call is not None and not a.says])
+    if steps:
+        return _trouble(at, steps, kind or "", "repeat", acts[steps[-1]].tool)
+    steps = _commonest([(n, act.tool) for n, act in _recent(acts, at) if act.empty and not act.says])
+    if steps:
+        return _trouble(at, steps, kind or "", "empty", acts[steps[-1]].tool)
+    if kind == "contradiction" and (failing := _just_failed(acts, at)) is not None:
+        return _trouble(at, (failing,), kind, "claimed", acts[failing].tool, acts[failing].error)
+    if kind in SAID and decision.monitors_fired:
+        return _trouble(at, (at,), str(kind), str(kind), _last_tool(acts, at))
+    return None
+
+
+def _just_failed(acts: Sequence[Act], at: int) -> int | None:
+    """The newest step that did something, if it failed."""
+    newest = next((n for n, act in reversed(_recent(acts, at)) if act.tool and not act.says), None)
+    return newest if newest is not None and acts[newest].failing else None
+
+
+def _trouble(at: int, steps: tuple[int, ...], failure_type: str, form: Form, tool: str, error: str = "") -> Trouble:
+    return Trouble(kind=Kind(failure_type=failure_type, form=form, tool=tool, error=error), at=at, steps=steps)
+
+
+def _recent(acts: Sequence[Act], at: int) -> list[tuple[int, Act]]:
+    first = max(0, at + 1 - LOOK_BACK)
+    return list(enumerate(acts[first : at + 1], first))
+
+
+def _commonest(marked: Sequence[tuple[int, str]]) -> tuple[int, ...]:
+    """The steps with the mark that most of them have, the newest among equals, if there are two."""
+    counts = Counter(mark for _, mark in marked)
+    most = max(counts.values(), default=0)
+    if most < TWICE:
+        return ()
+    newest = next(mark for _, mark in reversed(marked) if counts[mark] == most)
+    return tuple(n for n, mark in marked if mark == newest)
+
+
+def _last_tool(acts: Sequence[Act], at: int) -> str:
+    return next((act.tool for act in reversed(acts[: at + 1]) if act.tool and not act.says), "")
