@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from random import Random
 
 import numpy
@@ -136,9 +137,10 @@ def fit_curves(embedder: Embedder, texts: Texts) -> Fit:
         asked, stored = texts.groups(tier)
         queries[tier], groups[tier] = sum(map(len, asked)), len(asked)
         _check(queries[tier], sum(map(len, stored)), groups[tier], TIERS[tier].steps)
-        pools = [(_embedded(embedder, one), _embedded(embedder, other)) for one, other in zip(asked, stored)]
-        curves[tier] = _curve(_best(pools, Random(SEED)), TIERS[tier].steps)
-        held[tier] = reached(_best(pools, Random(SEED + 1)), curves[tier])
+        cosines = _embedded(embedder, asked) @ _embedded(embedder, stored).T
+        places = list(zip(_places(asked), _places(stored)))
+        curves[tier] = _curve(_best(cosines, places, Random(SEED)), TIERS[tier].steps)
+        held[tier] = reached(_best(cosines, places, Random(SEED + 1)), curves[tier])
     return Fit(curves=SimilarityCurves(e1=curves["e1"], e2=curves["e2"]), queries=queries, groups=groups, reached=held)
 
 
@@ -156,10 +158,9 @@ def _check(queries: int, exemplars: int, groups: int, steps: int) -> None:
             raise ConfigError("runs", f"{found} different {sort} of {steps} steps", f"at least {least} are needed")
 
 
-def _embedded(embedder: Embedder, windows: Sequence[Window]) -> Vectors:
+def _embedded(embedder: Embedder, groups: Sequence[Sequence[Window]]) -> Vectors:
     """Unit vectors [texts, dim], of each as a store embeds a query."""
-    if not windows:
-        return numpy.zeros((0, embedder.dim), numpy.float32)
+    windows = [window for group in groups for window in group]
     if isinstance(embedder, SummingEmbedder):
         vectors = numpy.asarray([embedder.embed_sum(window, None, None) for window in windows])
     else:
@@ -168,24 +169,29 @@ def _embedded(embedder: Embedder, windows: Sequence[Window]) -> Vectors:
     return (vectors / numpy.where(lengths > 0, lengths, 1)).astype(numpy.float32)
 
 
-def _best(pools: Sequence[tuple[Vectors, Vectors]], chance: Random) -> list[float]:
+def _places(groups: Sequence[Sequence[Window]]) -> list[range]:
+    """Where each group's texts are among all."""
+    ends = list(accumulate(map(len, groups), initial=0))
+    return [range(start, end) for start, end in pairwise(ends)]
+
+
+def _best(cosines: Vectors, places: Sequence[tuple[range, range]], chance: Random) -> list[float]:
     """Each query's best cosine with a bank; in a round half of the groups are asked, the others are the bank."""
     best: list[float] = []
     for _ in range(ROUNDS):
-        order = chance.sample(pools, len(pools))
+        order = chance.sample(places, len(places))
         half = len(order) // 2
         asked = _drawn([queries for queries, _ in order[:half]], QUERIES, chance)
         bank = _drawn([exemplars for _, exemplars in order[half:]], BANK, chance)
-        if len(asked) and len(bank):
-            best += (asked @ bank.T).max(axis=1).tolist()
+        if asked and bank:
+            best += cosines[numpy.ix_(asked, bank)].max(axis=1).tolist()
     return best
 
 
-def _drawn(groups: Sequence[Vectors], count: int, chance: Random) -> Vectors:
-    """So many vectors, from each group alike; none where there are none."""
-    full = [group for group in groups if len(group)]
-    chosen = [chance.choice(full) for _ in range(count if full else 0)]
-    return numpy.array([group[chance.randrange(len(group))] for group in chosen], numpy.float32)
+def _drawn(groups: Sequence[range], count: int, chance: Random) -> list[int]:
+    """So many texts' places, from each group alike; none where there are none."""
+    full = [group for group in groups if group]
+    return [chance.choice(chance.choice(full)) for _ in range(count if full else 0)]
 
 
 def _curve(best: Sequence[float], steps: int) -> Curve:

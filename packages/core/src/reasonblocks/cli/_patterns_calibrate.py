@@ -158,7 +158,7 @@ def _table(fit: Fit, title: str) -> Table:
 
 
 def _figures(embedder: Embedder, texts: Texts, fit: Fit, out: str) -> dict[str, object]:
-    tiers = {
+    tiers: dict[str, object] = {
         tier: {
             "points": fit.curves.of(tier).points,
             "texts": fit.queries[tier],
