@@ -20,7 +20,7 @@ from ..text import bounded
 from ..traces import RecordedRun
 from ..types import Tier
 
-__all__ = ["BANK", "FITTED", "Fit", "Texts", "fit_curves", "reached"]
+__all__ = ["BANK", "FITTED", "TIERS_FITTED", "Compared", "Fit", "Texts", "fit_curves", "reached"]
 
 FITTED: Mapping[float, float] = {0.7: 0.05, 0.8: 0.01}
 """Similarity: the share of unrelated queries that may reach it with any pattern of a bank."""
@@ -134,14 +134,39 @@ def fit_curves(embedder: Embedder, texts: Texts) -> Fit:
     groups: dict[Tier, int] = {}
     held: dict[Tier, Mapping[float, float]] = {}
     for tier in TIERS_FITTED:
-        asked, stored = texts.groups(tier)
-        queries[tier], groups[tier] = sum(map(len, asked)), len(asked)
-        _check(queries[tier], sum(map(len, stored)), groups[tier], TIERS[tier].steps)
-        cosines = _embedded(embedder, asked) @ _embedded(embedder, stored).T
-        places = list(zip(_places(asked), _places(stored)))
-        curves[tier] = _curve(_best(cosines, places, Random(SEED)), TIERS[tier].steps)
-        held[tier] = reached(_best(cosines, places, Random(SEED + 1)), curves[tier])
+        compared = Compared.of(embedder, texts, tier)
+        queries[tier], groups[tier] = compared.cosines.shape[0], len(compared.places)
+        curves[tier] = _curve(compared.best(SEED), TIERS[tier].steps)
+        held[tier] = reached(compared.best(SEED + 1), curves[tier])
     return Fit(curves=SimilarityCurves(e1=curves["e1"], e2=curves["e2"]), queries=queries, groups=groups, reached=held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compared:
+    """The cosine of each query with each exemplar, and where in them each group's are."""
+
+    cosines: Vectors
+    places: tuple[tuple[range, range], ...]
+
+    @classmethod
+    def of(cls, embedder: Embedder, texts: Texts, tier: Tier) -> Compared:
+        """Raises `ConfigError` when there is too little text."""
+        asked, stored = texts.groups(tier)
+        _check(sum(map(len, asked)), sum(map(len, stored)), len(asked), TIERS[tier].steps)
+        cosines = _embedded(embedder, asked) @ _embedded(embedder, stored).T
+        return cls(cosines=cosines, places=tuple(zip(_places(asked), _places(stored))))
+
+    def best(self, seed: int) -> list[float]:
+        """Each query's best cosine with a bank; in a round half of the groups are asked, the others are the bank."""
+        chance, best = Random(seed), list[float]()
+        for _ in range(ROUNDS):
+            order = chance.sample(self.places, len(self.places))
+            half = len(order) // 2
+            asked = _drawn([queries for queries, _ in order[:half]], QUERIES, chance)
+            bank = _drawn([exemplars for _, exemplars in order[half:]], BANK, chance)
+            if asked and bank:
+                best += self.cosines[numpy.ix_(asked, bank)].max(axis=1).tolist()
+        return best
 
 
 def reached(cosines: Iterable[float], curve: Curve) -> dict[float, float]:
@@ -173,19 +198,6 @@ def _places(groups: Sequence[Sequence[Window]]) -> list[range]:
     """Where each group's texts are among all."""
     ends = list(accumulate(map(len, groups), initial=0))
     return [range(start, end) for start, end in pairwise(ends)]
-
-
-def _best(cosines: Vectors, places: Sequence[tuple[range, range]], chance: Random) -> list[float]:
-    """Each query's best cosine with a bank; in a round half of the groups are asked, the others are the bank."""
-    best: list[float] = []
-    for _ in range(ROUNDS):
-        order = chance.sample(places, len(places))
-        half = len(order) // 2
-        asked = _drawn([queries for queries, _ in order[:half]], QUERIES, chance)
-        bank = _drawn([exemplars for _, exemplars in order[half:]], BANK, chance)
-        if asked and bank:
-            best += cosines[numpy.ix_(asked, bank)].max(axis=1).tolist()
-    return best
 
 
 def _drawn(groups: Sequence[range], count: int, chance: Random) -> list[int]:
