@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from reasonblocks import FSMState, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks.backends.embed import StaticEmbedder
 from reasonblocks.calibration import shipped
 
 
@@ -28,6 +29,13 @@ def test_a_hand_written_loop_is_steered() -> None:
 
 def test_the_shipped_calibration_comes_along() -> None:
     assert shipped().evidence
+
+
+def test_the_shipped_embedding_model_comes_along() -> None:
+    same, reworded, other = StaticEmbedder().embed_many(
+        ["The unit tests fail again", "Once more the test suite is failing", "I book the cheapest flight to Oslo"]
+    )
+    assert same @ reworded > same @ other
 
 
 def test_states_are_named_as_the_log_names_them() -> None:

@@ -66,7 +66,7 @@ def test_adapters_of_another_version_are_warned_of(install: Callable[..., None])
 
 
 def test_backends_in_use_are_named() -> None:
-    assert set(examine({}).backends) == {"evaluator", "pattern store", "embedder"}
+    assert set(examine({}).backends) == {"evaluator", "pattern store", "embedder", "default embedder"}
 
 
 def test_a_key_is_never_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from reasonblocks.backends.embed import CallableEmbedder, HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._curves import UNFITTED
-from reasonblocks.calibration._similarity import FITTED, Texts, fit_curves
+from reasonblocks.calibration._similarity import FITTED, Fit, Texts, fit_curves
 from reasonblocks.cli import _patterns_calibrate
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.traces import RecordedRun, read_runs
@@ -77,6 +77,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return runs(tmp_path_factory.mktemp("runs"), tasks=60)
 
 
+@pytest.fixture(scope="module")
+def fitted(file: str) -> Fit:
+    return fit_curves(HashEmbedder(), texts(file))
+
+
 @pytest.mark.parametrize("embedder", [StaticEmbedder(), HashEmbedder()], ids=["static", "hash"])
 def test_unrelated_texts_reach_a_fitted_similarity_as_rarely_as_wanted(file: str, embedder: Any) -> None:
     fit = fit_curves(embedder, texts(file))
@@ -84,8 +89,8 @@ def test_unrelated_texts_reach_a_fitted_similarity_as_rarely_as_wanted(file: str
     assert [key for key, share in over.items() if share > 1.5 * FITTED[key[1]]] == []
 
 
-def test_a_fit_is_the_same_each_time(file: str) -> None:
-    assert fit_curves(HashEmbedder(), texts(file)) == fit_curves(HashEmbedder(), texts(file))
+def test_a_fit_is_the_same_each_time(file: str, fitted: Fit) -> None:
+    assert fit_curves(HashEmbedder(), texts(file)) == fitted
 
 
 def test_where_all_runs_are_of_one_source_tasks_are_compared(tmp_path: Path) -> None:
@@ -128,11 +133,11 @@ def test_texts_without_a_word_do_not_stop_a_fit(file: str) -> None:
 # --- the command
 
 
-def test_the_command_writes_what_an_embedder_reads(file: str, tmp_path: Path) -> None:
+def test_the_command_writes_what_an_embedder_reads(file: str, fitted: Fit, tmp_path: Path) -> None:
     out = tmp_path / "curves.toml"
     assert command(file, "--embedder", f"{__name__}:HashEmbedder", "--out", str(out)) == 0
     embedder = CallableEmbedder(blind, id=HashEmbedder.id, dim=2, curves=out)
-    assert embedder.curves == fit_curves(HashEmbedder(), texts(file)).curves
+    assert embedder.curves == fitted.curves
 
 
 def test_the_file_begins_with_what_it_rests_on(file: str, capsys: pytest.CaptureFixture[str]) -> None:

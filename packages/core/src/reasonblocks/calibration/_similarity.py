@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from random import Random
 
 import numpy
@@ -19,7 +20,7 @@ from ..text import bounded
 from ..traces import RecordedRun
 from ..types import Tier
 
-__all__ = ["BANK", "FITTED", "Fit", "Texts", "fit_curves", "reached"]
+__all__ = ["BANK", "FITTED", "TIERS_FITTED", "Compared", "Fit", "Texts", "fit_curves", "reached"]
 
 FITTED: Mapping[float, float] = {0.7: 0.05, 0.8: 0.01}
 """Similarity: the share of unrelated queries that may reach it with any pattern of a bank."""
@@ -133,13 +134,39 @@ def fit_curves(embedder: Embedder, texts: Texts) -> Fit:
     groups: dict[Tier, int] = {}
     held: dict[Tier, Mapping[float, float]] = {}
     for tier in TIERS_FITTED:
-        asked, stored = texts.groups(tier)
-        queries[tier], groups[tier] = sum(map(len, asked)), len(asked)
-        _check(queries[tier], sum(map(len, stored)), groups[tier], TIERS[tier].steps)
-        pools = [(_embedded(embedder, one), _embedded(embedder, other)) for one, other in zip(asked, stored)]
-        curves[tier] = _curve(_best(pools, Random(SEED)), TIERS[tier].steps)
-        held[tier] = reached(_best(pools, Random(SEED + 1)), curves[tier])
+        compared = Compared.of(embedder, texts, tier)
+        queries[tier], groups[tier] = compared.cosines.shape[0], len(compared.places)
+        curves[tier] = _curve(compared.best(SEED), TIERS[tier].steps)
+        held[tier] = reached(compared.best(SEED + 1), curves[tier])
     return Fit(curves=SimilarityCurves(e1=curves["e1"], e2=curves["e2"]), queries=queries, groups=groups, reached=held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compared:
+    """The cosine of each query with each exemplar, and where in them each group's are."""
+
+    cosines: Vectors
+    places: tuple[tuple[range, range], ...]
+
+    @classmethod
+    def of(cls, embedder: Embedder, texts: Texts, tier: Tier) -> Compared:
+        """Raises `ConfigError` when there is too little text."""
+        asked, stored = texts.groups(tier)
+        _check(sum(map(len, asked)), sum(map(len, stored)), len(asked), TIERS[tier].steps)
+        cosines = _embedded(embedder, asked) @ _embedded(embedder, stored).T
+        return cls(cosines=cosines, places=tuple(zip(_places(asked), _places(stored))))
+
+    def best(self, seed: int) -> list[float]:
+        """Each query's best cosine with a bank; in a round half of the groups are asked, the others are the bank."""
+        chance, best = Random(seed), list[float]()
+        for _ in range(ROUNDS):
+            order = chance.sample(self.places, len(self.places))
+            half = len(order) // 2
+            asked = _drawn([queries for queries, _ in order[:half]], QUERIES, chance)
+            bank = _drawn([exemplars for _, exemplars in order[half:]], BANK, chance)
+            if asked and bank:
+                best += self.cosines[numpy.ix_(asked, bank)].max(axis=1).tolist()
+        return best
 
 
 def reached(cosines: Iterable[float], curve: Curve) -> dict[float, float]:
@@ -156,10 +183,9 @@ def _check(queries: int, exemplars: int, groups: int, steps: int) -> None:
             raise ConfigError("runs", f"{found} different {sort} of {steps} steps", f"at least {least} are needed")
 
 
-def _embedded(embedder: Embedder, windows: Sequence[Window]) -> Vectors:
+def _embedded(embedder: Embedder, groups: Sequence[Sequence[Window]]) -> Vectors:
     """Unit vectors [texts, dim], of each as a store embeds a query."""
-    if not windows:
-        return numpy.zeros((0, embedder.dim), numpy.float32)
+    windows = [window for group in groups for window in group]
     if isinstance(embedder, SummingEmbedder):
         vectors = numpy.asarray([embedder.embed_sum(window, None, None) for window in windows])
     else:
@@ -168,24 +194,16 @@ def _embedded(embedder: Embedder, windows: Sequence[Window]) -> Vectors:
     return (vectors / numpy.where(lengths > 0, lengths, 1)).astype(numpy.float32)
 
 
-def _best(pools: Sequence[tuple[Vectors, Vectors]], chance: Random) -> list[float]:
-    """Each query's best cosine with a bank; in a round half of the groups are asked, the others are the bank."""
-    best: list[float] = []
-    for _ in range(ROUNDS):
-        order = chance.sample(pools, len(pools))
-        half = len(order) // 2
-        asked = _drawn([queries for queries, _ in order[:half]], QUERIES, chance)
-        bank = _drawn([exemplars for _, exemplars in order[half:]], BANK, chance)
-        if len(asked) and len(bank):
-            best += (asked @ bank.T).max(axis=1).tolist()
-    return best
+def _places(groups: Sequence[Sequence[Window]]) -> list[range]:
+    """Where each group's texts are among all."""
+    ends = list(accumulate(map(len, groups), initial=0))
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
-def _drawn(groups: Sequence[Vectors], count: int, chance: Random) -> Vectors:
-    """So many vectors, from each group alike; none where there are none."""
-    full = [group for group in groups if len(group)]
-    chosen = [chance.choice(full) for _ in range(count if full else 0)]
-    return numpy.array([group[chance.randrange(len(group))] for group in chosen], numpy.float32)
+def _drawn(groups: Sequence[range], count: int, chance: Random) -> list[int]:
+    """So many texts' places, from each group alike; none where there are none."""
+    full = [group for group in groups if group]
+    return [chance.choice(chance.choice(full)) for _ in range(count if full else 0)]
 
 
 def _curve(best: Sequence[float], steps: int) -> Curve:

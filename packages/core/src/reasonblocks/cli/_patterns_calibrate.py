@@ -159,7 +159,7 @@ def _table(fit: Fit, title: str) -> Table:
 
 def _figures(embedder: Embedder, texts: Texts, fit: Fit, out: str) -> dict[str, object]:
     tiers: dict[str, object] = {
-        str(tier): {
+        tier: {
             "points": fit.curves.of(tier).points,
             "texts": fit.queries[tier],
             "groups": fit.groups[tier],

@@ -77,21 +77,22 @@ class Tokenizer:
         """The ids of the longest pieces from the left; of a contraction, those of its parts without the apostrophes."""
         if "'" in word:
             return tuple([piece for part in word.split("'") for piece in self.pieces(part)])
+        if len(word) > WORD_CHARS:
+            return (self._unknown,)
         found: list[int] = []
         start = 0
         while start < len(word):
-            end = self._end(word, start)
-            if not end or len(word) > WORD_CHARS:
+            piece, start = self._longest_at(word, start)
+            if piece is None:
                 return (self._unknown,)
-            found.append(self._vocabulary[_inner(word, start, end)])
-            start = end
+            found.append(piece)
         return tuple(found)
 
-    def _end(self, word: str, start: int) -> int:
-        """Where the longest piece ends that begins there; 0: there is none."""
-        ends = range(min(len(word), start + self._longest), start, -1)
-        return next((end for end in ends if _inner(word, start, end) in self._vocabulary), 0)
-
-
-def _inner(word: str, start: int, end: int) -> str:
-    return INNER + word[start:end] if start else word[:end]
+    def _longest_at(self, word: str, start: int) -> tuple[int | None, int]:
+        """The longest piece that begins there, and where it ends."""
+        prefix, find = INNER if start else "", self._vocabulary.get
+        for end in range(min(len(word), start + self._longest), start, -1):
+            piece = find(prefix + word[start:end])
+            if piece is not None:
+                return piece, end
+        return None, start
