@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,8 +37,6 @@ class _Snapshot:
 
     rows: Mapping[str, Row] = field(default_factory=dict)
     index: Index
-    largest: int = 0
-    """Patterns in the largest tier."""
 
 
 class LocalStore:
@@ -80,7 +77,7 @@ class LocalStore:
     @property
     def inline(self) -> bool:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
-        return self._read and self._snapshot.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
+        return self._read and self._snapshot.index.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
@@ -211,13 +208,15 @@ class LocalStore:
     def _take(self, changes: Changes) -> None:
         """The next snapshot. `no_fork` is held."""
         before = self._snapshot
+        stats = {**({} if changes.whole else before.index.stats), **changes.stats}
+        if not (changes.rows or changes.gone or changes.whole):
+            self._snapshot = _Snapshot(rows=before.rows, index=before.index.counted(stats))
+            return
         rows = {} if changes.whole else dict(before.rows)
         for name in changes.gone:
             rows.pop(name, None)
         rows.update((row.id, row) for row in changes.rows)
-        stats = {**({} if changes.whole else before.index.stats), **changes.stats}
-        index = self._indexed(before, rows, changes).counted(stats)
-        self._snapshot = _Snapshot(rows=rows, index=index, largest=_largest([*rows.values(), *self._layer.values()]))
+        self._snapshot = _Snapshot(rows=rows, index=self._indexed(before, rows, changes).counted(stats))
 
     def _indexed(self, before: _Snapshot, rows: Mapping[str, Row], changes: Changes) -> Index:
         if changes.whole:
@@ -243,7 +242,3 @@ class LocalStore:
         if own := [row for row in rows if row.body is not None]:
             with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
                 self._shelf.keep(own)
-
-
-def _largest(rows: Iterable[Row]) -> int:
-    return max(Counter(row.tier for row in rows).values(), default=0)
