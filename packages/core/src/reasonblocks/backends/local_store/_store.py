@@ -45,6 +45,8 @@ class LocalStore:
     The file is opened when it is first used and made, with its folder, when something is first added; what another
     process changes is seen by the next search. `layer` are read-only patterns under those of the store: one of the
     same id hides that of the layer, and one that is `off` switches it off. Without an `embedder` it is the library's.
+    Vectors are kept by embedder: patterns that have none of this one are embedded when they are first searched, and
+    the file keeps that, if it can be written. One that cannot is read as it is when it is opened.
 
     Raises `StoreError` for a file that cannot be read or written, `ConfigError` for a pattern that no search could
     find, `BadAnswer` for what an embedder must not give; what an embedder raises is passed on. After an error nothing
