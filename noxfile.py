@@ -195,7 +195,7 @@ def layers(session: nox.Session) -> None:
 @nox.session(reuse_venv=True)
 def core(session: nox.Session) -> None:
     """The core, with no framework installed."""
-    install_pinned(session, *CORE, *group("test"))
+    install_pinned(session, *CORE, *group("test-core"))
     run_pytest(session, "tests/core", "tests/golden", report="core")
 
 
@@ -327,7 +327,7 @@ def matrix(session: nox.Session) -> None:
 @nox.session(name="matrix-core", python=PYTHONS)
 def matrix_core(session: nox.Session) -> None:
     """The core on one Python."""
-    install(session, *CORE, *group("test"))
+    install(session, *CORE, *group("test-core"))
     got = check_python(session)
     run_pytest(session, "tests/core", "tests/golden", report=f"matrix-core-{session.python}", got=got)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -111,5 +110,5 @@ class Maker:
 
 @contextmanager
 def maker(kind: str, folder: Path) -> Iterator[Maker]:
-    with ExitStack() as open_until, warnings.catch_warnings():
+    with ExitStack() as open_until:
         yield Maker(kind, folder, open_until)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -48,6 +49,14 @@ class Index:
 
     def counted(self, stats: Stats) -> Index:
         return Index(self._parts, stats)
+
+    @property
+    def largest(self) -> int:
+        """Patterns of the tier that has the most."""
+        sizes: Counter[str] = Counter()
+        for (tier, _), part in self._parts.items():
+            sizes[tier] += len(part.rows)
+        return max(sizes.values(), default=0)
 
     def is_ready(self, request: Retrieve) -> bool:
         """Does this search find everything laid out?"""

@@ -21,6 +21,8 @@ __all__ = ["EdgePoints"]
 
 PAGE = 1_000
 """Points of one page, when all are asked for."""
+MADE = "edge_config.json"
+"""What the engine writes into a folder that it has made."""
 KEYWORDS = ("tier", "failure_type", "place")
 
 
@@ -126,7 +128,7 @@ class EdgePoints:
                 return
 
     def _opened(self) -> EdgeShard | None:
-        if self._shard is None and os.path.isdir(self._path):
+        if self._shard is None and os.path.isfile(os.path.join(self._path, MADE)):
             from qdrant_edge import EdgeShard
 
             with no_fork:
@@ -153,7 +155,8 @@ class EdgePoints:
         return shard
 
     def _refuse_another(self) -> None:
-        others = sorted(os.listdir(self._root)) if os.path.isdir(self._root) else []
+        found = sorted(os.listdir(self._root)) if os.path.isdir(self._root) else []
+        others = [name for name in found if os.path.isfile(os.path.join(self._root, name, MADE))]
         if others:
             theirs = ", ".join(map(unquote, others))
             rule = (

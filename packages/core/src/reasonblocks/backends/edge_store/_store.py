@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from importlib.util import find_spec
 
-from ...exceptions import ExtraMissing
 from ...ports import Embedder
 from ...types import Pattern
 from .._stores import embedders
+from .._stores.extras import require
 from .._stores.point_store import PointStore
 from .._stores.vectors import Vectors
 from ._points import EdgePoints
@@ -28,8 +27,7 @@ class EdgeStore(PointStore):
     def __init__(
         self, path: str | os.PathLike[str], *, layer: Iterable[Pattern] = (), embedder: Embedder | None = None
     ) -> None:
-        if find_spec("qdrant_edge") is None:
-            raise ExtraMissing("EdgeStore", "qdrant-edge-py", "edge")
+        require("EdgeStore", "qdrant_edge", "qdrant-edge-py", "edge")
         self.path = os.fspath(path)
         made = embedders.default() if embedder is None else embedder
         super().__init__(EdgePoints(self.path, made.id, made.dim), layer, Vectors(made))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,8 +37,6 @@ class _Snapshot:
 
     rows: Mapping[str, Row] = field(default_factory=dict)
     index: Index
-    largest: int = 0
-    """Patterns in the largest tier."""
 
 
 class LocalStore:
@@ -48,6 +45,8 @@ class LocalStore:
     The file is opened when it is first used and made, with its folder, when something is first added; what another
     process changes is seen by the next search. `layer` are read-only patterns under those of the store: one of the
     same id hides that of the layer, and one that is `off` switches it off. Without an `embedder` it is the library's.
+    Vectors are kept by embedder: patterns that have none of this one are embedded when they are first searched, and
+    the file keeps that, if it can be written. One that cannot is read as it is when it is opened.
 
     Raises `StoreError` for a file that cannot be read or written, `ConfigError` for a pattern that no search could
     find, `BadAnswer` for what an embedder must not give; what an embedder raises is passed on. After an error nothing
@@ -80,7 +79,7 @@ class LocalStore:
     @property
     def inline(self) -> bool:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
-        return self._read and self._snapshot.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
+        return self._read and self._snapshot.index.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
@@ -216,13 +215,15 @@ class LocalStore:
     def _take(self, changes: Changes) -> None:
         """The next snapshot. `no_fork` is held."""
         before = self._snapshot
+        stats = {**({} if changes.whole else before.index.stats), **changes.stats}
+        if not (changes.rows or changes.gone or changes.whole):
+            self._snapshot = _Snapshot(rows=before.rows, index=before.index.counted(stats))
+            return
         rows = {} if changes.whole else dict(before.rows)
         for name in changes.gone:
             rows.pop(name, None)
         rows.update((row.id, row) for row in changes.rows)
-        stats = {**({} if changes.whole else before.index.stats), **changes.stats}
-        index = self._indexed(before, rows, changes).counted(stats)
-        self._snapshot = _Snapshot(rows=rows, index=index, largest=_largest([*rows.values(), *self._layer.values()]))
+        self._snapshot = _Snapshot(rows=rows, index=self._indexed(before, rows, changes).counted(stats))
 
     def _indexed(self, before: _Snapshot, rows: Mapping[str, Row], changes: Changes) -> Index:
         if changes.whole:
@@ -248,7 +249,3 @@ class LocalStore:
         if own := [row for row in rows if row.body is not None]:
             with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
                 self._shelf.keep(own)
-
-
-def _largest(rows: Iterable[Row]) -> int:
-    return max(Counter(row.tier for row in rows).values(), default=0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from ...exceptions import ConfigError, ExtraMissing
+from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern
 from .._stores import embedders
+from .._stores.extras import require
 from .._stores.point_store import PointStore
 from .._stores.vectors import Vectors
 from ._clients import Clients
@@ -49,8 +49,7 @@ class QdrantStore(PointStore):
     ) -> None:
         if (url is None) == (client is None):
             raise ConfigError("url", url, "give the url of a Qdrant server, or a client: one of the two")
-        if find_spec("qdrant_client") is None:
-            raise ExtraMissing("QdrantStore", "qdrant-client", "qdrant")
+        require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
         made = embedders.default() if embedder is None else embedder
         self._clients = Clients(url, api_key, timeout, client)
         self._server = QdrantPoints(self._clients, collection_prefix, made.id, made.dim)

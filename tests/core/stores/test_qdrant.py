@@ -1,0 +1,132 @@
+"""What is particular to a `QdrantStore`: its collections and indexes, a server that fails, and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasonblocks
+from reasonblocks import QdrantStore
+from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
+from reasonblocks.memo import Memo
+from tests.core.stores.world import Numbers, answer, pattern, request
+
+pytest.importorskip("qdrant_client")
+pytest.importorskip("qdrant_edge")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Any]:
+    from tests.core.stores.loopback import Loopback
+
+    with Loopback(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def store(server: Any) -> Iterator[QdrantStore]:
+    with QdrantStore(server.url, embedder=Numbers("org/model:1")) as made:
+        yield made
+
+
+def test_reading_makes_nothing(server: Any, store: QdrantStore) -> None:
+    found = (len(store), store.search(request()), store.list("acme"), store.get("a"), store.remove("a"))
+    assert (found, server.shards) == ((0, (), (), None, False), {})
+
+
+def test_a_collection_is_of_one_embedder_and_the_org_is_its_tenant(server: Any, store: QdrantStore) -> None:
+    store.add([pattern("a")])
+    made = dict(server.indexes)
+    assert list(made) == ["reasonblocks-org_2Fmodel_3A1"]
+    assert any('"org_id"' in one and '"is_tenant": true' in one for one in made["reasonblocks-org_2Fmodel_3A1"])
+
+
+def test_two_embedders_never_meet(server: Any, store: QdrantStore) -> None:
+    store.add([pattern("a")])
+    with QdrantStore(server.url, embedder=Numbers("other", dim=3)) as other:
+        assert (other.search(request()), len(other)) == ((), 0)
+
+
+def test_a_second_process_finds_at_once_what_is_added(server: Any, store: QdrantStore) -> None:
+    store.search(request())
+    with QdrantStore(server.url, embedder=Numbers("org/model:1")) as other:
+        other.add([pattern("a")])
+    assert answer(store.search(request())) == [("a", 1.0)]
+
+
+def test_a_search_is_one_question_once_the_store_is_known(server: Any, store: QdrantStore) -> None:
+    store.add([pattern("a")])
+    store.search(request())
+    server.asked.clear()
+    store.search(request())
+    assert server.asked == ["POST points/query"]
+
+
+@pytest.mark.parametrize(("status", "error"), [(500, Unavailable), (429, Unavailable), (401, StoreError)])
+def test_a_server_that_refuses(server: Any, store: QdrantStore, status: int, error: type[Exception]) -> None:
+    store.add([pattern("a")])
+    store.search(request())
+    server.status = status
+    for call in (lambda: store.search(request()), lambda: store.add([pattern("b")]), lambda: len(store)):
+        with pytest.raises(error, match="Qdrant at http"):
+            call()
+    server.status = None
+    assert answer(store.search(request())) == [("a", 1.0)]
+
+
+def test_no_server_is_unavailable() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        with QdrantStore(url, embedder=Numbers()) as store:
+            with pytest.raises(Unavailable):
+                store.search(request())
+            with pytest.raises(Unavailable):
+                asyncio.run(_awaited(store))
+
+
+def test_a_server_that_never_answers_is_unavailable_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with QdrantStore(url, embedder=Numbers(), timeout=1) as store, pytest.raises(Unavailable, match="timed out"):
+            store.search(request())
+
+
+def test_each_event_loop_has_a_client_of_its_own(store: QdrantStore) -> None:
+    store.add([pattern("a")])
+    found = [asyncio.run(_awaited(store)) for _ in range(2)]
+    assert found == [[("a", 1.0)]] * 2
+
+
+async def _awaited(store: QdrantStore) -> Any:
+    try:
+        return answer(await store.asearch(request(memo=Memo())))
+    finally:
+        await store.aclose()
+
+
+def test_one_of_url_and_client_is_given(server: Any) -> None:
+    with pytest.raises(ConfigError, match="one of the two"):
+        QdrantStore()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "given", "line"),
+    [
+        ("QdrantStore", "qdrant_client", "http://127.0.0.1:1", r"pip install 'reasonblocks-core\[qdrant\]'"),
+        ("EdgeStore", "qdrant_edge", "folder", r"pip install 'reasonblocks-core\[edge\]'"),
+    ],
+)
+def test_a_missing_library_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str, given: str, line: str
+) -> None:
+    store: Any = getattr(reasonblocks, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ExtraMissing, match=line):
+        store(given)
