@@ -197,6 +197,8 @@ class ReasonBlocks:
             else:
                 session.abandon()
         self._telemetry.close(max(0.0, ends - time.monotonic()))
+        if (store := self._config.own_store) is not None:
+            store.close()
 
     def __enter__(self) -> ReasonBlocks:
         return self

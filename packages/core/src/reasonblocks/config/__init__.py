@@ -12,7 +12,7 @@ from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._home import store_path
 from ._options import Calibration, Config, Options, Standing
-from ._parts import backends, monitors, sinks, tool_roles
+from ._parts import backends, monitors, own_store, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
 from ._values import budget, deadline, machine, on, refuse_server
 
@@ -66,9 +66,11 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
         disabled=disabled,
     )
     call_back("redact", given.redact)
+    store = own_store(given, environ)
     return Config(
         settings=settings,
-        backends=backends(given, own, calibration, environ),
+        backends=backends(given, own, calibration, store),
+        own_store=store,
         sinks=sinks(given.sinks),
         model_routing=routing,
         weights=weights,

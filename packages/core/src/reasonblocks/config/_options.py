@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..backends.local_store import LocalStore
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends
 from ..types import Placement, Settings, Step, Transition
@@ -52,6 +53,7 @@ class Config:
 
     settings: Settings
     backends: Backends
+    own_store: LocalStore | None
     sinks: tuple[TelemetrySink, ...]
     model_routing: Mapping[str, object]
     weights: Mapping[str, float]

@@ -18,6 +18,7 @@ from ..starter import starter_patterns
 from ._checks import items, mapping
 from ._home import store_path
 from ._options import Options
+from ._values import on
 
 MONITOR_GROUP = "reasonblocks.monitors"
 MOST_MONITORS = 4
@@ -25,15 +26,9 @@ MOST_MONITORS = 4
 
 
 def backends(
-    given: Options, own: tuple[Monitor, ...], calibration: Calibration, environ: Mapping[str, str]
+    given: Options, own: tuple[Monitor, ...], calibration: Calibration, own_store: LocalStore | None
 ) -> Backends:
-    store = given.pattern_store
-    if store is None:
-        store = _own_store(given, environ)
-    elif given.embedder is not None:
-        raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
-    elif not isinstance(store, PatternStore):
-        raise ConfigError("pattern_store", store, "must have a method search(request)")
+    store: PatternStore = _given_store(given) if own_store is None else own_store
     failure_types = {one.name: one.failure_type for one in own}
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),
@@ -45,10 +40,25 @@ def backends(
     )
 
 
-def _own_store(given: Options, environ: Mapping[str, str]) -> LocalStore:
-    """The user's patterns over the starter library, laid out with all that this imports: no step waits for it."""
+def _given_store(given: Options) -> PatternStore:
+    store = given.pattern_store
+    if given.embedder is not None:
+        raise ConfigError("embedder", given.embedder, "the given pattern_store embeds by itself: give one of the two")
+    if not isinstance(store, PatternStore):
+        raise ConfigError("pattern_store", store, "must have a method search(request)")
+    return store
+
+
+def own_store(given: Options, environ: Mapping[str, str]) -> LocalStore | None:
+    """The user's patterns over the starter library; None where another store was given.
+
+    It is laid out here, with all that this imports, so that no step waits for it.
+    """
+    if given.pattern_store is not None:
+        return None
     store = LocalStore(store_path(environ), layer=starter_patterns(), embedder=_embedder(given.embedder))
-    if given.embedder is None and given.e_traces_enabled:  # a caller's may be slow: it runs in a worker
+    searched = given.e_traces_enabled and not on("REASONBLOCKS_DISABLED", environ)
+    if searched and given.embedder is None:  # a caller's may be slow: it runs in a worker
         store.search(_ANYTHING)
     return store
 
