@@ -157,7 +157,8 @@ def test_what_a_user_added_is_said_beside_the_starter_library(tmp_path: Path, mo
     monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
     rule = Pattern(id="mine", tier="e3", fields={"instruction": "Ask before you delete something."})
     with LocalStore(tmp_path / "patterns.db", patterns=[rule, Pattern(id="rb-error-first", tier="e3", off=True)]):
-        told = rules_told(ReasonBlocks())
+        with ReasonBlocks() as rb:
+            told = rules_told(rb)
     assert ("mine" in told, "rb-error-first" in told, "rb-no-same-call" in told) == (True, False, True)
 
 

@@ -201,6 +201,7 @@ class ReasonBlocks:
             else:
                 session.abandon()
         self._telemetry.close(max(0.0, ends - time.monotonic()))
+        self._config.close()
 
     def __enter__(self) -> ReasonBlocks:
         return self

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..events import Event, RunFinish, StepEvent
 from ..gates import E1_COMPOSITE
@@ -24,6 +24,7 @@ MOST_RUNS = 1_000
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
 
+@runtime_checkable
 class Counts(Protocol):
     """A store that counts: `what` is "retrieved", "injected", "recovered" or "not_recovered"."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,36 +111,57 @@ def _show(arguments: argparse.Namespace) -> int:
     return OK
 
 
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A pattern, how similar the text is to it, and how similar it has to be."""
+
+    pattern: Pattern
+    similarity: float
+    gate: float
+
+    @property
+    def found(self) -> bool:
+        return self.similarity >= self.gate
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        found = "found" if self.found else "-"
+        return (f"{self.similarity:.2f}", found, self.pattern.id, self.pattern.failure_type or "-", _text(self.pattern))
+
+    def as_dict(self) -> dict[str, object]:
+        return {"id": self.pattern.id, "similarity": self.similarity, "gate": self.gate, "found": self.found}
+
+
 def _search(arguments: argparse.Namespace) -> int:
     from ..gates import TIERS as RULES
-    from ..patterns import gate
 
     tier: Tier = arguments.tier or "e2"
-    with opened(arguments) as store:
-        ranked = _ranked(store, arguments, tier)
-        own = {one.id: one for one in store.list(arguments.org or ORG, tier, layer=True)}
-    asked = RULES[tier].similarity
-    passed = {one.pattern.id: one.similarity >= gate(own[one.pattern.id], asked) for one in ranked}
-    shown = [one for one in ranked if arguments.all or passed[one.pattern.id]]
+    rule = RULES[tier]
+    hits = _hits(arguments, tier, rule.similarity)
+    shown = [one for one in hits if arguments.all or one.found]
     if arguments.json:
         for one in shown:
-            found = passed[one.pattern.id]
-            gates = gate(own[one.pattern.id], asked)
-            say(json.dumps({"id": one.pattern.id, "similarity": one.similarity, "gate": gates, "found": found}))
+            say(json.dumps(one.as_dict()))
     elif shown:
-        rows = [
-            (f"{one.similarity:.2f}", "found" if passed[one.pattern.id] else "-", one.pattern.id,
-             one.pattern.failure_type or "-", _text(one.pattern)) for one in shown
-        ]  # fmt: skip
-        title = f"tier {tier} asks for {asked:g}; a run is told the {RULES[tier].top_k} best of those found"
-        show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=rows))
-    elif ranked:
-        warn(
-            f"nothing reaches {asked:g}; the nearest is {ranked[0].pattern.id} with {ranked[0].similarity:.2f} (--all)"
-        )
+        title = f"tier {tier} asks for {rule.similarity:g}; a run is told the {rule.top_k} best of those found"
+        show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=[one.row for one in shown]))
+    elif hits:
+        nearest = f"the nearest is {hits[0].pattern.id} with {hits[0].similarity:.2f}"
+        warn(f"nothing reaches {rule.similarity:g}; {nearest} (--all shows every one)")
     else:
         warn(f"there is no pattern of tier {tier} to find")
     return OK
+
+
+def _hits(arguments: argparse.Namespace, tier: Tier, similarity: float) -> list[_Hit]:
+    """The most similar first."""
+    from ..patterns import gate
+
+    with opened(arguments) as store:
+        own = {one.id: one for one in store.list(arguments.org or ORG, tier, layer=True)}
+        found = _ranked(store, arguments, tier)
+    seen = [(own[one.pattern.id], one.similarity) for one in found]
+    return [_Hit(pattern, near, gate(pattern, similarity)) for pattern, near in seen]
 
 
 def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Sequence[ETrace]:
@@ -148,21 +169,23 @@ def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Seq
     from ..backends.local_store import LocalStore
     from ..requests import Retrieve
 
-    seen = store.list(arguments.org or ORG, tier, layer=True)
-    with LocalStore(
-        patterns=[replace(one, gate_threshold=0.0, stats={}) for one in seen], embedder=store.embedder
-    ) as bank:
-        return bank.search(
-            Retrieve(
-                tier=tier,
-                texts=tuple(arguments.texts),
-                top_k=max(1, len(seen)),
-                similarity=0.0,
-                org_id=arguments.org or ORG,
-                failure_type=arguments.failure_type,
-                model="",
-            )
-        )
+    org = arguments.org or ORG
+    seen = store.list(org, tier, layer=True)
+    asked = Retrieve(
+        tier=tier,
+        texts=tuple(arguments.texts),
+        top_k=max(1, len(seen)),
+        similarity=0.0,
+        org_id=org,
+        failure_type=arguments.failure_type,
+        model="",
+    )
+    found = store.search(asked)
+    ids = {one.pattern.id for one in found}
+    held_back = [replace(one, gate_threshold=None) for one in seen if one.gate_threshold and one.id not in ids]
+    with LocalStore(patterns=held_back, embedder=store.embedder) as others:
+        found += others.search(asked)
+    return sorted(found, key=lambda one: (-one.similarity, one.pattern.id))
 
 
 def _export(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from ._home import HOME, STORE, home, store_path
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
+from ._stores import counting, store_of
 from ._values import budget, deadline, machine, on, refuse_server
 
 __all__ = [
@@ -69,10 +70,12 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
         disabled=disabled,
     )
     call_back("redact", given.redact)
+    store = store_of(given, environ)
     return Config(
         settings=settings,
-        backends=backends(given, own, calibration, environ),
-        sinks=sinks(given.sinks),
+        backends=backends(given, own, calibration, store),
+        owns_store=given.pattern_store is None,
+        sinks=(*sinks(given.sinks), *counting(store)),
         model_routing=routing,
         weights=weights,
         api_key=given.api_key or environ.get("REASONBLOCKS_API_KEY"),

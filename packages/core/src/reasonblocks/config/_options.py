@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..backends.local_store import LocalStore
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
@@ -47,12 +47,20 @@ class Options:
     strict: bool | None
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """A store that holds something open."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Checked: what every run of a client starts from."""
 
     settings: Settings
     backends: Backends
+    owns_store: bool
     sinks: tuple[TelemetrySink, ...]
     model_routing: Mapping[str, object]
     weights: Mapping[str, float]
@@ -65,3 +73,8 @@ class Config:
         store = self.backends.store
         if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
             store.load()
+
+    def close(self) -> None:
+        """Close the store, unless it is the caller's."""
+        if self.owns_store and isinstance(self.backends.store, Closes):
+            self.backends.store.close()

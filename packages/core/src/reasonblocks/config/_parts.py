@@ -10,11 +10,10 @@ from ..exceptions import ConfigError
 from ..monitors.calibration import Calibration
 from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
-from ..ports import Monitor, TelemetrySink
+from ..ports import Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Workers, guests
 from ._checks import items, mapping
 from ._options import Options
-from ._stores import store_of
 
 MONITOR_GROUP = "reasonblocks.monitors"
 MOST_MONITORS = 4
@@ -22,9 +21,8 @@ MOST_MONITORS = 4
 
 
 def backends(
-    given: Options, own: tuple[Monitor, ...], calibration: Calibration, environ: Mapping[str, str]
+    given: Options, own: tuple[Monitor, ...], calibration: Calibration, store: PatternStore
 ) -> Backends:
-    store = store_of(given, environ)
     failure_types = {one.name: one.failure_type for one in own}
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os.path import exists
 
 from ..backends.local_store import LocalStore
+from ..backends.pattern_stats import Counts, PatternStats
 from ..exceptions import ConfigError
-from ..ports import Embedder, PatternStore
+from ..ports import Embedder, PatternStore, TelemetrySink
 from ..starter import starter_patterns
 from ._home import store_path
 from ._options import Options
@@ -22,6 +24,13 @@ def store_of(given: Options, environ: Mapping[str, str]) -> PatternStore:
 
         return QdrantStore(url, environ.get("QDRANT_API_KEY") or None, layer=layer, embedder=embedder)
     return LocalStore(store_path(environ), layer=layer, embedder=embedder)
+
+
+def counting(store: PatternStore) -> tuple[TelemetrySink, ...]:
+    """What counts into a store that outlives the process how its patterns did. A file that is not there stays so."""
+    if not isinstance(store, Counts) or (isinstance(store, LocalStore) and not (store.path and exists(store.path))):
+        return ()
+    return (PatternStats(store),)
 
 
 def _checked(store: object, embedder: Embedder | None) -> PatternStore:

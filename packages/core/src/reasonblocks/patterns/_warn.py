@@ -12,8 +12,8 @@ from ..types import Pattern, Tier
 from ._check import EXEMPLAR_CHARS, exemplars
 
 FEWEST_WORDS = 12
-"""Words of an exemplar below which it reads as a title: the shortest that a shipped pattern has are 19, and what it is
-compared with are the thoughts of three to five steps."""
+"""Words of an exemplar below which it reads as a title: it is compared with the thoughts of three to five steps, and
+the shortest of a shipped pattern has 16."""
 SHOWN = 40
 """Characters of a text that a warning quotes."""
 FAILURE_TYPES = tuple(row.failure_type for row in MONITORS)
