@@ -183,10 +183,13 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
 
 
 def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
-    """Above every calm step that was seen, and never below `LEAST_GATE`; a lesson of tier e2, which tasks share, also
-    above every trouble with another tool. Steps where its own tool failed are none that it has to keep away from."""
+    """Above every calm step at which a live run would ask, and never below `LEAST_GATE`.
+
+    A lesson of tier e2, which tasks share, also above every trouble with another tool. Steps where its own tool failed
+    are none that it has to keep away from.
+    """
     tier, tool = evidence.tier, evidence.kind.tool
-    away = [one.of(tier) for one in room.calm if tool not in one.failed]
+    away = [text for one in room.calm if tool not in one.failed and (text := one.of(tier))]
     if tier == "e2":
         away += ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
     nearest = room.similar.highest(tier, away, pattern.exemplars)
