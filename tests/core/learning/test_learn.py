@@ -84,6 +84,12 @@ def test_the_same_result_again_teaches_only_from_runs_that_got_it_too() -> None:
     assert learned([run("bad", "failure", *blocked, answer()), other]) == ()
 
 
+def test_that_the_tool_was_called_otherwise_is_no_lesson() -> None:
+    other = run("good", "success", look(), update("the reservation was updated", flight="HAT300"), answer())
+    bad = run("bad", "failure", look(), *(update(NO_SEATS, flight=f"HAT29{n}") for n in range(3)), answer())
+    assert learned([bad, other]) == ()
+
+
 def test_other_tasks_teach_where_two_runs_got_over_the_same_trouble() -> None:
     def over_it(n: int) -> RecordedRun:
         seats = step("search_flights", f"flights with seats of day {n}", date=f"2024-05-2{n}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ._acts import Act, Given
+from ._acts import FEW_WORDS, Act, Given
 from ._digest import RunDigest
 from ._trouble import Kind, Trouble
 
@@ -59,7 +60,10 @@ class Instead:
 
     @property
     def convinces(self) -> bool:
-        """More than half took it; of runs of other tasks, whose one may be chance, at least two."""
+        """More than half took it; of runs of other tasks, whose one may be chance, at least two. And it says something:
+        that the tool was called otherwise does not."""
+        if self.move.again and not (self.move.before or self.move.changes):
+            return False
         return 2 * self.agreeing > self.seen and (self.agreeing >= FEWEST or (self.same_task and not self.by_task))
 
 
@@ -78,11 +82,15 @@ def over_tasks(found: Sequence[Instead]) -> Instead | None:
     return None if together is None else replace(together, seen=len(found), by_task=True)
 
 
-def after_the_same(kind: Kind, successful: Iterable[RunDigest], common: frozenset[str]) -> Instead | None:
-    """What most of the successful runs did that met this kind of trouble and got over it."""
+def after_the_same(
+    failed: Sequence[RunDigest], successful: Iterable[RunDigest], common: frozenset[str]
+) -> Instead | None:
+    """What most of the successful runs did that met the one kind of trouble of these, and got over it."""
+    troubles = [run.trouble for run in failed if run.trouble is not None]
+    results = {run.acts[run.trouble.steps[-1]].result for run in failed if run.trouble is not None}
     moves = []
     for other in successful:
-        if (move := _recovery(kind, other.acts, common)) is not None:
+        if (move := _recovery(troubles[0].kind, results, other.acts, common)) is not None:
             moves.append((other.run_id, move))
     return _agreed(moves, same_task=False)
 
@@ -171,10 +179,10 @@ def _alike(one: Act, other: Act) -> bool:
     return one.call == other.call or (bool(one.gist) and one.gist == other.gist)
 
 
-def _recovery(kind: Kind, acts: Sequence[Act], common: frozenset[str]) -> Move | None:
+def _recovery(kind: Kind, results: set[int | None], acts: Sequence[Act], common: frozenset[str]) -> Move | None:
     """The newest time that this run met the trouble and something else went well soon after."""
     for at in range(len(acts) - 2, -1, -1):
-        if _meets(kind, acts, at):
+        if _meets(kind, acts, at) and (kind.form != "repeat" or acts[at].result in results):
             ahead = [act for act in acts[at + 1 : at + 1 + SOON] if not act.fruitless]
             known = {act.tool for act in acts[: at + 1] if not act.fruitless}
             if (move := _move(kind, acts[at], {acts[at].call}, ahead, known, common)) is not None:
@@ -225,16 +233,26 @@ def _changes(bad: Sequence[Given], good: Sequence[Given], common: frozenset[str]
     said += [(2, f"with `{name}` as well") for name in sorted(after) if name not in before]
     for name in sorted(before.keys() & after.keys()):
         was, now = _shown(before[name], common), _shown(after[name], common)
-        if was != now:
-            alike = _counted(was) == _counted(now)
-            was, now = (was, now) if alike else (_uncounted(was), _uncounted(now))
-            said.append((3 if alike else 0, f"with `{name}` as {now} instead of {was}"))
+        if _counted(was) != _counted(now):
+            said.append((0, f"with `{name}` as {_uncounted(now)} instead of {_uncounted(was)}"))
+        elif _words(now) < _words(was):
+            said.append((3, f"with `{name}` as {now} instead of {was}"))
     return tuple(text for _, text in sorted(said)[:MOST_CHANGES])
 
 
+_COUNT = re.compile(r"(\d+) words")
+
+
 def _counted(form: str) -> str:
-    """A form without its number: "3 words" and "5 words" tell less than a list and a text."""
-    return " ".join(word for word in form.replace("one word", "1 words").split() if not word.isdigit())
+    """A form without its number: that there are 3 or 5 tells less than that it is a list, or a text."""
+    form = _COUNT.sub("a text", form.replace("one word", "1 words").replace("a longer text", "a text"))
+    return _uncounted(form)
+
+
+def _words(form: str) -> int:
+    """How many words a text has, 0 of another form: fewer of them find more."""
+    found = _COUNT.fullmatch(form.replace("one word", "1 words").replace("a longer text", f"{FEW_WORDS + 1} words"))
+    return int(found[1]) if found else 0
 
 
 def _uncounted(form: str) -> str:
