@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from .session import SteeringSession
-from .traces import RecordedRun
 from .types import Step, StepDecision, StepInput, StepOutcome, Usage
+
+if TYPE_CHECKING:
+    from .session import SteeringSession
+    from .traces import RecordedRun
 
 __all__ = ["Replayed", "Sessions", "replay"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..monitors.arguments import command_of
 from ..monitors.features import Features, features_of, plain
+from ..monitors.outcome import says_nothing
 from ..text import collapse, digest
 from ..types import JSON, Step, canonical
 from ._mask import short
@@ -77,11 +78,17 @@ def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Colle
         call=features.call,
         result=features.result,
         error=_error(step, features, given, private),
-        empty=features.empty and not features.failing and not features.roles.isdisjoint(LOOKS),
+        empty=not features.failing and not features.roles.isdisjoint(LOOKS) and _says_nothing(step),
         gist=features.gist,
         given=tuple(_given(str(name), given[name]) for name in sorted(given, key=str)[:MOST_GIVEN]),
         says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
     )
+
+
+def _says_nothing(step: Step) -> bool:
+    """In words: a short result, that monitors take for nothing too, may be all that was asked for."""
+    outputs = [result.output for result in step.tool_results]
+    return bool(outputs) and all(not text.strip() or says_nothing(text) for text in outputs)
 
 
 def _tool(step: Step, features: Features) -> str:

@@ -25,7 +25,8 @@ MOST_CALM = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Calm:
-    """What a run thought where nothing was wrong: the text of a query at tier e1, and at e2. `failed` are tools that
+    """What a run thought where nothing was wrong: the text of a query at tier e2, and at e1, "" where a live run would
+    not ask it, as mostly: its gate is shut. `failed` are tools that
     failed or found nothing among these steps: what is learned of them may well be said here."""
 
     e1: str
@@ -104,7 +105,7 @@ def _calm(steps: Sequence[Step], acts: Sequence[Act], decisions: Sequence[StepDe
     every = -(-len(asked) // MOST_CALM) if asked else 1
     return tuple(
         Calm(
-            e1="\n".join(texts_at(steps, at, "e1")),
+            e1="\n".join(texts_at(steps, at, "e1")) if asks("e1", decisions, at) else "",
             e2="\n".join(texts_at(steps, at, "e2")),
             failed=failed_before(acts, at),
         )

@@ -32,7 +32,7 @@ _ANTI = {
 _GENERAL = {
     "claimed": "Look at what `{tool}` answered: it failed. Change what the error names, or say that it was not done.",
     "error": "Change the argument that the error names, or look up a valid value for it first.",
-    "repeat": "Asking `{tool}` again changes nothing: work with what it gave, take another tool, or say what is missing.",
+    "repeat": "Asking `{tool}` again changes nothing: work with what it gave, take another tool, or say what lacks.",
     "empty": "Ask `{tool}` once more with one plain word, or without a filter; if that is empty too, look elsewhere.",
 }
 

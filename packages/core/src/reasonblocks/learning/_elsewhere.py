@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ._acts import Act, Given
+from ._acts import Act
+from ._changes import MOST_CHANGES, changes_of, given_as, given_names
 from ._digest import RunDigest
 from ._trouble import Kind, Trouble
 
@@ -18,8 +19,6 @@ SOON = 3
 """Steps after a trouble within which what helped follows it."""
 MOST_BEFORE = 2
 """Tools that are named as called first."""
-MOST_CHANGES = 2
-"""Arguments that are named as given differently."""
 CALLS = ("error", "claimed", "repeat", "empty")
 """Forms that are about a call of a tool, so that not to call it is another way."""
 FEWEST = 2
@@ -42,7 +41,7 @@ class Move:
     @property
     def way(self) -> tuple[object, ...]:
         """What two moves share that teach the same: how the arguments were before does not count."""
-        return self.tool, self.again, self.before, tuple(map(_given_as, self.changes))
+        return self.tool, self.again, self.before, tuple(map(given_as, self.changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,10 @@ class Instead:
 
     @property
     def convinces(self) -> bool:
-        """More than half took it; of runs of other tasks, whose one may be chance, at least two."""
+        """More than half took it; of runs of other tasks, whose one may be chance, at least two. And it says something:
+        that the tool was called otherwise does not."""
+        if self.move.again and not (self.move.before or self.move.changes):
+            return False
         return 2 * self.agreeing > self.seen and (self.agreeing >= FEWEST or (self.same_task and not self.by_task))
 
 
@@ -78,11 +80,15 @@ def over_tasks(found: Sequence[Instead]) -> Instead | None:
     return None if together is None else replace(together, seen=len(found), by_task=True)
 
 
-def after_the_same(kind: Kind, successful: Iterable[RunDigest], common: frozenset[str]) -> Instead | None:
-    """What most of the successful runs did that met this kind of trouble and got over it."""
+def after_the_same(
+    failed: Sequence[RunDigest], successful: Iterable[RunDigest], common: frozenset[str]
+) -> Instead | None:
+    """What most of the successful runs did that met the one kind of trouble of these, and got over it."""
+    troubles = [run.trouble for run in failed if run.trouble is not None]
+    results = {run.acts[run.trouble.steps[-1]].result for run in failed if run.trouble is not None}
     moves = []
     for other in successful:
-        if (move := _recovery(kind, other.acts, common)) is not None:
+        if (move := _recovery(troubles[0].kind, results, other.acts, common)) is not None:
             moves.append((other.run_id, move))
     return _agreed(moves, same_task=False)
 
@@ -95,8 +101,8 @@ def _agreed(moves: Sequence[tuple[str, Move]], *, same_task: bool) -> Instead | 
     way = min(ways, key=lambda one: (-ways[one], one))
     taken = [(run_id, move) for run_id, move in moves if (move.tool, move.before, move.again) == way]
     changes = _shared(tuple(move.changes for _, move in taken))
-    kept = {_given_as(text) for text in changes}
-    agreeing = [run_id for run_id, move in taken if kept <= set(map(_given_as, move.changes))]
+    kept = {given_as(text) for text in changes}
+    agreeing = [run_id for run_id, move in taken if kept <= set(map(given_as, move.changes))]
     return Instead(
         move=Move(tool=way[0], before=way[1], changes=changes, again=way[2]),
         agreeing=len(agreeing),
@@ -109,15 +115,11 @@ def _agreed(moves: Sequence[tuple[str, Move]], *, same_task: bool) -> Instead | 
 def _shared(taken: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The changes that more than half of them made; how it was before is told where that is the same, too."""
     whole = Counter(text for changes in taken for text in changes)
-    given = Counter(_given_as(text) for changes in taken for text in changes)
-    likeliest = {_given_as(text): text for text in sorted(whole, key=lambda one: whole[one])}
-    enough = [one for changes in taken for one in map(_given_as, changes) if 2 * given[one] > len(taken)]
+    given = Counter(given_as(text) for changes in taken for text in changes)
+    likeliest = {given_as(text): text for text in sorted(whole, key=lambda one: whole[one])}
+    enough = [one for changes in taken for one in map(given_as, changes) if 2 * given[one] > len(taken)]
     told = [likeliest[one] if 2 * whole[likeliest[one]] > len(taken) else one for one in dict.fromkeys(enough)]
     return tuple(told[:MOST_CHANGES])
-
-
-def _given_as(change: str) -> str:
-    return change.partition(" instead of ")[0]
 
 
 def applies(move: Move, bad: Act) -> bool:
@@ -171,10 +173,10 @@ def _alike(one: Act, other: Act) -> bool:
     return one.call == other.call or (bool(one.gist) and one.gist == other.gist)
 
 
-def _recovery(kind: Kind, acts: Sequence[Act], common: frozenset[str]) -> Move | None:
+def _recovery(kind: Kind, results: set[int | None], acts: Sequence[Act], common: frozenset[str]) -> Move | None:
     """The newest time that this run met the trouble and something else went well soon after."""
     for at in range(len(acts) - 2, -1, -1):
-        if _meets(kind, acts, at):
+        if _meets(kind, acts, at) and (kind.form != "repeat" or acts[at].result in results):
             ahead = [act for act in acts[at + 1 : at + 1 + SOON] if not act.fruitless]
             known = {act.tool for act in acts[: at + 1] if not act.fruitless}
             if (move := _move(kind, acts[at], {acts[at].call}, ahead, known, common)) is not None:
@@ -204,42 +206,11 @@ def _move(
     at = next((n for n, act in enumerate(acting) if act.tool == bad.tool), None)
     if at is not None and kind.form != "repeat":
         before = dict.fromkeys(act.tool for act in acting[:at] if act.tool not in known)
-        changes = _changes(bad.given, acting[at].given, common)
+        changes = changes_of(bad.given, acting[at].given, common)
         if before or changes:
             return Move(tool=bad.tool, before=tuple(before)[:MOST_BEFORE], changes=changes, again=True)
     other = next((act for act in acting if act.tool != bad.tool), None)
     if other is not None:
-        return Move(tool=other.tool, changes=_given_names(other.given))
+        return Move(tool=other.tool, changes=given_names(other.given))
     answered = any(act.says for act in ahead) and all(act.tool != bad.tool for act in ahead)
     return Move(tool="") if answered and kind.form in CALLS else None
-
-
-def _given_names(given: Sequence[Given]) -> tuple[str, ...]:
-    return tuple(f"`{one.name}`" for one in given[:MOST_CHANGES])
-
-
-def _changes(bad: Sequence[Given], good: Sequence[Given], common: frozenset[str]) -> tuple[str, ...]:
-    """How the arguments of the call that went well differ, as far as a lesson can say it, what tells most first."""
-    before, after = {one.name: one for one in bad}, {one.name: one for one in good}
-    said = [(1, f"without `{name}`") for name in sorted(before) if name not in after]
-    said += [(2, f"with `{name}` as well") for name in sorted(after) if name not in before]
-    for name in sorted(before.keys() & after.keys()):
-        was, now = _shown(before[name], common), _shown(after[name], common)
-        if was != now:
-            alike = _counted(was) == _counted(now)
-            was, now = (was, now) if alike else (_uncounted(was), _uncounted(now))
-            said.append((3 if alike else 0, f"with `{name}` as {now} instead of {was}"))
-    return tuple(text for _, text in sorted(said)[:MOST_CHANGES])
-
-
-def _counted(form: str) -> str:
-    """A form without its number: "3 words" and "5 words" tell less than a list and a text."""
-    return " ".join(word for word in form.replace("one word", "1 words").split() if not word.isdigit())
-
-
-def _uncounted(form: str) -> str:
-    return "a list" if form.startswith("a list of ") else form
-
-
-def _shown(one: Given, common: frozenset[str]) -> str:
-    return f"`{one.word}`" if one.word and one.word in common else one.form

@@ -79,10 +79,10 @@ class Gathered:
             self._words[word] = (*tasks, task_key)
 
     def _keep_calm(self, run: RunDigest) -> None:
-        kept = {one.e1 for _, one in self._calm}
+        kept = {one.e2 for _, one in self._calm}
         for one in run.calm:
-            mark = (-int(digest(one.e1), 16), one)
-            if one.e1 in kept:
+            mark = (-int(digest(one.e2), 16), one)
+            if one.e2 in kept:
                 continue
             if len(self._calm) < MOST_CALM:
                 heappush(self._calm, mark)

@@ -95,7 +95,7 @@ def proposals(
     for run in failed:
         if run.trouble is not None:
             kinds.setdefault((run.agent, run.trouble.kind), []).append(run)
-    found = [one for (agent, kind), runs in sorted(kinds.items()) for one in _of_kind(room, agent, kind, runs)]
+    found = [one for (agent, _), runs in sorted(kinds.items()) for one in _of_kind(room, agent, runs)]
     unique = {one.pattern.id: one for one in found}
     return tuple(sorted(unique.values(), key=lambda one: (-one.tasks, -one.runs, one.pattern.id)))
 
@@ -105,8 +105,8 @@ def _default() -> Embedder:
     return found
 
 
-def _of_kind(room: _Room, agent: str, kind: Kind, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
-    elsewhere = _convincing(after_the_same(kind, room.gathered.successful(agent), room.common))
+def _of_kind(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
+    elsewhere = _convincing(after_the_same(runs, room.gathered.successful(agent), room.common))
     found = {run.run_id: _at_its_point(room, run) for run in runs}
     ways: dict[object, list[tuple[RunDigest, Instead | None]]] = {}
     for run in runs:
@@ -183,10 +183,13 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
 
 
 def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
-    """Above every calm step that was seen, and never below `LEAST_GATE`; a lesson of tier e2, which tasks share, also
-    above every trouble with another tool. Steps where its own tool failed are none that it has to keep away from."""
+    """Above every calm step at which a live run would ask, and never below `LEAST_GATE`.
+
+    A lesson of tier e2, which tasks share, also above every trouble with another tool. Steps where its own tool failed
+    are none that it has to keep away from.
+    """
     tier, tool = evidence.tier, evidence.kind.tool
-    away = [one.of(tier) for one in room.calm if tool not in one.failed]
+    away = [text for one in room.calm if tool not in one.failed and (text := one.of(tier))]
     if tier == "e2":
         away += ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
     nearest = room.similar.highest(tier, away, pattern.exemplars)
