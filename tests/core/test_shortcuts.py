@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import FrozenInstanceError
 from json.encoder import encode_basestring
 from typing import Any
 from zlib import crc32
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from reasonblocks import scoring
 from reasonblocks.monitors import arguments, evidence, outcome
 from reasonblocks.text import bounded, clip, size, words
-from reasonblocks.types import JSON, canonical
+from reasonblocks.types import JSON, Step, canonical, evolve
 from reasonblocks.types import _json as json_form
 
 PIECES = (
@@ -171,3 +172,21 @@ def test_a_pattern_of_any_case_is_written_in_lower_case() -> None:
     for one in patterns.values():
         if isinstance(one, outcome._AnyCase):
             assert not re.search(r"(?<!\\)[A-Z]", one._lower.pattern)
+
+
+class MyStep(Step):
+    """What a caller may derive."""
+
+
+@pytest.mark.parametrize("cls", [Step, MyStep])
+def test_a_changed_copy_is_of_the_same_class_and_as_frozen(cls: type[Step]) -> None:
+    copy = evolve(cls(thought="one", reasoning="why"), thought="two")
+    assert type(copy) is cls
+    assert (copy.thought, copy.reasoning) == ("two", "why")
+    with pytest.raises(FrozenInstanceError):
+        copy.thought = "three"  # type: ignore[misc]  # that is the point
+
+
+def test_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(TypeError, match="Step has no field sense"):
+        evolve(Step(), thought="x", sense="none")
