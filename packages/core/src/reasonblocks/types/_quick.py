@@ -53,20 +53,11 @@ def evolve(value: T, **changes: Any) -> T:
 
 @lru_cache(maxsize=64)
 def _plan(cls: type[DataclassInstance]) -> tuple[Callable[[Any], Any], Mapping[str, Put]]:
-    """How a value is copied, and how each of its slots is set.
-
-    The copy is made as one of a class with the same slots that is not frozen, and becomes one of this class when it is
-    whole: plain assignments take a third of the time that a slot's own setter takes. Not so where a class inherits
-    slots, as one that someone derives from ours does: no other class is laid out like it.
-    """
+    """How a value is copied, and how each of its slots is set."""
     puts = _puts(cls)
-    known: dict[str, Any] = {"make": object.__new__, "cls": cls, **{f"put_{name}": put for name, put in puts.items()}}
-    if cls.__dict__.get("__slots__") == tuple(puts):
-        known["open_cls"] = type(f"_Open{cls.__name__}", cls.__bases__, {"__slots__": tuple(puts)})
-        lines = ["new = make(open_cls)", *[f"new.{name} = old.{name}" for name in puts], "new.__class__ = cls"]
-    else:
-        lines = ["new = make(cls)", *[f"put_{name}(new, old.{name})" for name in puts]]
-    return _written("copy", ["old"], [*lines, "return new"], known), puts
+    lines = [f"put_{name}(new, old.{name})" for name in puts]
+    known = {"make": object.__new__, "cls": cls, **{f"put_{name}": put for name, put in puts.items()}}
+    return _written("copy", ["old"], ["new = make(cls)", *lines, "return new"], known), puts
 
 
 def _puts(cls: type[DataclassInstance]) -> dict[str, Put]:
