@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import scoring
-from reasonblocks.monitors import arguments, evidence, outcome
+from reasonblocks.monitors import arguments, evidence, outcome, roles
 from reasonblocks.text import bounded, clip, size, words
 from reasonblocks.types import JSON, Step, canonical, evolve
 from reasonblocks.types import _json as json_form
@@ -106,6 +106,22 @@ def test_a_result_is_hashed_without_what_is_volatile(text: str) -> None:
     if len(masked) <= outcome.SHORT_ANSWER and outcome._DIGIT.search(masked):
         masked = outcome._IDS.sub("#", masked)
     assert outcome.result_digest(text) == outcome.hash_of(masked)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "sed -i -n perl -pi git apply checkout log patch tee > >> x.py /dev/null & 2>&1 open( 'w' \" a) .write_text( ; "
+            "mv cp rm touch mkdir \n INSERT UPDATE DROP CREATE cat ls echo done --all | python".split(" ")
+        )
+        | st.text(max_size=4),
+        max_size=8,
+    )
+)
+def test_a_command_that_changes_something_is_never_passed_over(parts: list[str]) -> None:
+    command = " ".join(parts)
+    edits = dict(roles._BY_COMMAND)["edit"].search(command) is not None
+    assert not edits or roles._may_be("edit", command)
 
 
 @given(TEXTS)
