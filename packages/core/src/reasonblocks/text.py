@@ -85,7 +85,8 @@ def whole(text: str) -> str:
 
 def bounded(text: str, limit: int) -> str:
     """At most `limit` bytes in compact JSON; what was cut is stood for by "#" and the hash of the whole."""
-    text = whole(text)
+    if not text.isascii():
+        text = whole(text)
     if len(text) * WIDEST <= limit or (len(text) <= limit and size(text) <= limit):
         return text
     mark = f" #{digest(text)}"

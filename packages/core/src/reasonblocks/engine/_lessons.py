@@ -96,13 +96,15 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
 
 def learned(state: TraceState, lessons: Lessons) -> TraceState:
     """The state after the tiers were asked."""
-    if (lessons.e1, lessons.e2, lessons.e3) == (state.e1, state.e2, state.e3):
-        return state
+    if lessons.e1 is state.e1 and lessons.e2 is state.e2 and lessons.e3 is state.e3:
+        return state  # none was asked
     return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
 
 
 def with_shown(state: TraceState, injections: Sequence[Injection]) -> TraceState:
     """The state that remembers which patterns these injections showed."""
+    if not injections:
+        return state
     told = [one for injection in injections for one in injection.pattern_ids]
     new = [one for one in dict.fromkeys(told) if one not in state.patterns_shown]
     return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

@@ -39,9 +39,10 @@ def settle(
     facts: Mapping[str, JSON] = _NOTHING,
 ) -> Finding:
     """The new finding, or the faded old one when that is still the worse; `kept` is what else the memory holds."""
-    before = table(table(old).get("last"))
-    if not (before or score):
+    last = table(old).get("last")
+    if not last and not score:
         return Finding(memory=kept)
+    before = table(last)
     faded = round(cast("float", before.get("score", 0.0)) * FADE, 3)
     if score and score >= faded:
         return _keep(kept, round(min(1.0, score), 3), tuple(sorted(set(evidence)))[-MOST_EVIDENCE:], facts)

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class AnyCase:
+class _AnyCase:
     """A pattern of lower-case letters that is looked for in any case.
 
     ASCII is lowered, and then searched in a third of the time that a pattern takes which ignores case; and not at all
@@ -118,7 +118,7 @@ _WAITING_MARKS = tuple(
     "building deploying".split()
 )
 """One of these is in every text that the next pattern matches: most results never meet it."""
-_WAITING = AnyCase(
+_WAITING = _AnyCase(
     r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
     r"still|scheduled|starting|provisioning|building|deploying)\b"
 )
@@ -131,7 +131,7 @@ _NOTHING = re.compile(
     r"|(?:could )?not (?:be )?f(?:ou|i)nd\b.{0,300}|\w+[ :=]+\[\])?[\W_]*",
     re.IGNORECASE | re.DOTALL,
 )
-_PASSING = AnyCase(
+_PASSING = _AnyCase(
     r"\b(?:timed?[ -]?out|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
     r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
     r"|unavailable|overloaded"
@@ -144,7 +144,7 @@ _RED = re.compile(
     r"|\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
-_GREEN = AnyCase(
+_GREEN = _AnyCase(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|^(?:ok|pass|passed)\b|\bno (?:issues|errors|problems) found\b"
     r"|^all (?:checks|tests) passed|^test result: ok|^success\b",
     ("pass", "ok", " found", "success"),

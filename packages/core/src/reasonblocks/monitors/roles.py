@@ -54,6 +54,11 @@ _BY_COMMAND = (
         ),
     ),
 )
+_EDITS = (
+    "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
+    "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
+)  # fmt: skip
+"""One of these is in every command that changes something: the longest pattern is not tried where there is none."""
 _QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
 """What only reads, though it may compare with ">"."""
 _WRITES = re.compile(r"\b(?:cat|tee)\b")
@@ -71,10 +76,14 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
         head = command[:COMMAND_HEAD]
         if "<<" in head:
             head = "\n".join(_commands(head))
-        return tuple([role for role, pattern in _BY_COMMAND if pattern.search(head)])
+        return tuple([role for role, pattern in _BY_COMMAND if _may_be(role, head) and pattern.search(head)])
     if role == "change":
         return ("edit",) if _PATH.search(arguments[:COMMAND_HEAD]) else ()
     return (role,) if role else ()
+
+
+def _may_be(role: str, command: str) -> bool:
+    return role != "edit" or any(map(command.__contains__, _EDITS))
 
 
 def _commands(script: str) -> Iterator[str]:

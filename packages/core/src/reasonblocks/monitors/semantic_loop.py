@@ -52,15 +52,14 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle({"rows": before}, memory)
     done = [*before, _row(features)][-WINDOW:]
     new = done[-1]
-    outcome = new[1:3]
-    came_before = outcome in [row[1:3] for row in done[:-1]]
+    came_before = new[1:3] in [row[1:3] for row in done[:-1]]
     looks = (
         *(_AGAIN if came_before else ()),
         *(_FAILED if new[3] else ()),
         *(_SOUGHT if new[4] & _EMPTY else ()),
         *(_CHANGED if new[4] & _EDITS else ()),
     )
-    score, kind, steps = max((look(done) for look in looks), default=_UNSEEN)
+    score, kind, steps = max([look(done) for look in looks], default=_UNSEEN)
     if len(steps) <= features.asked:
         score = 0.0
     facts: dict[str, JSON] = {"kind": kind, "tool": features.tool, "count": len(steps)}

@@ -131,7 +131,7 @@ def _seen(
     for name, finding in findings.items():
         scores[name] = max(finding.score, usual.get(name, 0.0))
         parts[name] = weights.get(name, 0.0) * scores[name]
-        if finding.score and _fires(name, finding, known, calibration):
+        if finding.score > 0.0 and _fires(name, finding, known, calibration):
             fired.append(name)
     return _Seen(
         findings=findings,
@@ -147,7 +147,7 @@ def _seen(
 
 def _fires(name: str, finding: Finding, known: Collection[str], calibration: Calibration) -> bool:
     threshold = calibration.fires.get(name, CUSTOM_FIRES) * (RELAPSE_FACTOR if name in known else 1.0)
-    return finding.score > 0.0 and finding.score >= threshold
+    return finding.score >= threshold
 
 
 def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
