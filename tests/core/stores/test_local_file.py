@@ -47,14 +47,13 @@ def test_a_file_that_appears_is_read(path: Path) -> None:
         assert (before, answer(reader.search(request()))) == ((), [("a", 1.0)])
 
 
-def test_a_standing_rule_needs_neither_numpy_nor_an_embedder(path: Path) -> None:
-    local(path, pattern("a", "e3"), pattern("b")).close()
+def test_standing_rules_in_memory_need_neither_numpy_nor_an_embedder() -> None:
     code = (
         "import sys\nfrom reasonblocks import LocalStore, Pattern\nfrom reasonblocks.requests import Retrieve\n"
-        f"store = LocalStore({str(path)!r}, layer=[Pattern(id='c', tier='e2', exemplars=('x',))])\n"
+        "layer = [Pattern(id='c', tier='e2', exemplars=('x',)), Pattern(id='a', tier='e3')]\n"
         "asked = Retrieve(tier='e3', texts=(), top_k=9, similarity=0, org_id='x', failure_type=None, model='')\n"
-        "print([one.pattern.id for one in store.search(asked)], 'numpy' in sys.modules)\nstore.close()"
-    )  # fmt: skip
+        "print([one.pattern.id for one in LocalStore(layer=layer).search(asked)], 'numpy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[0] == "['a'] False"
 

@@ -61,6 +61,8 @@ def _check_content(pattern: Pattern) -> None:
         raise ConfigError(f"{name}: exemplars and fields", f"{len(texts)} texts", rule)
     if len(pattern.exemplars) > EXEMPLARS:
         raise ConfigError(f"{name}: exemplars", len(pattern.exemplars), f"at most {EXEMPLARS}")
+    if pattern.requires_signal and (pattern.tier != "e2" or pattern.failure_type is None):
+        raise ConfigError(f"{name}: requires_signal", True, "is for tier e2, with the failure_type that it waits for")
     if pattern.tier != "e3" and not exemplars(pattern):
         raise ConfigError(f"{name}: exemplars", pattern.exemplars, "give at least one text to match")
 

@@ -24,6 +24,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "revision": (int,),
     "created_at": (str, type(None)),
     "stats": (Mapping,),
+    "requires_signal": (bool,),
     "off": (bool,),
 }
 _SAID = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int: "a number", float: "a number"}

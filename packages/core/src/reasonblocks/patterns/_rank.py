@@ -14,12 +14,17 @@ HELPFUL = 0.25
 
 
 def visible(pattern: Pattern, request: Retrieve) -> bool:
-    """Of the asked tier; of the asked org or, but for tier e1, of no org; of the asked failure type, or of none."""
+    """Of the asked tier; of the asked org or, but for tier e1, of no org; of the asked failure type, or of none.
+
+    Without a failure type that is asked for, none that waits for one.
+    """
     if pattern.off or pattern.tier != request.tier:
         return False
     if pattern.org_id != request.org_id and (pattern.org_id is not None or request.tier == "e1"):
         return False
-    return request.failure_type is None or pattern.failure_type in (None, request.failure_type)
+    if request.failure_type is None:
+        return not pattern.requires_signal
+    return pattern.failure_type in (None, request.failure_type)
 
 
 def gate(pattern: Pattern, similarity: float) -> float:

@@ -17,7 +17,8 @@ class Pattern:
     `diagnosis, intervention, anti_pattern` (and `trigger_state: {trajectory_description}`); e3 `instruction`.
     `exemplars` are what similarity is measured against, by the best of them; without them the field in brackets is.
     `gate_threshold` replaces the tier's similarity for this pattern. `stats` counts `retrieved`, `injected`,
-    `recovered`, `not_recovered`. `off`: never retrieved, and it hides a pattern of the same id in a layer below.
+    `recovered`, `not_recovered`. `requires_signal`: only a search that names its `failure_type` sees it, so that its
+    gate may be lower. `off`: never retrieved, and it hides a pattern of the same id in a layer below.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Pattern:
     revision: int = 1
     created_at: str | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
+    requires_signal: bool = False
     off: bool = False
 
 

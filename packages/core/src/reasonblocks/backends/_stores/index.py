@@ -20,7 +20,9 @@ __all__ = ["Index"]
 
 
 class Index:
-    """Rows by tier and org, within these by failure type; the vectors of a part are laid out when it is first asked.
+    """Rows by tier, org and whether they wait for a signal, within these by failure type.
+
+    The vectors of a part are laid out when it is first asked.
 
     `stats` are what was counted since, by id, and go before what a pattern brings.
     """
@@ -54,7 +56,7 @@ class Index:
     def largest(self) -> int:
         """Patterns of the tier that has the most."""
         sizes: Counter[str] = Counter()
-        for (tier, _), part in self._parts.items():
+        for (tier, *_), part in self._parts.items():
             sizes[tier] += len(part.rows)
         return max(sizes.values(), default=0)
 
@@ -64,7 +66,7 @@ class Index:
 
     def lay_out(self, vectors: Callable[[], Vectors]) -> None:
         """For all searches."""
-        for (tier, _), part in self._parts.items():
+        for (tier, *_), part in self._parts.items():
             if tier != "e3":
                 part.laid_out(vectors())
 
@@ -96,8 +98,9 @@ class Index:
 
     def _of(self, request: Retrieve) -> Iterator[_Part]:
         for org in (request.org_id,) if request.tier == "e1" else (request.org_id, None):
-            if (part := self._parts.get((request.tier, org))) is not None:
-                yield part
+            for waits in (False,) if request.failure_type is None else (False, True):
+                if (part := self._parts.get((request.tier, org, waits))) is not None:
+                    yield part
 
 
 class _Part:

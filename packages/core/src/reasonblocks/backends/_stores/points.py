@@ -25,7 +25,7 @@ class Ask:
     """Which points: every condition that is given holds; `orgs` always is, so that no search can forget it."""
 
     orgs: tuple[str, ...]
-    tier: str | None = None
+    tiers: tuple[str, ...] = ()
     failure_types: tuple[str, ...] = ()
     heads: bool = False
     """Only the first point of each pattern."""
@@ -44,7 +44,8 @@ class Ask:
         """The points that a request may see."""
         shared = () if request.tier == "e1" else (SHARED,)
         types = () if request.failure_type is None else (NO_TYPE, _type(request.failure_type))
-        return cls(orgs=(_org(request.org_id), *shared), tier=request.tier, failure_types=types)
+        waiting = () if request.failure_type is None else (_waiting(request.tier),)
+        return cls(orgs=(_org(request.org_id), *shared), tiers=(request.tier, *waiting), failure_types=types)
 
     @classmethod
     def listing(cls, org_id: str) -> Ask:
@@ -55,8 +56,8 @@ class Ask:
     def matches(self) -> Iterator[tuple[str, list[str]]]:
         """(payload key, its values) of all conditions that are about texts."""
         yield "org_id", list(self.orgs)
-        if self.tier is not None:
-            yield "tier", [self.tier]
+        if self.tiers:
+            yield "tier", list(self.tiers)
         if self.failure_types:
             yield "failure_type", list(self.failure_types)
         if self.heads:
@@ -109,7 +110,7 @@ def points_of(pattern: Pattern, vectors: Rows | None, dim: int) -> Iterator[Poin
     payload: dict[str, Any] = {
         "pattern": pattern.id,
         "org_id": SHARED if pattern.org_id is None else _org(pattern.org_id),
-        "tier": "off" if pattern.off else pattern.tier,
+        "tier": "off" if pattern.off else _waiting(pattern.tier) if pattern.requires_signal else pattern.tier,
         "failure_type": NO_TYPE if pattern.failure_type is None else _type(pattern.failure_type),
         "exemplars": len(rows),
         "body": body(pattern),
@@ -129,6 +130,11 @@ def pattern_in(hit: Hit) -> Pattern:
 def _org(org_id: str) -> str:
     """Apart from what stands for no org, whatever an org is called."""
     return f"org:{org_id}"
+
+
+def _waiting(tier: str) -> str:
+    """Patterns of a tier that only a search which names their failure type sees."""
+    return f"{tier} on signal"
 
 
 def _type(failure_type: str) -> str:

@@ -14,14 +14,14 @@ __all__ = ["Block", "Bytes", "Row", "Stats", "body", "row_of"]
 Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """What was counted, by the pattern's id."""
 Bytes: TypeAlias = "bytes | memoryview"
-Block: TypeAlias = "tuple[Tier, str | None]"
-"""A tier, and the org or none: what is searched together."""
+Block: TypeAlias = "tuple[Tier, str | None, bool]"
+"""A tier, the org or none, and whether it waits for its failure type: what is searched together."""
 
 
 class Row:
     """One pattern. `body` is its JSON, `vectors` its exemplars' rows one after the other, None: not embedded yet."""
 
-    __slots__ = ("_pattern", "body", "failure_type", "gate", "id", "off", "org_id", "tier", "vectors")
+    __slots__ = ("_pattern", "body", "failure_type", "gate", "id", "off", "org_id", "signal", "tier", "vectors")
 
     def __init__(
         self,
@@ -30,17 +30,19 @@ class Row:
         org_id: str | None,
         failure_type: str | None,
         gate: float | None,
+        signal: bool,
         off: bool,
         text: str | None,
         vectors: Bytes | None,
         pattern: Pattern | None = None,
     ) -> None:
         self.id, self.tier, self.org_id, self.failure_type = name, tier, org_id, failure_type
-        self.gate, self.off, self.body, self.vectors, self._pattern = gate, bool(off), text, vectors, pattern
+        self.gate, self.signal, self.off = gate, bool(signal), bool(off)
+        self.body, self.vectors, self._pattern = text, vectors, pattern
 
     @property
     def block(self) -> Block:
-        return self.tier, self.org_id
+        return self.tier, self.org_id, self.signal
 
     @property
     def pattern(self) -> Pattern:
@@ -65,8 +67,8 @@ class Row:
 
 
 def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:
-    kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold, pattern.off)
-    return Row(*kept, None, vectors, pattern)
+    kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold)
+    return Row(*kept, pattern.requires_signal, pattern.off, None, vectors, pattern)
 
 
 def body(pattern: Pattern) -> str:

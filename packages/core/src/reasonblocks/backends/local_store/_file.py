@@ -21,11 +21,11 @@ from ._shelf import Changes
 __all__ = ["File"]
 
 _ROWS = (
-    "SELECT p.id, p.tier, p.org_id, p.failure_type, p.gate, p.off, p.body, v.data FROM patterns p "
+    "SELECT p.id, p.tier, p.org_id, p.failure_type, p.gate, p.signal, p.off, p.body, v.data FROM patterns p "
     "LEFT JOIN vectors v ON v.id = p.id AND v.embedder = ? AND v.dim = ? WHERE p.changed > ?"
 )
 _COUNTS = f"SELECT id, {', '.join(COUNTED)} FROM counts WHERE changed > ?"
-_PUT = "INSERT OR REPLACE INTO patterns VALUES (?,?,?,?,?,?,?,?)"
+_PUT = "INSERT OR REPLACE INTO patterns VALUES (?,?,?,?,?,?,?,?,?)"
 _PUT_COUNTS = "INSERT OR REPLACE INTO counts VALUES (?,?,?,?,?,?)"
 _PUT_VECTORS = "INSERT OR REPLACE INTO vectors VALUES (?,?,?,?)"
 _KEEP = (
@@ -134,10 +134,10 @@ class File:
         return found
 
     def _put(self, db: sqlite3.Connection, pattern: Pattern, change: int) -> None:
-        kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold, pattern.off)
+        kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold)
         db.execute("DELETE FROM vectors WHERE id=?", (pattern.id,))
         db.execute("DELETE FROM gone WHERE id=?", (pattern.id,))
-        db.execute(_PUT, (*kept, whole(body(pattern)), change))
+        db.execute(_PUT, (*kept, pattern.requires_signal, pattern.off, whole(body(pattern)), change))
 
     def _reading(self) -> sqlite3.Connection | None:
         if self._db is None and os.path.exists(self.path):

@@ -14,8 +14,8 @@ MIGRATIONS = (
     """
     CREATE TABLE meta (store TEXT NOT NULL, change INTEGER NOT NULL);
     CREATE TABLE patterns (
-      id TEXT PRIMARY KEY, tier TEXT NOT NULL, org_id TEXT, failure_type TEXT, gate REAL, off INTEGER NOT NULL,
-      body TEXT NOT NULL, changed INTEGER NOT NULL
+      id TEXT PRIMARY KEY, tier TEXT NOT NULL, org_id TEXT, failure_type TEXT, gate REAL, signal INTEGER NOT NULL,
+      off INTEGER NOT NULL, body TEXT NOT NULL, changed INTEGER NOT NULL
     );
     CREATE INDEX patterns_changed ON patterns (changed);
     CREATE TABLE vectors (
