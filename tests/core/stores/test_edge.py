@@ -43,6 +43,15 @@ def test_a_second_process_is_told_that_it_is_one_too_many(tmp_path: Path) -> Non
     assert "another process has it open" in done.stderr
 
 
+def test_an_optimized_store_finds_the_same(tmp_path: Path) -> None:
+    with EdgeStore(tmp_path, embedder=Numbers()) as store:
+        done = [store.optimize()]
+        store.add([pattern("a"), pattern("b", "e1")])
+        before = [answer(store.search(request(tier))) for tier in ("e1", "e2")]
+        done.append(store.optimize())
+        assert (done, [answer(store.search(request(tier))) for tier in ("e1", "e2")]) == ([False, False], before)
+
+
 def test_threads_that_read_and_write_at_once_lose_nothing(tmp_path: Path) -> None:
     with EdgeStore(tmp_path, embedder=Numbers()) as store:
 

@@ -11,6 +11,9 @@ from ..types import JSON, Pattern
 from ._check import checked
 
 _FIELDS = {one.name: one for one in fields(Pattern)}
+_DEFAULTS = {
+    name: one.default if one.default_factory is MISSING else one.default_factory() for name, one in _FIELDS.items()
+}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,),
     "tier": (str,),
@@ -32,9 +35,8 @@ _SAID = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int
 
 def pattern_json(pattern: Pattern) -> dict[str, JSON]:
     """Plain JSON, without what is as it is by default."""
-    values = {name: getattr(pattern, name) for name in _FIELDS}
-    kept = {name: value for name, value in values.items() if value != _default(name)}
-    return {name: _plain(value) for name, value in kept.items()}
+    values = ((name, getattr(pattern, name), default) for name, default in _DEFAULTS.items())
+    return {name: _plain(value) for name, value, default in values if value != default}
 
 
 def pattern_of(given: Mapping[str, Any]) -> Pattern:
@@ -52,14 +54,9 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
     return checked(Pattern(**values))
 
 
-def _default(name: str) -> Any:
-    field = _FIELDS[name]
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return field.default
-
-
 def _plain(value: Any) -> JSON:
+    if isinstance(value, (str, int, float)):  # most are
+        return value
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -35,11 +35,12 @@ class EdgePoints:
         self._shard: EdgeShard | None = None
 
     def near(self, ask: Ask) -> list[Hit]:
-        from qdrant_edge import Query, QueryRequest
+        from qdrant_edge import Query, QueryRequest, SearchParams
 
         shard = self._opened()
         if shard is None or ask.vector is None:
             return []
+        exactly = SearchParams(exact=True) if ask.tier == "e1" else None  # one org's are few
         with _Border(self._root):
             asked = QueryRequest(
                 limit=ask.limit,
@@ -48,6 +49,7 @@ class EdgePoints:
                 with_vector=True,
                 with_payload=True,
                 score_threshold=ask.threshold,
+                params=exactly,
             )
             found = shard.query(asked)
         return [_hit(one.payload, one.vector, one.score) for one in found]
@@ -108,6 +110,13 @@ class EdgePoints:
         if (shard := self._opened()) is not None:
             with _Border(self._root):
                 shard.update(UpdateOperation.set_payload(list(ids), {"stats": stats}))
+
+    def optimize(self) -> bool:
+        shard = self._opened()
+        if shard is None:
+            return False
+        with _Border(self._root):
+            return shard.optimize()
 
     def close(self) -> None:
         with no_fork:

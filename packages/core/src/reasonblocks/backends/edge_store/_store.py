@@ -30,7 +30,16 @@ class EdgeStore(PointStore):
         require("EdgeStore", "qdrant_edge", "qdrant-edge-py", "edge")
         self.path = os.fspath(path)
         made = embedders.default() if embedder is None else embedder
-        super().__init__(EdgePoints(self.path, made.id, made.dim), layer, Vectors(made))
+        self._engine = EdgePoints(self.path, made.id, made.dim)
+        super().__init__(self._engine, layer, Vectors(made))
+
+    def optimize(self) -> bool:
+        """Build the engine's graph of all vectors, which takes minutes from some 20,000 on; True: there was work.
+
+        Every search is exact until then. After it one of tier e2 over everything takes a tenth of its time, and may
+        miss a pattern.
+        """
+        return self._engine.optimize()
 
     def __enter__(self) -> EdgeStore:
         return self

@@ -75,7 +75,7 @@ class File:
                 stored = _stored(db, pattern.id)
                 new = revised(pattern, stored, now)
                 if new != stored:
-                    self._put(db, new, change)
+                    self._put(db, new, change, stored is not None)
                 if new.stats != ({} if stored is None else stored.stats):
                     db.execute(_PUT_COUNTS, (new.id, *(new.stats.get(what, 0) for what in COUNTED), change))
                 if (data := vectors.get(new.id)) is not None:
@@ -133,10 +133,9 @@ class File:
         self._seen = (store, change)
         return found
 
-    def _put(self, db: sqlite3.Connection, pattern: Pattern, change: int) -> None:
+    def _put(self, db: sqlite3.Connection, pattern: Pattern, change: int, is_known: bool) -> None:
         kept = (pattern.id, pattern.tier, pattern.org_id, pattern.failure_type, pattern.gate_threshold)
-        db.execute("DELETE FROM vectors WHERE id=?", (pattern.id,))
-        db.execute("DELETE FROM gone WHERE id=?", (pattern.id,))
+        db.execute(f"DELETE FROM {'vectors' if is_known else 'gone'} WHERE id=?", (pattern.id,))
         db.execute(_PUT, (*kept, pattern.requires_signal, pattern.off, whole(body(pattern)), change))
 
     def _reading(self) -> sqlite3.Connection | None:
