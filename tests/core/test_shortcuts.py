@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import scoring
 from reasonblocks.monitors import arguments, evidence, outcome, roles
-from reasonblocks.text import bounded, clip, size, words
+from reasonblocks.text import _WORD, bounded, clip, size, words
 from reasonblocks.types import JSON, Step, canonical, evolve
 from reasonblocks.types import _json as json_form
 
@@ -42,6 +42,11 @@ ARGUMENTS = st.recursive(
 @given(TEXTS)
 def test_the_size_of_a_text_is_that_of_its_json(text: str) -> None:
     assert size(text) == len(encode_basestring(text).encode("utf-8", "replace")) - 2
+
+
+@given(st.text("aB'_1 .\x00-") | TEXTS)
+def test_words_of_ascii_are_what_the_pattern_finds(text: str) -> None:
+    assert words(text) == tuple(_WORD.findall(text.lower()))
 
 
 @given(TEXTS, st.integers(40, 90))

@@ -46,10 +46,11 @@ def words(text: str) -> tuple[str, ...]:
     text = text.lower()
     if not text.isascii():
         return tuple(_WORD.findall(text))
-    cut_up = text.replace("''", "  ").encode().translate(_WORD_BYTES).decode().split()
-    if "'" not in text:
-        return tuple(cut_up)
-    return tuple([word for quoted in cut_up if (word := quoted.strip("'"))])
+    cut_up = text.replace("''", "  ").encode().translate(_WORD_BYTES)
+    if b"'" in cut_up:  # each of them alone now: those at the edge of a word are quotes
+        cut_up = b" %b " % cut_up
+        cut_up = cut_up.replace(b" '", b" ").replace(b"' ", b" ")
+    return tuple(cut_up.decode().split())
 
 
 def collapse(text: str) -> str:

@@ -39,6 +39,7 @@ _REASONS = frozenset(
 )
 """Words of a thought that gives a reason for another value, good or bad."""
 _STATED = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b[^.!?\n]{{0,40}}\d")
+_DIGIT = re.compile(r"\d")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _EDGES = ".,:;!()[]*_`\"'$€£"
 
@@ -70,7 +71,11 @@ def _pair(other: list[int], index: int) -> list[int]:
 
 
 def _may_state(features: Features) -> bool:
-    return not _VERBS.isdisjoint(features.vocabulary) and _STATED.search(features.thought, 0, HEAD) is not None
+    return (
+        not _VERBS.isdisjoint(features.vocabulary)
+        and _DIGIT.search(features.thought, 0, HEAD) is not None  # which each statement ends with
+        and _STATED.search(features.thought, 0, HEAD) is not None
+    )
 
 
 def _stated(text: str) -> Iterator[tuple[int, int]]:
