@@ -156,9 +156,9 @@ def rules_told(rb: ReasonBlocks) -> tuple[str, ...]:
 def test_what_a_user_added_is_said_beside_the_starter_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
     rule = Pattern(id="mine", tier="e3", fields={"instruction": "Ask before you delete something."})
-    with LocalStore(tmp_path / "patterns.db", patterns=[rule, Pattern(id="rb-error-first", tier="e3", off=True)]):
-        with ReasonBlocks() as rb:
-            told = rules_told(rb)
+    LocalStore(tmp_path / "patterns.db", patterns=[rule, Pattern(id="rb-error-first", tier="e3", off=True)]).close()
+    with ReasonBlocks() as rb:
+        told = rules_told(rb)
     assert ("mine" in told, "rb-error-first" in told, "rb-no-same-call" in told) == (True, False, True)
 
 

@@ -136,10 +136,13 @@ class _Border:
         answers = self._answers
         if exc is None:
             answers.doing = "the step"
-        elif isinstance(exc, Exception) and not isinstance(exc, Unavailable):
-            if isinstance(self._request, (Evaluate, Retrieve)):
-                answers.faults.report(answers.doing, exc)
-                raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
+        elif (
+            isinstance(exc, Exception)
+            and not isinstance(exc, Unavailable)
+            and isinstance(self._request, (Evaluate, Retrieve))
+        ):
+            answers.faults.report(answers.doing, exc)
+            raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
 
 
 def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:

@@ -40,7 +40,7 @@ class EdgePoints:
         shard = self._opened()
         if shard is None or ask.vector is None:
             return []
-        exactly = SearchParams(exact=True) if ask.tier == "e1" else None  # one org's are few
+        exactly = SearchParams(exact=True) if "e1" in ask.tiers else None  # one org's are few
         with _Border(self._root):
             asked = QueryRequest(
                 limit=ask.limit,
