@@ -16,8 +16,8 @@ from reasonblocks.exceptions import Unavailable
 
 ROOT = Path(__file__).parents[3]
 TOOL = ROOT / "tools/build_embed.py"
-SOURCE = "REASONBLOCKS_EMBED_SOURCE"
-"""Names the folder, zip or wheel with the model's own files, where there is one."""
+SOURCE = "EMBED_MODEL_SOURCE"
+"""Names the folder, zip or wheel with the model's own files, if there is one; doctor warns of variables like ours."""
 MANIFEST = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
 
 

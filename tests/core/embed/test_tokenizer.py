@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reasonblocks.backends.embed import StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS, _is_plain
 from reasonblocks.backends.embed._table import table
+from reasonblocks.backends.embed._tokenizer import PIECE_CHARS, Letters
 from reasonblocks.text import clip, words
 
 from .generated import mark, mark_of_all, texts
@@ -65,6 +66,15 @@ def test_a_text_is_cut_as_bert_cuts_it(text: str, wanted: list[str]) -> None:
 def unknown(counted: Counter[int]) -> dict[int, int]:
     """Unknown words count for nothing."""
     return {table().unknown: counted[table().unknown]}
+
+
+def test_no_piece_is_longer_than_is_looked_for() -> None:
+    assert max(map(len, table().vocabulary)) == PIECE_CHARS
+
+
+def test_rare_characters_are_not_kept() -> None:
+    letters = Letters()
+    assert ("\U0001f600é".translate(letters), list(letters)) == ("\U0001f600é", [0xE9])
 
 
 def sums(ids: list[int]) -> list[float]:

@@ -58,7 +58,7 @@ if sys.platform != "win32":
 def read(folder: Path) -> Table:
     """The table that `tools/build_embed.py` wrote to a folder."""
     try:
-        pieces = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
+        pieces = (folder / "vocabulary.txt").read_bytes().decode().split("\n")
         numbers = numpy.fromfile(folder / "rows.int8", dtype=numpy.int8)
     except OSError as error:
         raise _broken(f"{error.filename} cannot be read, {error.strerror}") from error

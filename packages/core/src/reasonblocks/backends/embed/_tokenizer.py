@@ -13,6 +13,10 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 UNKNOWN = "[UNK]"
 WORD_CHARS = 100
 """A word of more characters is unknown as a whole: `max_input_chars_per_word` of the model's tokenizer.json."""
+PIECE_CHARS = 18
+"""No piece of the shipped vocabulary is longer; to look takes a tenth of the loading."""
+USUAL = 0x1_0000
+"""Where the first plane of Unicode ends: 65,536 characters, 8 MB at most."""
 INNER = "##"
 """Begins a piece that goes on with a word."""
 
@@ -25,10 +29,12 @@ _CJK = (
 
 
 class Letters(dict[int, str]):
-    """What BERT's normaliser and pre-tokenizer make of each character: made once each, for `str.translate`."""
+    """What BERT's normaliser and pre-tokenizer make of each character, for `str.translate`; the usual ones are kept."""
 
     def __missing__(self, code: int) -> str:
-        made = self[code] = _letter(chr(code))
+        made = _letter(chr(code))
+        if code < USUAL:
+            self[code] = made
         return made
 
 
@@ -53,7 +59,6 @@ class Tokenizer:
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
         self._unknown = vocabulary[UNKNOWN]
-        self._longest = max(map(len, vocabulary))
         self._letters = Letters()
 
     def ids(self, text: str, pieces: Callable[[str], tuple[int, ...]] | None = None) -> list[int]:
@@ -91,7 +96,7 @@ class Tokenizer:
     def _longest_at(self, word: str, start: int) -> tuple[int | None, int]:
         """The longest piece that begins there, and where it ends."""
         prefix, find = INNER if start else "", self._vocabulary.get
-        for end in range(min(len(word), start + self._longest), start, -1):
+        for end in range(min(len(word), start + PIECE_CHARS), start, -1):
             piece = find(prefix + word[start:end])
             if piece is not None:
                 return piece, end
