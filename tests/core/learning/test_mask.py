@@ -17,6 +17,7 @@ from tests.core.learning.world import failing, learned, run, step, succeeding
         "+1 (415) 555-0123",
         "4111 1111 1111 1111",
         "mia_li_3668",
+        "Emma Johnson",
         "credit_card_4421486",
         "password: hunter-two",
         "AbcdefghijklmnopqrstuvwxyzABCDEFGHIJ",
@@ -35,7 +36,7 @@ def test_personal_fields_are_masked() -> None:
 
 def test_names_that_a_run_gives_are_masked_wherever_they_stand() -> None:
     private = private_words(['{"first_name": "Mia", "last_name": "Li"}'])
-    assert hidden("Thank you, Mia Li. Limits stay.", private) == "Thank you, # #. Limits stay."
+    assert hidden("Thank you, Mia. Limits of Li stay.", private) == "Thank you, #. Limits of # stay."
 
 
 def test_frames_and_orders_are_taken_out() -> None:

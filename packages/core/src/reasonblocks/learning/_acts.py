@@ -24,6 +24,8 @@ ERROR_CHARS = 140
 FEW_WORDS = 8
 """Words that a lesson counts: of a query, not of a letter."""
 WORDS_HEAD = 1_000
+MARKS = frozenset("#@/.~$-")
+"""What a tool may want before a word, or not: "#general"."""
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?=.*\d)[\d:/T .Z+-]{4,40}")
 _CLASS = re.compile(r"([A-Za-z]{2,20}(?:_[A-Za-z]{2,20}){0,3})[_-]\d+")
@@ -141,7 +143,11 @@ def _form(value: JSON) -> str:
         return "an empty text"
     if _DATE.fullmatch(text):
         return f"`{_DIGIT.sub('#', text)}`"
+    if text.isdecimal():
+        return "digits"
     count = len(text[:WORDS_HEAD].split())
+    if count == 1 and text[0] in MARKS:
+        return f"a word after `{text[0]}`"
     return "one word" if count == 1 else f"{count} words" if count <= FEW_WORDS else "a longer text"
 
 

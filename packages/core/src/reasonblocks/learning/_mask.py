@@ -20,6 +20,8 @@ _SECRET = re.compile(
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""
 _WITH_DIGIT = re.compile(r"[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
+_NAMES = re.compile(r"\b[A-Z][a-z]+(?: (?:[A-Z]\. )?[A-Z][a-z]+)+\b")
+"""Words in a row that begin with a capital: people, places, titles. Lessons are found by what is left."""
 _LONG = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b|\b[0-9a-fA-F]{24,}\b")
 _PERSON_KEY = (
     r"(?:\w*(?:first|last|full|user|customer|passenger|guest|sender|recipient|contact)_?name|name|e?mail|"
@@ -44,11 +46,14 @@ def private_words(texts: Collection[str]) -> frozenset[str]:
 
 
 def hidden(text: str, private: Collection[str] = ()) -> str:
-    """The text without mail addresses, secrets, personal fields, and words that hold a digit; each is a "#"."""
+    """The text without mail addresses, secrets, personal fields, names of two words, and words that hold a digit.
+
+    Each is a "#". A first name alone is known only where `private` holds it.
+    """
     for pattern in (_EMAIL, _SECRET, _LONG, _DIGITS):
         text = pattern.sub(MASK, text)
     text = _PERSON.sub(rf"\1\2{MASK}\2", text)
-    text = _WITH_DIGIT.sub(MASK, text)
+    text = _NAMES.sub(MASK, _WITH_DIGIT.sub(MASK, text))
     for word in sorted(private):
         text = re.sub(rf"(?i)(?<![^\W_]){re.escape(word)}(?![^\W_])", MASK, text)
     return sanitise(plain_words(text))
