@@ -20,9 +20,7 @@ MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(
-    given: Options, own: tuple[Monitor, ...], calibration: Calibration, store: PatternStore
-) -> Backends:
+def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration, store: PatternStore) -> Backends:
     failure_types = {one.name: one.failure_type for one in own}
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),
