@@ -36,6 +36,8 @@ CORE = ("-e", "packages/core[cli,testing]")
 
 # A warning is an error in what the tests start, too, and an error of ours is raised instead of logged.
 TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}
+# Extras that no session installs: gigabytes, and models that would be downloaded.
+NOT_INSTALLED = {"fastembed", "model2vec", "sentence-transformers"}
 # Where pip and uv look for the versions that a package is built with.
 PINNED_BUILD = {"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT": str(CONSTRAINTS)}
 
@@ -416,8 +418,8 @@ def outside_requirements() -> list[str]:
     wanted.update(all_adapter_groups())
     for project in projects:
         wanted.update(project["dependencies"])
-        for extra in project.get("optional-dependencies", {}).values():
-            wanted.update(extra)
+        for name, extra in project.get("optional-dependencies", {}).items():
+            wanted.update(() if name in NOT_INSTALLED else extra)
     return sorted(line for line in wanted if not line.startswith("reasonblocks-"))
 
 
