@@ -123,10 +123,10 @@ class _Border:
     A class, since each request crosses it: a generator takes twice its time.
     """
 
-    __slots__ = ("_answers", "_request")
+    __slots__ = ("_answers", "_fails_open")
 
     def __init__(self, answers: Answers, request: Request[Any]) -> None:
-        self._answers, self._request = answers, request
+        self._answers, self._fails_open = answers, isinstance(request, (Evaluate, Retrieve))
 
     def __enter__(self) -> None:
         return None
@@ -135,10 +135,9 @@ class _Border:
         answers = self._answers
         if exc is None:
             answers.doing = "the step"
-        elif isinstance(exc, Exception) and not isinstance(exc, Unavailable):
-            if isinstance(self._request, (Evaluate, Retrieve)):
-                answers.faults.report(answers.doing, exc)
-                raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
+        elif self._fails_open and isinstance(exc, Exception) and not isinstance(exc, Unavailable):
+            answers.faults.report(answers.doing, exc)
+            raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
 
 
 def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
