@@ -103,7 +103,8 @@ class Answers:
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
         awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
-        return Job(name=name, work=partial(_traces, store, request), guest=self._backends.guests.get(name), awork=awork)
+        guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
+        return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
