@@ -79,7 +79,8 @@ class LocalStore:
     @property
     def inline(self) -> bool:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
-        return self._read and self._snapshot.index.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
+        quick = self._given is None or embedders.is_quick(self._given)
+        return self._read and quick and self._snapshot.index.largest <= INLINE_MOST
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
@@ -88,7 +89,8 @@ class LocalStore:
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
         """As `search`, in a thread whenever it may take more than microseconds."""
-        if self.inline and self._snapshot.index.is_ready(request) and not self._is_due():
+        quick = self.inline or (self._read and request.tier == "e3")
+        if quick and self._snapshot.index.is_ready(request) and not self._is_due():
             return self._answer(request)
         from asyncio import to_thread  # a program without an event loop never gets here
 
