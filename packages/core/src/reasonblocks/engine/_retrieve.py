@@ -19,10 +19,9 @@ def retrieve(
     step: Step | None = None,
     top_k: int | None = None,
 ) -> Flow[tuple[ETrace, ...]]:
-    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first; a lesson
-    that rarely helped comes after all others.
+    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first.
 
-    `step` is the newest of them, whose words the scorer has cut.
+    A lesson that rarely helped comes after all others. `step` is the newest of them, whose words the scorer has cut.
     """
     rule = gates.TIERS[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
