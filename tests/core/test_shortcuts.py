@@ -116,9 +116,8 @@ def test_a_result_is_hashed_without_what_is_volatile(text: str) -> None:
 @given(
     st.lists(
         st.sampled_from(
-            "sed -i -n perl -pi git apply checkout log patch tee > >> x.py /dev/null & 2>&1 open( 'w' \" a) "
-            ".write_text( ; mv cp rm touch mkdir \n INSERT UPDATE DROP CREATE cat ls echo done --all | "
-            "python".split(" ")
+            "sed -i -n perl -pi git apply checkout log patch tee > >> x.py /dev/null & 2>&1 open( 'w' a) .write_text( "
+            "; mv cp rm touch mkdir \n INSERT UPDATE DROP CREATE cat ls echo done --all | python".split(" ")
         )
         | st.text(max_size=4),
         max_size=8,
