@@ -8,9 +8,14 @@ from pathlib import Path
 from .._home import HOME, STORE, home
 from ..exceptions import ConfigError
 
-__all__ = ["HOME", "PROPOSALS", "STORE", "placed"]
+__all__ = ["PROPOSALS", "STORE", "in_home", "placed"]
 
 PROPOSALS = "proposals.jsonl"
+
+
+def in_home(name: str) -> str:
+    """Where the file of that name is, for a help text."""
+    return f"${HOME}/{name}, else ~/.reasonblocks/{name}"
 
 
 def placed(given: str | None, name: str, option: str) -> Path:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ..exceptions import ReasonBlocksError
-from ._home import HOME, STORE, placed
+from ._home import STORE, in_home, placed
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
@@ -27,7 +27,7 @@ class Parsers(Protocol):
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="PATH", help=f"the file (${HOME}/{STORE}, else ~/.reasonblocks/{STORE})")
+    parser.add_argument("--store", metavar="PATH", help=f"the file ({in_home(STORE)})")
 
 
 def add_org(parser: argparse.ArgumentParser, what: str) -> None:
