@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError, StoreError
@@ -174,9 +173,7 @@ class LocalStore:
     def __enter__(self) -> LocalStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, request: Retrieve) -> tuple[ETrace, ...]:
