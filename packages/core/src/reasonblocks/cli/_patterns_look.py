@@ -131,7 +131,8 @@ class _Hit:
         return (f"{self.similarity:.2f}", found, self.pattern.id, self.pattern.failure_type or "-", _text(self.pattern))
 
     def as_dict(self) -> dict[str, object]:
-        return {"id": self.pattern.id, "similarity": self.similarity, "gate": self.gate, "found": self.found, "waits": self.waits}
+        told = {"similarity": self.similarity, "gate": self.gate, "found": self.found, "waits": self.waits}
+        return {"id": self.pattern.id, **told}
 
 
 def _search(arguments: argparse.Namespace) -> int:

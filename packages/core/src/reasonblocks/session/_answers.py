@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
@@ -102,7 +102,7 @@ class Answers:
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
+        awork = partial(_atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
         return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
 
