@@ -74,12 +74,17 @@ class Run:
 
 
 def both_runs() -> tuple[Run, Run]:
-    """(plain, steered). Whatever the environment says of servers, keys and tracing, nothing goes over a network."""
+    """(plain, steered). Whatever the environment says of servers, keys and tracing, nothing goes over a network.
+
+    Nor do the lessons that whoever runs this has added take part.
+    """
     ours = {name: os.environ.pop(name) for name in list(os.environ) if SETTING.match(name)}
     try:
-        with tracing_context(enabled=False):
+        with tracing_context(enabled=False), tempfile.TemporaryDirectory() as empty:
+            os.environ["REASONBLOCKS_HOME"] = empty
             return plain_run(), steered_run()
     finally:
+        os.environ.pop("REASONBLOCKS_HOME", None)
         os.environ.update(ours)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -321,10 +325,16 @@ def test_an_adapter_that_is_not_installed_says_what_to_install(method: str, dist
 
 
 def without_adapters(code: str, *arguments: str) -> str:
-    """What it prints where nothing is installed: without site-packages no adapter is, nor what searching needs."""
-    environ = {"PYTHONPATH": str(Path(reasonblocks.__file__).parents[1])}
+    """What it prints where nothing is installed: without site-packages no adapter is, nor what searching needs.
+
+    On Python 3.10 what reads TOML is a package, too.
+    """
     command = [sys.executable, "-S", "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environ).stdout
+    with tempfile.TemporaryDirectory() as backport:
+        if (found := find_spec("tomli")) is not None and found.origin is not None:
+            shutil.copytree(Path(found.origin).parent, Path(backport, "tomli"))
+        environ = {"PYTHONPATH": os.pathsep.join((str(Path(reasonblocks.__file__).parents[1]), backport))}
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environ).stdout
 
 
 def test_an_adapter_that_is_not_installed_is_no_attribute() -> None:

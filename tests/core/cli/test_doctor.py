@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reasonblocks import LocalStore, Pattern
 from reasonblocks.cli._doctor import examine
 
 Command = Callable[..., Any]
@@ -119,3 +120,17 @@ def test_a_sound_installation_is_ok(command: Command) -> None:
 def test_json_is_one_object(command: Command) -> None:
     found = json.loads(command("doctor", "--json").out)
     assert list(found) == ["versions", "adapters", "backends", "environment", "warnings", "problems"]
+
+
+def test_a_file_of_patterns_is_counted(tmp_path: Path) -> None:
+    home = {"REASONBLOCKS_HOME": str(tmp_path)}
+    before = examine(home).backends["pattern store"]
+    LocalStore(tmp_path / "patterns.db", patterns=[Pattern(id="a", tier="e3")]).close()
+    after = examine(home).backends["pattern store"]
+    assert before.endswith("(made when a pattern is added)")
+    assert after.endswith("patterns.db, 1 patterns")
+
+
+def test_a_file_of_patterns_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "patterns.db").write_bytes(b"garbage" * 100)
+    assert "move it away" in examine({"REASONBLOCKS_HOME": str(tmp_path)}).problems[0]

@@ -144,7 +144,7 @@ def test_an_edited_proposal_is_stored_as_it_was_edited(
     command: Command, two: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("learn", two)
-    says(monkeypatch, "e", "", "Search for seats first.", "q")
+    says(monkeypatch, "e", "", "Search for seats first.", "y", "q")
     command("learn", "--review")
     (kept,) = stored(home)
     with LocalStore(home / "patterns.db") as store:
@@ -152,6 +152,15 @@ def test_an_edited_proposal_is_stored_as_it_was_edited(
     assert pattern is not None
     assert pattern.fields["recommended_action"] == "Search for seats first."
     assert "failed 2 times" in str(pattern.fields["observation"])
+
+
+def test_an_edit_that_is_left_stores_nothing(
+    command: Command, two: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("learn", two)
+    says(monkeypatch, "e", "", "Half a sent")
+    assert command("learn", "--review").out.endswith("0 accepted, 0 refused, 2 pending\n")
+    assert stored(home) == []
 
 
 def test_the_org_owns_the_lessons(command: Command, two: str, home: Path) -> None:

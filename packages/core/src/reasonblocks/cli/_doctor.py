@@ -114,12 +114,28 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
     except ReasonBlocksError as error:
         return {}, (str(error),)
     embedder = getattr(backends.store, "embedder", None)
+    told, problem = _told(backends.store)
     return {
         "evaluator": _named(backends.evaluator),
-        "pattern store": _named(backends.store),
+        "pattern store": told,
         "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
         "default embedder": embedder_line(),
-    }, ()
+    }, problem
+
+
+def _told(store: object) -> tuple[str, tuple[str, ...]]:
+    """What the store is; of a file, where it is and how much is in it, or why it cannot be read."""
+    from ..backends.local_store import LocalStore
+
+    if not isinstance(store, LocalStore) or store.path is None:
+        return _named(store), ()
+    if not os.path.exists(store.path):
+        return f"LocalStore {store.path} (made when a pattern is added)", ()
+    try:
+        with store:
+            return f"LocalStore {store.path}, {len(store)} patterns", ()
+    except ReasonBlocksError as error:
+        return f"LocalStore {store.path}", (str(error),)
 
 
 def _named(backend: object) -> str:

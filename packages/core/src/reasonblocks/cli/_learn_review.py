@@ -45,16 +45,19 @@ def review(pending: Sequence[Proposal]) -> list[Proposal]:
         for line in listed(number, proposal):
             say(line)
         answer = _answer()
+        while answer == "e":
+            proposal = _edited(proposal)
+            for line in listed(number, proposal):
+                say(line)
+            answer = _answer()
         if answer == "q":
             break
-        if answer == "e":
-            proposal, answer = _edited(proposal), "y"
         decided.append(proposal.with_status("accepted" if answer == "y" else "rejected"))
     return decided
 
 
 def _answer() -> str:
-    """Asked again until it is one of the four; the end of the input is as q."""
+    """Asked again until it is one of the four, which are then explained; the end of the input is as q."""
     while True:
         try:
             said = input("accept? y/n/e/q ").strip().lower()[:1]
@@ -62,6 +65,7 @@ def _answer() -> str:
             return "q"
         if said in ("y", "n", "e", "q"):
             return said
+        say("y: store it; n: refuse it for good; e: change its texts; q: leave it and the rest pending")
 
 
 def _edited(proposal: Proposal) -> Proposal:

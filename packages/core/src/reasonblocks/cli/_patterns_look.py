@@ -132,32 +132,46 @@ class _Hit:
 
     def as_dict(self) -> dict[str, object]:
         told = {"similarity": self.similarity, "gate": self.gate, "found": self.found, "waits": self.waits}
-        return {"id": self.pattern.id, **told}
+        return {"id": self.pattern.id, "tier": self.pattern.tier, **told}
 
 
 def _search(arguments: argparse.Namespace) -> int:
+    tiers: Sequence[Tier] = (arguments.tier,) if arguments.tier else SEARCHED
+    found = {tier: _hits(arguments, tier) for tier in tiers}
+    if arguments.json:
+        for hits in found.values():
+            for one in _shown(arguments, hits):
+                say(json.dumps(one.as_dict()))
+        return OK
+    for tier, hits in found.items():
+        _say_hits(arguments, tier, hits)
+    return OK
+
+
+def _say_hits(arguments: argparse.Namespace, tier: Tier, hits: Sequence[_Hit]) -> None:
     from ..gates import TIERS as RULES
 
-    tier: Tier = arguments.tier or "e2"
-    rule = RULES[tier]
-    hits = _hits(arguments, tier, rule.similarity)
-    shown = [one for one in hits if arguments.all or one.found]
-    if arguments.json:
-        for one in shown:
-            say(json.dumps(one.as_dict()))
-    elif shown:
+    rule, org = RULES[tier], arguments.org or ORG
+    if shown := _shown(arguments, hits):
         title = f"tier {tier} asks for {rule.similarity:g}; a run is told the {rule.top_k} best of those found"
         show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=[one.row for one in shown]))
     elif hits:
         nearest = f"the nearest is {hits[0].pattern.id} with {hits[0].similarity:.2f}"
-        warn(f"nothing is found; {nearest} (--all shows every one, --failure-type looks as a monitor does)")
+        warn(
+            f"tier {tier}: nothing is found; {nearest} (--all shows every one, --failure-type looks as a monitor does)"
+        )
     else:
-        warn(f"there is no pattern of tier {tier} to find")
-    return OK
+        kind = f" for {arguments.failure_type!r}" if arguments.failure_type else ""
+        warn(f"tier {tier}: org {org!r} has no pattern{kind}")
 
 
-def _hits(arguments: argparse.Namespace, tier: Tier, similarity: float) -> list[_Hit]:
+def _shown(arguments: argparse.Namespace, hits: Sequence[_Hit]) -> list[_Hit]:
+    return [one for one in hits if arguments.all or one.found]
+
+
+def _hits(arguments: argparse.Namespace, tier: Tier) -> list[_Hit]:
     """The most similar first."""
+    from ..gates import TIERS as RULES
     from ..patterns import gate
 
     with opened(arguments) as store:
@@ -166,7 +180,8 @@ def _hits(arguments: argparse.Namespace, tier: Tier, similarity: float) -> list[
     seen = [(own[one.pattern.id], one.similarity) for one in found]
     asked = arguments.failure_type is not None
     return [
-        _Hit(pattern, near, gate(pattern, similarity), pattern.requires_signal and not asked) for pattern, near in seen
+        _Hit(pattern, near, gate(pattern, RULES[tier].similarity), pattern.requires_signal and not asked)
+        for pattern, near in seen
     ]
 
 
@@ -203,6 +218,8 @@ def _export(arguments: argparse.Namespace) -> int:
 
     with opened(arguments) as store:
         found = store.list(arguments.org or ORG, layer=arguments.starter)
+    if arguments.org is None:
+        warn(f"what org {ORG!r} sees; lessons that belong to another org are exported with --org")
     toml = arguments.toml or arguments.out.lower().endswith(".toml")
     text = as_toml(found) if toml else as_jsonl(found)
     if arguments.out == STDOUT:

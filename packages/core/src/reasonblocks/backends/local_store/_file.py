@@ -199,6 +199,6 @@ def _stats(found: sqlite3.Cursor) -> Stats:
 
 
 def _reason(exc: Exception) -> str:
-    if isinstance(exc, sqlite3.DatabaseError) and not isinstance(exc, sqlite3.OperationalError):
+    if type(exc) is sqlite3.DatabaseError:  # its subclasses say that something else is wrong
         return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
     return f"{type(exc).__name__}: {exc}"
