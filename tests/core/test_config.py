@@ -10,13 +10,15 @@ import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reasonblocks
-from reasonblocks import HashEmbedder, LocalStore, Pattern, ReasonBlocks
+from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
+from reasonblocks.config import Options, configure
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
 from reasonblocks.fsm import DifficultyFSM
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
@@ -416,3 +418,27 @@ def test_what_the_caller_changes_afterwards_changes_nothing() -> None:
     rb = ReasonBlocks(model_routing=routing)
     routing["FAST"] = "tiny"
     assert dict(rb.model_routing) == {"SLOW": "small"}
+
+
+# ------------------------------------------------------------ the pattern store
+
+
+def store_with(environ: dict[str, str], **given: Any) -> object:
+    defaults = {name: one.default for name, one in signature(ReasonBlocks).parameters.items()}
+    return configure(Options(**{**defaults, **given}), environ).backends.store
+
+
+def test_a_qdrant_server_that_is_named_has_the_patterns() -> None:
+    store = store_with({"QDRANT_URL": "http://127.0.0.1:9", "QDRANT_API_KEY": "key"})
+    assert isinstance(store, QdrantStore)
+
+
+def test_a_store_that_is_given_goes_before_a_server_that_is_named() -> None:
+    own = LocalStore()
+    assert store_with({"QDRANT_URL": "http://127.0.0.1:9"}, pattern_store=own) is own
+
+
+def test_without_a_server_the_patterns_are_in_the_home_that_is_named(tmp_path: Path) -> None:
+    store = store_with({"REASONBLOCKS_HOME": str(tmp_path)})
+    assert isinstance(store, LocalStore)
+    assert store.path == str(tmp_path / "patterns.db")
