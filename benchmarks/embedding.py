@@ -168,7 +168,6 @@ def costs() -> Iterator[Row]:
     cut_up = text.words(thought)
 
     def forget(memo: Memo | None, words: Sequence[str] | None) -> object:
-        text._words.cache_clear()
         if memo:
             memo.vectors._kept.clear()
         return embedder.embed_sum((thought,), words, memo)

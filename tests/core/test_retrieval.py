@@ -15,7 +15,7 @@ from reasonblocks.session import SteeringSession
 from reasonblocks.text import words
 from reasonblocks.types import ETrace, StepInput
 
-from .world import ScriptedStore, begin, called, client, found, run, speaks, step
+from .world import ScriptedStore, begin, called, client, found, pattern, run, speaks, step
 
 
 class TwoFaces:
@@ -197,3 +197,12 @@ def test_a_step_is_cut_into_words_once_and_never_into_those_of_another_text() ->
     one = step(1, thought="It fails again.")
     assert one.scored_words == ("it", "fails", "again")
     assert one.scored_words is one.scored_words
+
+
+def test_a_lesson_that_rarely_helped_comes_after_one_that_is_less_similar() -> None:
+    known = {"recovered": 0, "not_recovered": 9}
+    tried = ETrace(pattern=pattern("e2-a", stats=known), similarity=0.95)
+    _, store = recording({"e2": [tried, *found("e2-b", "e2-c", similarity=0.75)]})
+    session = client(pattern_store=store).session()
+    run(session, 2)
+    assert session.step_log[1].pattern_ids == ("e2-b", "e2-c")

@@ -23,10 +23,10 @@ from reasonblocks.types import _json as json_form
 
 PIECES = (
     "a the 0 12 3 FAIL FAILED fail failed error errors=1 failures:2 1 ok OK 3 passed Success PASS no issues found all "
-    "tests passed test result: running still pending in_progress not ready In-Progress timeout Timed out time again try "
-    "retry rate limit ratelimit 429 503 connection reset Connection refused locked block deadlock network unavailable "
-    "timestamp= TimeStamp= ts= now= NONCE= sent_at= requestId= request_id= client_key= path= x= ; traceback exception "
-    "panic fatal maybe wait src/a.py fooBar v1.2 é ſent_at= ıd= K \u0660 12:03:59 0x7f3a12ff 2s"
+    "tests passed test result: running still pending in_progress not ready In-Progress timeout Timed out time again "
+    "try retry rate limit ratelimit 429 503 connection reset Connection refused locked block deadlock network "
+    "unavailable timestamp= TimeStamp= ts= now= NONCE= sent_at= requestId= request_id= client_key= path= x= ; "
+    "traceback exception panic fatal maybe wait src/a.py fooBar v1.2 é ſent_at= ıd= K \u0660 12:03:59 0x7f3a12ff 2s"
 ).split(" ")
 TEXTS = st.lists(st.sampled_from([*PIECES, "\n", "\t", '"', "\\", "\x00", "\x7f", "'"]) | st.text(max_size=8)).flatmap(
     lambda parts: st.sampled_from([" ", "", "\n", "= "]).map(lambda between: between.join(parts))
@@ -116,8 +116,8 @@ def test_a_result_is_hashed_without_what_is_volatile(text: str) -> None:
 @given(
     st.lists(
         st.sampled_from(
-            "sed -i -n perl -pi git apply checkout log patch tee > >> x.py /dev/null & 2>&1 open( 'w' \" a) .write_text( ; "
-            "mv cp rm touch mkdir \n INSERT UPDATE DROP CREATE cat ls echo done --all | python".split(" ")
+            "sed -i -n perl -pi git apply checkout log patch tee > >> x.py /dev/null & 2>&1 open( 'w' a) .write_text( "
+            "; mv cp rm touch mkdir \n INSERT UPDATE DROP CREATE cat ls echo done --all | python".split(" ")
         )
         | st.text(max_size=4),
         max_size=8,

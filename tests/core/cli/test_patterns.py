@@ -253,13 +253,20 @@ def test_a_search_says_what_a_run_would_be_told(patterns: Command, file: Callabl
 def test_a_search_that_finds_nothing_names_the_nearest(patterns: Command) -> None:
     done = patterns("search", "The weather in Paris is lovely in spring.")
     assert (done.code, done.out) == (0, "")
-    assert "nothing reaches 0.7; the nearest is " in done.err
+    assert "nothing is found; the nearest is " in done.err
 
 
 def test_a_search_shows_all_when_asked(patterns: Command) -> None:
     found = patterns("search", "The weather in Paris.", "--all", "--json").objects
     assert len(found) == sum(one.tier == "e2" for one in starter_patterns())
     assert [one["similarity"] for one in found] == sorted((one["similarity"] for one in found), reverse=True)
+
+
+def test_a_shipped_lesson_waits_for_the_monitor_of_its_trouble(patterns: Command) -> None:
+    said = next(one.exemplars[0] for one in starter_patterns() if one.id == "rb-loop-waiting")
+    for asked, found, waits in (((), False, True), (("--failure-type", "loop"), True, False)):
+        hits = {one["id"]: one for one in patterns("search", said, *asked, "--all", "--json").objects}
+        assert (hits["rb-loop-waiting"]["found"], hits["rb-loop-waiting"]["waits"]) == (found, waits)
 
 
 def test_a_search_is_narrowed_as_a_monitor_does(patterns: Command) -> None:

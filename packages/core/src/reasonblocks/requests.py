@@ -72,6 +72,7 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     observed: Observed = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieve(Request[tuple[ETrace, ...]]):
     """The pattern store: at most `top_k` of a tier at or above `similarity`, each pattern's own gate going first."""

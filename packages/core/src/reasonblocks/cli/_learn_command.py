@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..exceptions import ConfigError, RecordError
-from ._home import PATTERNS, PROPOSALS, home
+from ._home import PROPOSALS, STORE, in_home, placed
 from ._learn_review import listed, review
 from ._options import OPTIONS
 from ._output import OK, PROBLEM, Bar, say, warn
@@ -45,8 +44,8 @@ def add_to(commands: _Parsers) -> None:
     parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
     parser.add_argument("runs", nargs="*", metavar="RUNS")
     parser.add_argument("--org", default="default", metavar="ORG", help="who owns the lessons (default)")
-    parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go (~/.reasonblocks/{PATTERNS})")
-    parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept (~/.reasonblocks/{PROPOSALS})")
+    parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
+    parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
     parser.add_argument("--json", action="store_true", help="one JSON object a proposal, nothing else on stdout")
     decided = parser.add_mutually_exclusive_group()
     decided.add_argument("--accept", type=_numbers, metavar="N,M|all", help="store these of the listed proposals")
@@ -75,7 +74,7 @@ def learn(arguments: argparse.Namespace) -> int:
     """Propose, list, accept; 1 when runs were named and not one could be read."""
     from ..learning import read_proposals, together, write_proposals
 
-    path = Path(arguments.out or home() / PROPOSALS)
+    path = placed(arguments.out, PROPOSALS, "--out FILE")
     known = read_proposals(path)
     if arguments.runs:
         found = _found(arguments)
@@ -153,7 +152,7 @@ def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
 
     accepted = [one.pattern for one in decided if one.status == "accepted"]
     if accepted:
-        path = Path(arguments.store or home() / PATTERNS)
+        path = placed(arguments.store, STORE, "--store PATH")
         with LocalStore(path) as store:
             store.add(accepted)
 

@@ -113,23 +113,26 @@ def _show(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A pattern, how similar the text is to it, and how similar it has to be."""
+    """A pattern, how similar the text is to it, how similar it has to be, and whether its trouble was asked for."""
 
     pattern: Pattern
     similarity: float
     gate: float
+    waits: bool
 
     @property
     def found(self) -> bool:
-        return self.similarity >= self.gate
+        return self.similarity >= self.gate and not self.waits
 
     @property
     def row(self) -> tuple[str, ...]:
-        found = "found" if self.found else "-"
+        waits = f"when a monitor says {self.pattern.failure_type}" if self.similarity >= self.gate else "-"
+        found = "found" if self.found else waits
         return (f"{self.similarity:.2f}", found, self.pattern.id, self.pattern.failure_type or "-", _text(self.pattern))
 
     def as_dict(self) -> dict[str, object]:
-        return {"id": self.pattern.id, "similarity": self.similarity, "gate": self.gate, "found": self.found}
+        told = {"similarity": self.similarity, "gate": self.gate, "found": self.found, "waits": self.waits}
+        return {"id": self.pattern.id, **told}
 
 
 def _search(arguments: argparse.Namespace) -> int:
@@ -147,7 +150,7 @@ def _search(arguments: argparse.Namespace) -> int:
         show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=[one.row for one in shown]))
     elif hits:
         nearest = f"the nearest is {hits[0].pattern.id} with {hits[0].similarity:.2f}"
-        warn(f"nothing reaches {rule.similarity:g}; {nearest} (--all shows every one)")
+        warn(f"nothing is found; {nearest} (--all shows every one, --failure-type looks as a monitor does)")
     else:
         warn(f"there is no pattern of tier {tier} to find")
     return OK
@@ -161,7 +164,10 @@ def _hits(arguments: argparse.Namespace, tier: Tier, similarity: float) -> list[
         own = {one.id: one for one in store.list(arguments.org or ORG, tier, layer=True)}
         found = _ranked(store, arguments, tier)
     seen = [(own[one.pattern.id], one.similarity) for one in found]
-    return [_Hit(pattern, near, gate(pattern, similarity)) for pattern, near in seen]
+    asked = arguments.failure_type is not None
+    return [
+        _Hit(pattern, near, gate(pattern, similarity), pattern.requires_signal and not asked) for pattern, near in seen
+    ]
 
 
 def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Sequence[ETrace]:
@@ -182,7 +188,11 @@ def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Seq
     )
     found = store.search(asked)
     ids = {one.pattern.id for one in found}
-    held_back = [replace(one, gate_threshold=None) for one in seen if one.gate_threshold and one.id not in ids]
+    held_back = [
+        replace(one, gate_threshold=None, requires_signal=False)
+        for one in seen
+        if (one.gate_threshold or one.requires_signal) and one.id not in ids
+    ]
     with LocalStore(patterns=held_back, embedder=store.embedder) as others:
         found += others.search(asked)
     return sorted(found, key=lambda one: (-one.similarity, one.pattern.id))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from ..config import HOME, STORE, store_path
-from ..exceptions import ConfigError, ReasonBlocksError
+from ..exceptions import ReasonBlocksError
+from ._home import STORE, in_home, placed
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
@@ -28,7 +27,7 @@ class Parsers(Protocol):
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="PATH", help=f"the file (${HOME}/{STORE}, else ~/.reasonblocks/{STORE})")
+    parser.add_argument("--store", metavar="PATH", help=f"the file ({in_home(STORE)})")
 
 
 def add_org(parser: argparse.ArgumentParser, what: str) -> None:
@@ -40,10 +39,7 @@ def opened(arguments: argparse.Namespace) -> LocalStore:
     from ..backends.local_store import LocalStore
     from ..starter import starter_patterns
 
-    path = arguments.store or store_path(os.environ)
-    if path is None:
-        raise ConfigError(HOME, None, "this user has no home folder: set it, or give --store PATH")
-    return LocalStore(path, layer=starter_patterns())
+    return LocalStore(placed(arguments.store, STORE, "--store PATH"), layer=starter_patterns())
 
 
 def origin(pattern: Pattern) -> Origin:

@@ -10,7 +10,6 @@ from ..monitors.weights import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
-from ._home import HOME, STORE, home, store_path
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
@@ -18,8 +17,6 @@ from ._stores import counting, store_of
 from ._values import budget, deadline, machine, on, refuse_server
 
 __all__ = [
-    "HOME",
-    "STORE",
     "Calibration",
     "Config",
     "Options",
@@ -27,10 +24,8 @@ __all__ = [
     "bounded_id",
     "check_given",
     "configure",
-    "home",
     "on",
     "settings_of",
-    "store_path",
     "tool_roles",
 ]
 

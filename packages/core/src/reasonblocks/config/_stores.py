@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os.path import exists
 
+from .._home import store_path
 from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
 from ..exceptions import ConfigError
 from ..ports import Embedder, PatternStore, TelemetrySink
 from ..starter import starter_patterns
-from ._home import store_path
 from ._options import Options
 
 

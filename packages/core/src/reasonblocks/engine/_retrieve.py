@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import gates
+from ..patterns import helps
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, Settings, Step, Tier, TraceState
 
@@ -20,7 +21,7 @@ def retrieve(
 ) -> Flow[tuple[ETrace, ...]]:
     """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first.
 
-    `step` is the newest of them, whose words the scorer has cut.
+    A lesson that rarely helped comes after all others. `step` is the newest of them, whose words the scorer has cut.
     """
     rule = gates.TIERS[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
@@ -45,7 +46,7 @@ def retrieve(
         and (tier == "e3" or trace.similarity >= _gate(trace, rule.similarity))
     ]
     if tier != "e3":
-        usable.sort(key=lambda trace: (-trace.similarity, trace.pattern.id))
+        usable.sort(key=lambda trace: (not helps(trace.pattern), -trace.similarity, trace.pattern.id))
     return tuple(usable[:most])
 
 

@@ -106,11 +106,13 @@ def _default() -> Embedder:
 
 
 def _of_kind(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
-    elsewhere = _convincing(after_the_same(runs, room.gathered.successful(agent), room.common))
+    again = any(run.trouble is not None and run.trouble.kind.form == "repeat" for run in runs)
+    elsewhere = None if again else _elsewhere(room, agent, runs)  # what came again differs from run to run
     found = {run.run_id: _at_its_point(room, run) for run in runs}
     ways: dict[object, list[tuple[RunDigest, Instead | None]]] = {}
     for run in runs:
-        instead = _convincing(found[run.run_id]) or _applying(elsewhere, [run])
+        other = _elsewhere(room, agent, [run]) if again else elsewhere
+        instead = _convincing(found[run.run_id]) or _applying(other, [run])
         ways.setdefault(instead and (instead.same_task, instead.move.way), []).append((run, instead))
     made = [one for alike in ways.values() for one in _of_one_way(room, alike)]
     yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MOST_PER_KIND]
@@ -121,6 +123,10 @@ def _of_kind(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Iterator[Pro
         shared = _applying(shared, runs) or _applying(elsewhere, runs)
         if (lesson := _proposal(room, evidence_of("e2", room.org_id, spread, shared))) is not None:
             yield lesson
+
+
+def _elsewhere(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Instead | None:
+    return _convincing(after_the_same(runs, room.gathered.successful(agent), room.common))
 
 
 def _of_one_way(room: _Room, alike: Sequence[tuple[RunDigest, Instead | None]]) -> Iterator[Proposal]:

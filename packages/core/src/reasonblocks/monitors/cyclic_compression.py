@@ -34,7 +34,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     plans = numbers(kept, "plans")
     answered = _answered(features)
     plan = _plan(features.words)
-    fresh = any([pair in seen[:-1] for pair in answered]) or any([one in plans for one in plan])
+    fresh = any(map(seen[:-1].__contains__, answered)) or any(map(plans.__contains__, plan))
     again = [step for step in numbers(kept, "again") if step > features.index - WINDOW]
     again = [*again, features.index] if fresh else again
     left: dict[str, JSON] = {

@@ -105,7 +105,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
     errors = [error for result in results if (error := _error(result, roles)) is not None]
     values = values_of(calls)
-    empty = bool(outputs) and all([_found_nothing(output, roles) for output in outputs])
+    empty = bool(outputs) and all(_found_nothing(output, roles) for output in outputs)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
     return Features(
         index=index,
@@ -125,7 +125,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         waiting=any(map(says_waiting, outputs)),
         empty=empty,
         roles=roles,
-        shell=any([is_shell(call.name) for call in step.tool_calls]),
+        shell=any(map(is_shell, [call.name for call in step.tool_calls])),
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
         gist=gist_of(values) if empty else (),
@@ -146,7 +146,7 @@ def _bounded(step: Step) -> Step:
 
 def _does_something(step: Step) -> bool:
     """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
-    return bool(step.tool_results) or any([call.arguments for call in step.tool_calls])
+    return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
 
 
 def _tool(calls: Sequence[ToolCall]) -> str:

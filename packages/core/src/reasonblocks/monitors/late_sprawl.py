@@ -56,7 +56,7 @@ def _without_last(kept: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _has_new(found: list[int], known: list[int]) -> bool:
-    return any([item not in known for item in found])
+    return not all(map(known.__contains__, found))
 
 
 def _used(found: list[int], known: list[int], most: int) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
@@ -102,7 +102,7 @@ class Answers:
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = partial(_atraces, store, request) if isinstance(store, AsyncPatternStore) else None
+        awork = partial(_atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
         return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
 
@@ -124,10 +124,10 @@ class _Border:
     A class, since each request crosses it: a generator takes twice its time.
     """
 
-    __slots__ = ("_answers", "_request")
+    __slots__ = ("_answers", "_fails_open")
 
     def __init__(self, answers: Answers, request: Request[Any]) -> None:
-        self._answers, self._request = answers, request
+        self._answers, self._fails_open = answers, isinstance(request, (Evaluate, Retrieve))
 
     def __enter__(self) -> None:
         return None
@@ -136,11 +136,7 @@ class _Border:
         answers = self._answers
         if exc is None:
             answers.doing = "the step"
-        elif (
-            isinstance(exc, Exception)
-            and not isinstance(exc, Unavailable)
-            and isinstance(self._request, (Evaluate, Retrieve))
-        ):
+        elif self._fails_open and isinstance(exc, Exception) and not isinstance(exc, Unavailable):
             answers.faults.report(answers.doing, exc)
             raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
 

@@ -27,11 +27,13 @@ class Index:
     `stats` are what was counted since, by id, and go before what a pattern brings.
     """
 
-    __slots__ = ("_parts", "_unhelpful", "stats")
+    __slots__ = ("_parts", "_unhelpful", "largest", "stats")
 
     def __init__(self, parts: Mapping[Block, _Part], stats: Stats) -> None:
         self._parts, self.stats = parts, stats
         self._unhelpful = frozenset(name for name, counted in stats.items() if not helpful(counted))
+        self.largest = max(_sizes(parts).values(), default=0)
+        """Patterns of the tier that has the most."""
 
     @classmethod
     def of(cls, rows: Iterable[Row], stats: Stats) -> Index:
@@ -51,14 +53,6 @@ class Index:
 
     def counted(self, stats: Stats) -> Index:
         return Index(self._parts, stats)
-
-    @property
-    def largest(self) -> int:
-        """Patterns of the tier that has the most."""
-        sizes: Counter[str] = Counter()
-        for (tier, *_), part in self._parts.items():
-            sizes[tier] += len(part.rows)
-        return max(sizes.values(), default=0)
 
     def is_ready(self, request: Retrieve) -> bool:
         """Does this search find everything laid out?"""
@@ -128,6 +122,14 @@ class _Part:
         if self.table is None:
             self.table = vectors.table(self.rows)
         return self.table
+
+
+def _sizes(parts: Mapping[Block, _Part]) -> Counter[str]:
+    """Patterns by tier."""
+    sizes: Counter[str] = Counter()
+    for (tier, *_), part in parts.items():
+        sizes[tier] += len(part.rows)
+    return sizes
 
 
 def _by_block(rows: Iterable[Row]) -> dict[Block, list[Row]]:

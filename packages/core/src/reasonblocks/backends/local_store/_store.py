@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError, StoreError
@@ -79,7 +78,8 @@ class LocalStore:
     @property
     def inline(self) -> bool:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
-        return self._read and self._snapshot.index.largest <= INLINE_MOST and embedders.is_quick(self.embedder)
+        quick = self._given is None or embedders.is_quick(self._given)
+        return self._read and quick and self._snapshot.index.largest <= INLINE_MOST
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
@@ -88,7 +88,8 @@ class LocalStore:
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
         """As `search`, in a thread whenever it may take more than microseconds."""
-        if self.inline and self._snapshot.index.is_ready(request) and not self._is_due():
+        quick = self.inline or (self._read and request.tier == "e3")
+        if quick and self._snapshot.index.is_ready(request) and not self._is_due():
             return self._answer(request)
         from asyncio import to_thread  # a program without an event loop never gets here
 
@@ -172,9 +173,7 @@ class LocalStore:
     def __enter__(self) -> LocalStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, request: Retrieve) -> tuple[ETrace, ...]:
