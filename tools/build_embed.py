@@ -34,6 +34,7 @@ best: .0013 off on average, .010 at most. A scale per row would be .0004 off, bu
 power of two makes the product exact on every machine."""
 TOP = 127
 UNKNOWN = "[UNK]"
+Rows = NDArray[numpy.float32]
 CENTRE = Path(__file__).with_name("embed_centre.json")
 """The row that texts of all agents share, which `embed_centre.py` made of recorded runs: 256 numbers, no texts."""
 CENTRE_SUM = "3022332d3f5447f44c473f5af0b57a6d4de4dc98830585da0d872554f06ab977"
@@ -65,7 +66,7 @@ def _of_zip(place: Path) -> Mapping[str, bytes]:
         return {name.rpartition("/")[2]: opened.read(name) for name in inside}
 
 
-def embeddings(safetensors: bytes) -> NDArray[numpy.float32]:
+def embeddings(safetensors: bytes) -> Rows:
     """The one tensor of the file: 8 bytes with the length of a JSON header, the header, the numbers."""
     begin = 8 + int.from_bytes(safetensors[:8], "little")
     tensor = json.loads(safetensors[8:begin])["embeddings"]
@@ -85,31 +86,34 @@ def vocabulary(tokenizer: bytes) -> list[str]:
     return pieces
 
 
-def weights(pieces: Sequence[str]) -> NDArray[numpy.float32]:
+def weights(pieces: Sequence[str]) -> Rows:
     """`FAINT` for digits and for what has neither letter nor digit, 1 for all others."""
     plain = [piece.removeprefix("##") or piece for piece in pieces]
     faint = [one.isdigit() or not any(map(str.isalnum, one)) for one in plain]
     return numpy.where(faint, FAINT, 1).astype(numpy.float32)
 
 
-def centre() -> NDArray[numpy.float32]:
+def centre() -> Rows:
     """The shipped one; ends the program with a reason when the file is not right."""
     content = CENTRE.read_bytes()
     if (got := sha256(content).hexdigest()) != CENTRE_SUM:
         sys.exit(f"{CENTRE} has the sha256 {got}, wanted is {CENTRE_SUM}")
-    return numpy.array(json.loads(content)["row"], numpy.float32) / PER_UNIT
+    return in_units(json.loads(content)["row"])
 
 
-def rounded(
-    exact: NDArray[numpy.float32], pieces: Sequence[str], away: NDArray[numpy.float32]
-) -> NDArray[numpy.float32]:
+def in_units(whole: Sequence[int]) -> Rows:
+    """A centre's numbers in the model's own unit."""
+    return (numpy.array(whole, numpy.float32) / PER_UNIT).astype(numpy.float32)
+
+
+def rounded(exact: Rows, pieces: Sequence[str], away: Rows) -> Rows:
     """The rows without the centre, weighted, in whole numbers that may be too large for int8."""
-    made: NDArray[numpy.float32] = numpy.rint((exact - away) * (weights(pieces) * numpy.float32(LEVELS))[:, None])
+    made = numpy.rint((exact - away) * (weights(pieces) * numpy.float32(LEVELS))[:, None]).astype(numpy.float32)
     made[pieces.index(UNKNOWN)] = 0  # the model leaves unknown words out
     return made
 
 
-def cut(whole: NDArray[numpy.float32]) -> NDArray[numpy.int8]:
+def cut(whole: Rows) -> NDArray[numpy.int8]:
     """What is too large is as large as can be."""
     return numpy.clip(whole, -TOP, TOP).astype(numpy.int8)
 

@@ -15,7 +15,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy
-from build_embed import PER_UNIT, cut, embeddings, rounded, source, vocabulary
+from build_embed import cut, embeddings, in_units, rounded, source, vocabulary
 from embed_centre import counted, kind, means, runs, whole
 from numpy.typing import NDArray
 
@@ -49,7 +49,7 @@ class Strange:
     def to(self, *kinds: str) -> StaticEmbedder:
         """Its centre is that of the others."""
         away = whole(mean for name, mean in self._means.items() if name not in kinds)
-        rows = cut(rounded(self._exact, self._pieces, numpy.array(away, numpy.float32) / PER_UNIT))
+        rows = cut(rounded(self._exact, self._pieces, in_units(away)))
         embedder = StaticEmbedder()
         embedder._table = replace(embedder._table, rows=rows)
         embedder._marks[MARKS] = rows[[embedder._table.vocabulary[chr(code)] for code in MARKS]]
