@@ -72,7 +72,7 @@ def embeddings(safetensors: bytes) -> Rows:
     tensor = json.loads(safetensors[8:begin])["embeddings"]
     assert (tensor["dtype"], tensor["shape"][1]) == ("F32", DIM), tensor
     first, last = tensor["data_offsets"]
-    values = numpy.frombuffer(safetensors[begin + first : begin + last], dtype="<f4").astype(numpy.float32)
+    values: Rows = numpy.frombuffer(safetensors[begin + first : begin + last], dtype="<f4").astype(numpy.float32)
     assert len(values) == tensor["shape"][0] * DIM
     return values.reshape(-1, DIM)
 
@@ -108,7 +108,7 @@ def in_units(whole: Sequence[int]) -> Rows:
 
 def rounded(exact: Rows, pieces: Sequence[str], away: Rows) -> Rows:
     """The rows without the centre, weighted, in whole numbers that may be too large for int8."""
-    made = numpy.rint((exact - away) * (weights(pieces) * numpy.float32(LEVELS))[:, None]).astype(numpy.float32)
+    made: Rows = numpy.rint((exact - away) * (weights(pieces) * numpy.float32(LEVELS))[:, None]).astype(numpy.float32)
     made[pieces.index(UNKNOWN)] = 0  # the model leaves unknown words out
     return made
 
