@@ -9,24 +9,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from statistics import median
 
 import numpy
-from _triplets import TRIPLETS
+from _triplets import SITUATIONS, TRIPLETS
 from numpy.typing import NDArray
 
 from reasonblocks import text
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._table import table
-from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, reached
+from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
+from reasonblocks.engine._judge import TEXT_BYTES
 from reasonblocks.exceptions import RecordError
 from reasonblocks.memo import Memo
-from reasonblocks.traces import read_runs
+from reasonblocks.text import bounded
+from reasonblocks.traces import RecordedRun, read_runs
 
 ROOT = Path(__file__).parents[1]
 Row = dict[str, object]
 Vectors = NDArray[numpy.float64]
 Ours = StaticEmbedder | HashEmbedder
+Window = tuple[str, ...]
 GOAL = 0.97
 """AUC of thoughts in other words against thoughts of other subjects."""
 WORDS = 195
@@ -34,6 +38,9 @@ LIMITS_US = {"cold": 100.0, "words given": 60.0}
 LIMIT_LOAD_MS = 15.0
 REPEATS = 400
 FRESH = 7
+WINDOW = 3
+"""Steps of a text, as tier e1 asks."""
+PAIRS = 600
 OTHER_SEED = 77
 """Not those of the fit."""
 LOADED = """
@@ -70,16 +77,56 @@ def auc(above: Vectors, below: Vectors) -> float:
 
 
 def told_apart(embedder: Ours) -> Iterator[Row]:
-    thought, reworded, same_words = (vectors(embedder, [one[n] for one in TRIPLETS]) for n in range(3))
-    cosines = thought @ reworded.T
-    pairs, others = numpy.diag(cosines), cosines[~numpy.eye(len(cosines), dtype=bool)]
-    hard = numpy.einsum("ij,ij->i", thought, same_words)
-    yield {"figure": "AUC of thoughts in other words", "embedder": embedder.id, "triplets": len(TRIPLETS),
-           "against others": auc(pairs, others), "goal": GOAL, "against the same words": auc(pairs, hard)}  # fmt: skip
-    for tier in TIERS_FITTED:
-        passed = reached(pairs.tolist(), embedder.curves.of(tier))
-        yield {"figure": "true pairs that pass", "embedder": embedder.id, "tier": tier,
-               **{f"at {at:g}": round(share, 4) for at, share in passed.items()}}  # fmt: skip
+    sets = {"of one idea": TRIPLETS, "of one situation": SITUATIONS, "all": TRIPLETS + SITUATIONS}
+    for name, triplets in sets.items():
+        thought, reworded, same_words = (vectors(embedder, [one[n] for one in triplets]) for n in range(3))
+        cosines = thought @ reworded.T
+        pairs, others = numpy.diag(cosines), cosines[~numpy.eye(len(cosines), dtype=bool)]
+        hard = numpy.einsum("ij,ij->i", thought, same_words)
+        yield {"figure": "AUC of thoughts in other words", "embedder": embedder.id, "which": name,
+               "triplets": len(triplets), "against others": auc(pairs, others), "goal": GOAL,
+               "against the same words": auc(pairs, hard)}  # fmt: skip
+        for tier in TIERS_FITTED:
+            for sort, found in (("true pairs", pairs), ("the same words", hard)):
+                passed = reached(found.tolist(), embedder.curves.of(tier))
+                yield {"figure": f"{sort} that pass", "embedder": embedder.id, "which": name, "tier": tier,
+                       **{f"at {at:g}": round(share, 4) for at, share in passed.items()}}  # fmt: skip
+
+
+def same_task(embedder: Ours, paths: Sequence[str]) -> Iterator[Row]:
+    """Texts of 3 steps at one place of two runs of a task, against those of a run of another task of the same file."""
+    for path in paths:
+        tasks: dict[str, list[RecordedRun]] = {}
+        for run in read_runs(path):
+            if not isinstance(run, RecordError) and len(run.steps) >= WINDOW:
+                tasks.setdefault(run.task_key, []).append(run)
+        drawn = list(_drawn(tasks, Random(OTHER_SEED)))
+        if drawn:
+            one, same, other = (_windows(embedder, [row[n] for row in drawn]) for n in range(3))
+            near, far = numpy.einsum("ij,ij->i", one, same), numpy.einsum("ij,ij->i", one, other)
+            yield {"figure": "AUC of two runs of one task", "embedder": embedder.id, "file": Path(path).name,
+                   "pairs": len(drawn), "value": auc(near, far)}  # fmt: skip
+
+
+def _drawn(tasks: dict[str, list[RecordedRun]], chance: Random) -> Iterator[tuple[Window, Window, Window]]:
+    twice = [key for key, found in tasks.items() if len(found) > 1]
+    for _ in range(PAIRS if twice and len(tasks) > 1 else 0):
+        key = chance.choice(twice)
+        other = chance.choice(tasks[chance.choice([name for name in tasks if name != key])])
+        one, same = chance.sample(tasks[key], 2)
+        at = chance.randrange(min(len(one.steps), len(same.steps)) - WINDOW + 1)
+        first, second, third = (_window(run, at) for run in (one, same, other))
+        if first != second:
+            yield first, second, third
+
+
+def _window(run: RecordedRun, at: int) -> Window:
+    start = min(at, len(run.steps) - WINDOW)
+    return tuple(bounded(step.scored_text, TEXT_BYTES) for step in run.steps[start : start + WINDOW])
+
+
+def _windows(embedder: Ours, windows: Sequence[Window]) -> Vectors:
+    return numpy.asarray(_embedded(embedder, [windows]), numpy.float64)
 
 
 def unrelated(embedder: Ours, texts: Texts) -> Iterator[Row]:
@@ -156,6 +203,7 @@ def figures(paths: Sequence[str]) -> Iterator[Row]:
         yield from told_apart(embedder)
         yield from own_texts(embedder)
         yield from unrelated(embedder, texts) if paths else ()
+        yield from same_task(embedder, paths)
     yield from costs()
     yield from loading()
 

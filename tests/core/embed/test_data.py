@@ -31,6 +31,11 @@ def test_a_shipped_file_is_that_of_the_manifest(name: str) -> None:
     assert sha256((DATA / name).read_bytes()).hexdigest() == MANIFEST["outputs"][name]
 
 
+def test_the_centre_beside_the_tool_is_that_of_the_manifest() -> None:
+    centre = TOOL.with_name("embed_centre.json")
+    assert sha256(centre.read_bytes()).hexdigest() == MANIFEST["inputs"][centre.name]
+
+
 def test_the_table_has_the_manifests_shape() -> None:
     assert table().rows.shape == (MANIFEST["rows"], MANIFEST["dim"])
 

@@ -25,7 +25,7 @@ def test_the_default_is_the_shipped_model() -> None:
 
 
 def test_the_line_names_the_model() -> None:
-    assert embedder_line() == "potion-base-8M-int8-v1"
+    assert embedder_line() == "potion-base-8M-centred-int8-v1"
 
 
 @pytest.mark.usefixtures("no_data")

@@ -18,6 +18,10 @@ from reasonblocks.ports import Embedder, SummingEmbedder
 from reasonblocks.text import clip, words
 
 THOUGHT = "The tests couldn't be collected: src/parser.py raises an ImportError, so I'll look at its imports first."
+UNRELATED = (
+    "I need to look at the file again. Let me read the function that parses the header, then I will change its test.",
+    "I need to look at the order again. Let me ask the customer for the address, then I will book the flight for them.",
+)
 NOT_PLAIN = "The café's menu → 12 €"
 ODD = ["", " \n\t", "?!... --- ***", "\x00", "\x00\x01ab", "\ud800", "a" * 1_000_000, "a b. " * 200_000, "猫" * 50_000]
 
@@ -69,6 +73,18 @@ def test_paraphrases_are_nearer_than_other_thoughts() -> None:
         ["The unit tests fail again", "Once more the test suite is failing", "I book the cheapest flight to Oslo"]
     )
     assert same @ reworded > same @ other + 0.3
+
+
+def test_unrelated_thoughts_of_agents_are_not_near() -> None:
+    one, other = StaticEmbedder().embed_many([UNRELATED[0], UNRELATED[1]])
+    assert one @ other < 0.25
+
+
+def test_what_numbers_and_marks_say_counts_for_little() -> None:
+    with_ids, without = StaticEmbedder().embed_many(
+        ['{"order": "4417-90", "cancelled": "false", "customer": "880-21"}', "order cancelled false customer"]
+    )
+    assert with_ids @ without > 0.8
 
 
 def test_several_texts_are_the_sum_of_each() -> None:
