@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..exceptions import RecordError
+from ..replay import replay as replayed_run
 from ._one_run import run_lines
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, say, show, warn, warnings_once
-from ._replay import replay_run
+from ._replay import replayed_json
 from ._summary import Summary, total
 
 if TYPE_CHECKING:
@@ -132,15 +133,15 @@ class _Work:
 
     def _one(self, run: RecordedRun, summary: Summary) -> None:
         chosen = self.arguments.task_profile is not None
-        report = replay_run(self.rb, replace(run, task_profile=None) if chosen else run)
+        replayed = replayed_run(self.rb, replace(run, task_profile=None) if chosen else run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
-        summary.add(report)
+        summary.add(replayed)
         if self._quiet:
             self.bar.clear()
         if self.arguments.json:
-            say(json.dumps(report.as_dict(), separators=(",", ":")))
+            say(json.dumps(replayed_json(replayed), separators=(",", ":")))
         elif self.arguments.run:
-            for line in run_lines(report):
+            for line in run_lines(replayed):
                 say(line)
 
     def _progress(self, at: int) -> None:
