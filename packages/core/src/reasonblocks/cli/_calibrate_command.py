@@ -135,9 +135,7 @@ def _progress(bar: Bar, found: _Found, offset: int, at: int) -> None:
 
 
 def _unfit(run: RecordedRun) -> str | None:
-    from ..calibration import has_outcome
-
-    if not has_outcome(run):
+    if not run.has_outcome:
         return "no outcome"
     return None if run.steps else "no step"
 

@@ -113,7 +113,6 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
 
 def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
     """All runs of all files; what is malformed is said as `replay` says it."""
-    from ..learning import has_outcome
     from ..traces import read_runs
     from ..types import evolve
 
@@ -124,7 +123,7 @@ def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) ->
                 bar.clear()
                 warn(str(run))
                 continue
-            seen.update(["runs"] if has_outcome(run) else ["runs", "no outcome"])
+            seen.update(["runs"] if run.has_outcome else ["runs", "no outcome"])
             yield evolve(run, task_profile=None) if task_profile else run
     bar.clear()
 
