@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import OK, PROBLEM, say, warn
-from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
+from ._parsers import Parsers
+from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
 
 if TYPE_CHECKING:
     from ..types import Pattern

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
 from ._output import OK, PROBLEM, printable, say
-from ._patterns_store import ORG, Parsers, add_org, add_store, opened
+from ._parsers import Parsers
+from ._patterns_store import ORG, add_org, add_store, opened
 
 if TYPE_CHECKING:
     from ..types import Pattern

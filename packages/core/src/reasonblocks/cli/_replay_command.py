@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import accumulate, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
 from ..replay import replay as replayed_run
+from ._files import size
 from ._one_run import run_lines
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, say, show, warn, warnings_once
+from ._parsers import Parsers
 from ._replay import replayed_json
 from ._summary import Summary, total
 
@@ -25,17 +26,13 @@ if TYPE_CHECKING:
     from ..client import ReasonBlocks
     from ..traces import RecordedRun
 
-__all__ = ["add_to", "size"]
+__all__ = ["add_to"]
 
 KEPT_IDS = 10_000
 """Run ids kept to name the nearest one when `--run` finds none."""
 
 
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
-
-
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "replay",
         help="what steering would have done in recorded runs",
@@ -151,10 +148,3 @@ class _Work:
         self.bar.clear()
         for table in summary.tables():
             show(table)
-
-
-def size(path: str) -> int:
-    """Bytes of the file; 0 where there is none."""
-    with suppress(OSError):
-        return Path(path).stat().st_size
-    return 0
