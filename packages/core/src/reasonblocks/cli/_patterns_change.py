@@ -76,8 +76,7 @@ def _import_parser(commands: Parsers) -> None:
 
 def _add(arguments: argparse.Namespace) -> int:
     """Raises `ConfigError` for a pattern that cannot be used."""
-    from ..authoring import as_jsonl
-    from ..patterns import warnings
+    from ..authoring import as_jsonl, warnings
 
     pattern = _given(arguments)
     with opened(arguments) as store:

@@ -7,7 +7,6 @@ from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
 from ._rank import best, gate, helpful, helps, place, standing, visible
 from ._revise import COUNTED, revised
-from ._warn import standing_bytes, warnings
 
 __all__ = [
     "COUNTED",
@@ -27,7 +26,5 @@ __all__ = [
     "place",
     "revised",
     "standing",
-    "standing_bytes",
     "visible",
-    "warnings",
 ]
