@@ -22,7 +22,7 @@ __all__ = ["add_to", "examine"]
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
-LIBRARIES = ("pydantic", "rich")
+LIBRARIES = ("numpy", "pydantic", "qdrant-client", "rich")
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
     "REASONBLOCKS_BASE_URL",
