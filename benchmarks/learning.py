@@ -20,7 +20,7 @@ from reasonblocks.backends.embed import HashEmbedder, default_embedder
 from reasonblocks.backends.local_store import LocalStore
 from reasonblocks.exceptions import ReasonBlocksError
 from reasonblocks.gates import TIERS
-from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, has_outcome, proposals
+from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, proposals
 from reasonblocks.learning._digest import asks, failed_before, texts_at
 from reasonblocks.learning._similar import Similar
 from reasonblocks.ports import Embedder
@@ -155,7 +155,7 @@ def rows(runs: Sequence[Looked], embedder: Embedder, leave: str) -> Iterator[dic
 def bench(path: str, embedder: Embedder, most: int | None, leave: str) -> Iterator[dict[str, object]]:
     """The counts of one file, and its rows."""
     with ReasonBlocks(e_traces_enabled=False) as rb:
-        read = (run for run in read_runs(path) if isinstance(run, RecordedRun) and run.steps and has_outcome(run))
+        read = (run for run in read_runs(path) if isinstance(run, RecordedRun) and run.steps and run.has_outcome)
         runs = [looked(rb, run) for _, run in zip(range(most or sys.maxsize), read, strict=False)]
     gathered = Gathered()
     for run in runs:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 
-from reasonblocks.calibration import Observed, fit, has_outcome, observed
+from reasonblocks.calibration import Observed, fit, observed
 from reasonblocks.calibration._file import SHIPPED, comments, monitors_toml
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import read_runs
@@ -22,7 +22,7 @@ def read(paths: Iterable[str]) -> Iterator[Observed]:
         for run in read_runs(path):
             if isinstance(run, RecordError):
                 sys.exit(str(run))
-            elif run.steps and has_outcome(run):
+            elif run.steps and run.has_outcome:
                 yield observed(run)
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.cli._replay import replay_run
 from reasonblocks.monitors.features import features_of
+from reasonblocks.replay import replay
 from reasonblocks.requests import Evaluate
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories, compact
@@ -84,7 +84,7 @@ class _Watched(ReasonBlocks):
     def trail(self, run: RecordedRun) -> Trail:
         """The run as `reasonblocks replay` replays it. A step fires when it injects. A fault is raised."""
         self._stopwatch = _Stopwatch(super()._backends.evaluator)
-        decisions = replay_run(self, run).decisions
+        decisions = replay(self, run).decisions
         return Trail(
             scores=tuple(decision.composite or 0.0 for decision in decisions),
             fires=tuple(decision.gate_decision == "inject" for decision in decisions),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,11 @@ class Counted:
 def shown(step: int, *ids: str, fired: tuple[str, ...] = ("semantic_loop",), run: str = "r", **more: JSON) -> StepEvent:
     metadata: dict[str, JSON] = {"pattern_ids": list(ids), "retrieved": {"e2": list(ids)}, "fsm_state": "NORMAL"}
     return StepEvent(run_id=run, step_index=step, timestamp=0.0, monitors_fired=fired, metadata={**metadata, **more})
+
+
+def raised(composite: float) -> StepEvent:
+    """Pattern "a" shown where no monitor fired."""
+    return replace(shown(4, "a", fired=()), composite=composite)
 
 
 def plain(step: int, *fired: str, state: str = "NORMAL", run: str = "r") -> StepEvent:
@@ -85,6 +91,11 @@ def test_a_run_that_ends_before_says_by_its_outcome(outcome: str, counted: dict[
 
 def test_a_lesson_that_is_shown_while_all_is_well_is_not_judged() -> None:
     assert after(shown(4, "a", fired=()), plain(7), finish("success")) == SEEN
+
+
+@pytest.mark.parametrize(("composite", "judged"), [(0.15, {}), (0.16, {"recovered": 1})])
+def test_a_raised_composite_is_trouble_enough_to_judge(composite: float, judged: dict[str, int]) -> None:
+    assert after(raised(composite), plain(7)) == {**SEEN, **judged}
 
 
 def test_standing_rules_are_not_judged() -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.patterns import Curve, checked, revised
-from reasonblocks.types import Pattern, evolve
+from reasonblocks.patterns import Curve, best, checked, revised, standing, visible
+from reasonblocks.requests import Retrieve
+from reasonblocks.types import ETrace, Pattern, evolve
 
 NOW = "2026-01-01T00:00:00+00:00"
 LESSON = Pattern(id="a", tier="e2", exemplars=("text",), created_at=NOW)
@@ -72,8 +73,83 @@ def test_counts_that_are_brought_along_are_taken() -> None:
         {"fields": {"a": float("nan")}},
         {"fields": {"a": object()}},
         {"fields": {1: "a"}},
+        {"requires_signal": True},
+        {"requires_signal": True, "tier": "e3", "failure_type": "loop"},
+        {"tier": "e1"},
+        {"gate_threshold": 1.1},
+        {"gate_threshold": True},
+        {"exemplars": ("text",) * 33},
     ],
 )
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="pattern 'a'"):
         checked(evolve(LESSON, **wrong))
+
+
+ASKED = Retrieve(tier="e2", texts=("text",), top_k=2, similarity=0.7, org_id="acme", failure_type=None, model="")
+LOOP: dict[str, Any] = {"failure_type": "loop"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "seen"),
+    [
+        ({}, {}, True),
+        ({"tier": "e3"}, {}, False),
+        ({"off": True}, {}, False),
+        ({"org_id": "acme"}, {}, True),
+        ({"org_id": "other"}, {}, False),
+        ({"tier": "e1", "org_id": "acme"}, {"tier": "e1"}, True),
+        ({"tier": "e1"}, {"tier": "e1"}, False),
+        (LOOP, {}, True),
+        (LOOP, LOOP, True),
+        ({}, LOOP, True),
+        ({"failure_type": "drift"}, LOOP, False),
+        ({**LOOP, "requires_signal": True}, {}, False),
+        ({**LOOP, "requires_signal": True}, LOOP, True),
+        ({"failure_type": "drift", "requires_signal": True}, LOOP, False),
+    ],
+)
+def test_who_sees_a_pattern(stored: dict[str, Any], asked: dict[str, Any], seen: bool) -> None:
+    assert visible(evolve(LESSON, **stored), evolve(ASKED, **asked)) is seen
+
+
+def _found(name: str, similarity: float, **changes: Any) -> ETrace:
+    return ETrace(pattern=evolve(LESSON, id=name, **changes), similarity=similarity)
+
+
+def _passing(*found: ETrace) -> list[str]:
+    return [trace.pattern.id for trace in best(found, ASKED)]
+
+
+def test_a_similarity_as_high_as_the_gate_passes() -> None:
+    assert _passing(_found("a", 0.7), _found("b", 0.6999)) == ["a"]
+
+
+def test_a_gate_of_its_own_goes_before_that_of_the_tier() -> None:
+    assert _passing(_found("high", 0.9, gate_threshold=0.95), _found("low", 0.2, gate_threshold=0.1)) == ["low"]
+
+
+def test_a_gate_of_zero_is_a_gate() -> None:
+    assert _passing(_found("a", 0.0, gate_threshold=0.0)) == ["a"]
+
+
+def test_the_best_come_first_and_equals_by_id() -> None:
+    assert _passing(_found("c", 0.8), _found("b", 0.8), _found("a", 0.75)) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("recovered", "not_recovered", "order"),
+    [(0, 4, "ab"), (0, 5, "ba"), (1, 4, "ba"), (2, 6, "ab"), (1, 3, "ab")],
+)
+def test_a_pattern_is_last_after_five_judgements_of_which_fewer_than_a_quarter_are_good(
+    recovered: int, not_recovered: int, order: str
+) -> None:
+    stats = {"recovered": recovered, "not_recovered": not_recovered}
+    assert _passing(_found("a", 0.9, stats=stats), _found("b", 0.7)) == list(order)
+
+
+def test_standing_rules_come_by_id_those_that_do_not_help_last() -> None:
+    rules = [evolve(LESSON, id=name, tier="e3") for name in "cb"]
+    useless = evolve(LESSON, id="a", tier="e3", stats={"not_recovered": 9})
+    given_ = standing([useless, *rules], evolve(ASKED, tier="e3", top_k=9))
+    assert [trace.pattern.id for trace in given_] == ["b", "c", "a"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.cli._replay import replay_run
 from reasonblocks.render import place
+from reasonblocks.replay import replay
 from reasonblocks.session._log import entry_of
 from reasonblocks.testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
 from reasonblocks.traces import RecordedRun
@@ -27,7 +27,7 @@ class Replay:
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
-        report = replay_run(rb, recorded(script))
+        report = replay(rb, recorded(script))
         calls = [report.start, *report.decisions[:-1]]
         return [
             Ran(

@@ -24,9 +24,9 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.calibration import Observed, shipped
 from reasonblocks.calibration._columns import columns
 from reasonblocks.calibration._lift import first_firings
-from reasonblocks.cli._replay import replay_run
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.calibration import Calibration
+from reasonblocks.replay import replay
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Step, ToolCall, ToolResult, Usage
 
@@ -68,7 +68,7 @@ def test_the_library_is_measured_by_its_own_decisions() -> None:
     stuck = run(["cat a"] * 6)
     (trail,) = judged(library(), [stuck])
     with ReasonBlocks() as rb:
-        decisions = replay_run(rb, stuck).decisions
+        decisions = replay(rb, stuck).decisions
     assert trail.scores == tuple(decision.composite for decision in decisions)
     assert trail.fires == tuple(decision.gate_decision == "inject" for decision in decisions)
     assert any(trail.fires)

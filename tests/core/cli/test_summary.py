@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.cli._output import Table
-from reasonblocks.cli._replay import RunReport
 from reasonblocks.cli._summary import Summary, interventions, total
+from reasonblocks.replay import Replayed
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, SkippedReason, Source, Step, StepDecision, Usage
 
@@ -28,7 +28,7 @@ def after(
     )
 
 
-def report(*decisions: StepDecision, outcome: str | None = None) -> RunReport:
+def report(*decisions: StepDecision, outcome: str | None = None) -> Replayed:
     run = RecordedRun(
         run_id="r",
         steps=(Step(),) * len(decisions),
@@ -37,10 +37,10 @@ def report(*decisions: StepDecision, outcome: str | None = None) -> RunReport:
         line=1,
         outcome=outcome,
     )
-    return RunReport(run=run, start=after("INIT", "E3Injection"), decisions=decisions)
+    return Replayed(run=run, start=after("INIT", "E3Injection"), decisions=decisions)
 
 
-def summed(*reports: RunReport, malformed: int = 0) -> list[Table]:
+def summed(*reports: Replayed, malformed: int = 0) -> list[Table]:
     summary = Summary("f", malformed=malformed)
     for one in reports:
         summary.add(one)

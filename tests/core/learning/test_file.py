@@ -24,6 +24,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_proposals(path) == (lesson(),)
 
 
+def test_any_text_of_a_run_is_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "proposals.jsonl"
+    text = "one line\u2028to some \x85 readers, \r\n half a pair "
+    one = replace(lesson(), pattern=replace(lesson().pattern, exemplars=(f"{text}\ud800",)))
+    write_proposals(path, [one])
+    (read,) = read_proposals(path)
+    assert read.pattern.exemplars == (f"{text}?",)
+
+
 def test_no_file_holds_no_proposal(tmp_path: Path) -> None:
     assert read_proposals(tmp_path / "none.jsonl") == ()
 

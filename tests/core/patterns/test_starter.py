@@ -12,10 +12,10 @@ from time import perf_counter
 import pytest
 
 from reasonblocks import starter
-from reasonblocks.authoring import near_duplicates
+from reasonblocks.authoring import near_duplicates, standing_bytes, warnings
 from reasonblocks.gates import TIERS
 from reasonblocks.monitors import MONITORS
-from reasonblocks.patterns import pattern_json, standing_bytes, warnings
+from reasonblocks.patterns import pattern_json
 from reasonblocks.render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
 from reasonblocks.starter import starter_patterns
 from reasonblocks.text import words

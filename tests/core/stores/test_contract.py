@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.memo import Memo
 from reasonblocks.requests import Retrieve
-from reasonblocks.types import Pattern, Tier
+from reasonblocks.types import Pattern, Tier, evolve
 from tests.core.stores.kinds import KINDS, Maker, Store
 from tests.core.stores.world import Broken, Numbers, answer, pattern, plain_search, request
 
@@ -28,15 +28,17 @@ STATS = st.sampled_from([{}, {}, {"recovered": 5}, {"recovered": 1, "not_recover
 def patterns(draw: st.DrawFn) -> Pattern:
     tier = draw(TIERS)
     org = draw(ORGS if tier == "e1" else st.one_of(st.none(), ORGS))
+    failure_type = draw(TYPES)
     return Pattern(
         id=f"p{draw(st.integers(0, 11)):02}",
         tier=tier,
         fields={"instruction": "Look."},
         org_id=org,
-        failure_type=draw(TYPES),
+        failure_type=failure_type,
         exemplars=tuple(draw(st.lists(NUMBERS, min_size=1, max_size=3))),
         gate_threshold=draw(GATES),
         stats=draw(STATS),
+        requires_signal=tier == "e2" and failure_type is not None and draw(st.booleans()),
         off=draw(st.sampled_from([False, False, False, True])),
     )
 
@@ -133,6 +135,26 @@ def test_an_org_may_be_called_as_that_of_nobody_is_stored(stores: Maker) -> None
     assert [trace.pattern.id for trace in store.search(request(org_id="acme"))] == ["all"]
 
 
+def test_a_search_that_names_a_failure_type_finds_that_and_none(stores: Maker) -> None:
+    store = stores.new([pattern("a", failure_type="loop"), pattern("b", failure_type="drift"), pattern("c")])
+    found = [answer(store.search(request(failure_type=named, top_k=9))) for named in ("loop", None)]
+    assert found == [[("a", 1.0), ("c", 1.0)], [("a", 1.0), ("b", 1.0), ("c", 1.0)]]
+
+
+def test_one_that_waits_for_its_failure_type_is_found_by_nothing_else(stores: Maker) -> None:
+    waits = pattern("a", failure_type="loop", requires_signal=True, gate_threshold=0.1)
+    under = evolve(waits, id="b")
+    store = stores.new([waits], [under])
+    found = [answer(store.search(request(failure_type=named))) for named in (None, "drift", "loop")]
+    assert found == [[], [], [("a", 1.0), ("b", 1.0)]]
+
+
+def test_one_that_no_longer_waits_is_found_by_any_search(stores: Maker) -> None:
+    store = stores.new([pattern("a", failure_type="loop", requires_signal=True)])
+    store.add([pattern("a", failure_type="loop")])
+    assert answer(store.search(request())) == [("a", 1.0)]
+
+
 def test_an_awaited_search_finds_the_same(stores: Maker) -> None:
     if stores.kind == "qdrant-local":
         pytest.skip("the local mode of the client takes one thread")
@@ -196,8 +218,8 @@ def test_what_is_stored_comes_back_whole(stores: Maker) -> None:
     fields = {"diagnosis": "Ü \u2028 ✓", "trigger_state": {"trajectory_description": "x"}}
     given_ = pattern(
         "a/ü 1", "e2", "1 2", "3 4", fields=fields, org_id="acme", failure_type="loop", model_family="gpt",
-        gate_threshold=0.5, source_trace_id="t", revision=7, created_at="2020-01-01T00:00:00+00:00",
-        stats={"injected": 3},
+        gate_threshold=0.5, requires_signal=True, source_trace_id="t", revision=7,
+        created_at="2020-01-01T00:00:00+00:00", stats={"injected": 3},
     )  # fmt: skip
     assert stores.new([given_]).get("a/ü 1") == given_
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..exceptions import ConfigError
 from ..patterns import pattern_json
 from ..text import whole
-from ..types import JSON, Pattern
+from ..types import JSON, Pattern, compact
 
 __all__ = ["as_jsonl", "as_toml"]
 
@@ -18,8 +18,7 @@ WIDTH = 110
 
 def as_jsonl(patterns: Iterable[Pattern]) -> str:
     """A pattern a line, without what is as it is by default."""
-    lines = [json.dumps(pattern_json(one), ensure_ascii=False, separators=(",", ":")) for one in patterns]
-    return "".join(f"{whole(line)}\n" for line in lines)
+    return "".join(f"{whole(compact(pattern_json(one)))}\n" for one in patterns)
 
 
 def as_toml(patterns: Iterable[Pattern]) -> str:

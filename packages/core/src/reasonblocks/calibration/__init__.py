@@ -9,15 +9,14 @@ from ._file import as_toml, calibration_of, shipped
 
 if TYPE_CHECKING:
     from ._fit import fit
-    from ._observe import Observed, has_outcome, observed
+    from ._observe import Observed, observed
 
-__all__ = ["Observed", "as_toml", "calibration_of", "fit", "has_outcome", "observed", "shipped"]
+__all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
 
 _HOMES = {
     "Observed": "._observe",
     "compared": "._compare",
     "fit": "._fit",
-    "has_outcome": "._observe",
     "observed": "._observe",
 }
 """What only a fit needs."""

@@ -12,7 +12,7 @@ from ..scoring import SHIPPED_LEVEL, calm_of, score
 from ..traces import RecordedRun
 from ..types import JSON, ScoreMemory
 
-__all__ = ["Observed", "by_source", "has_outcome", "observed"]
+__all__ = ["Observed", "by_source", "observed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,6 @@ class Observed:
     evidence: tuple[Mapping[str, float], ...]
     findings: tuple[Mapping[str, float], ...]
     calm: tuple[float, ...]
-
-
-def has_outcome(run: RecordedRun) -> bool:
-    """Is it a success or a failure? The reason may follow the word."""
-    return run.outcome == "success" or (run.outcome or "").startswith("failure")
 
 
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:

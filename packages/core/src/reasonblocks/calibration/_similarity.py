@@ -11,7 +11,7 @@ from random import Random
 import numpy
 from numpy.typing import NDArray
 
-from ..engine._judge import TEXT_BYTES
+from ..engine import TEXT_BYTES
 from ..exceptions import ConfigError
 from ..gates import TIERS
 from ..patterns import Curve, SimilarityCurves

@@ -8,15 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import accumulate
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..exceptions import ConfigError, RecordError
+from ..exceptions import ConfigError
+from ._files import STDOUT, runs_of, write
 from ._options import OPTIONS
-from ._output import OK, PROBLEM, Bar, Table, columns, say, show, warn
-from ._replay_command import size
+from ._output import OK, PROBLEM, Table, columns, say, show, warn
+from ._parsers import Parsers
 
 if TYPE_CHECKING:
     from ..calibration import Observed
@@ -25,16 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-STDOUT = "-"
 FALSE_ALARMS = 0.085
 """As the fit has it by default: importing that would bring in the monitors for every `--help`."""
 
 
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
-
-
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "calibrate",
         help="fit the monitors to your agent's recorded runs",
@@ -77,7 +70,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
     check(found.runs, arguments.false_alarms)
     made = fit(found.runs, shipped(), false_alarms=arguments.false_alarms)
     worth = _Worth(found, *compared(found.runs, shipped(), false_alarms=arguments.false_alarms))
-    _write(arguments.out, as_toml(made, worth.header(arguments.false_alarms)))
+    write(arguments.out, as_toml(made, worth.header(arguments.false_alarms)))
     if arguments.json:
         say(json.dumps(worth.as_dict(arguments.out)))
     elif arguments.out != STDOUT:
@@ -111,42 +104,22 @@ class _Found:
 
 
 def _read(files: list[str], roles: Mapping[str, str]) -> _Found:
-    """All runs of all files; what is malformed is said as `replay` says it."""
+    """All runs of all files, and how many cannot be fitted to."""
     from ..calibration import observed
-    from ..traces import read_runs
 
-    found, bar = _Found(), Bar(total=sum(map(size, files)))
-    before = accumulate(map(size, files), initial=0)
-    for path, offset in zip(files, before, strict=False):
-        for run in read_runs(path, progress=partial(_progress, bar, found, offset)):
-            if isinstance(run, RecordError):
-                bar.clear()
-                warn(str(run))
-            elif reason := _unfit(run):
-                found.left_out[reason] += 1
-            else:
-                found.runs.append(observed(run, roles))
-    bar.clear()
+    found = _Found()
+    for run in runs_of(files):
+        if reason := _unfit(run):
+            found.left_out[reason] += 1
+        else:
+            found.runs.append(observed(run, roles))
     return found
 
 
-def _progress(bar: Bar, found: _Found, offset: int, at: int) -> None:
-    bar.at(offset + at, f"{len(found.runs):,} runs")
-
-
 def _unfit(run: RecordedRun) -> str | None:
-    from ..calibration import has_outcome
-
-    if not has_outcome(run):
+    if not run.has_outcome:
         return "no outcome"
     return None if run.steps else "no step"
-
-
-def _write(path: str, text: str) -> None:
-    if path == STDOUT:
-        say(text.rstrip("\n"))
-        return
-    Path(path).write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from inspect import signature
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
 from ._output import OK, PROBLEM, Table, show, warn
+from ._parsers import Parsers
 
 __all__ = ["add_to", "examine"]
 
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
-LIBRARIES = ("pydantic", "rich")
+LIBRARIES = ("numpy", "pydantic", "qdrant-client", "rich")
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
     "REASONBLOCKS_BASE_URL",
@@ -32,10 +32,6 @@ VARIABLES = (
     "QDRANT_API_KEY",
     "QDRANT_URL",
 )
-
-
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,7 @@ class Examination:
     problems: tuple[str, ...]
 
 
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
         help="what is installed, and which backends are in use",

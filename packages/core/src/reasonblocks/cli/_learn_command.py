@@ -7,16 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..exceptions import ConfigError, RecordError
+from ..exceptions import ConfigError
+from ._files import runs_of
 from ._home import PROPOSALS, STORE, in_home, placed
 from ._learn_review import listed, review
 from ._options import OPTIONS
-from ._output import OK, PROBLEM, Bar, say, warn
-from ._replay_command import size
+from ._output import OK, PROBLEM, say, warn
+from ._parsers import Parsers
 
 if TYPE_CHECKING:
     from ..learning import Proposal
@@ -28,11 +27,7 @@ JUDGING = ("task_profile", "tool_roles", "calibration")
 """The settings that decide what counts as trouble."""
 
 
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
-
-
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "learn",
         help="propose patterns from your agent's finished runs",
@@ -112,25 +107,12 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
 
 
 def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
-    """All runs of all files; what is malformed is said as `replay` says it."""
-    from ..learning import has_outcome
-    from ..traces import read_runs
+    """All runs of all files, and how many have no outcome."""
     from ..types import evolve
 
-    bar = Bar(total=sum(map(size, files)))
-    for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
-        for run in read_runs(path, progress=partial(_progress, bar, seen, offset)):
-            if isinstance(run, RecordError):
-                bar.clear()
-                warn(str(run))
-                continue
-            seen.update(["runs"] if has_outcome(run) else ["runs", "no outcome"])
-            yield evolve(run, task_profile=None) if task_profile else run
-    bar.clear()
-
-
-def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
-    bar.at(offset + at, f"{seen['runs']:,} runs")
+    for run in runs_of(files):
+        seen.update(["runs"] if run.has_outcome else ["runs", "no outcome"])
+        yield evolve(run, task_profile=None) if task_profile else run
 
 
 def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list[Proposal]:

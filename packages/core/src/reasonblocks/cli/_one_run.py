@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..replay import Replayed
 from ..types import Step, StepDecision
 from ._output import columns, printable
-from ._replay import RunReport
 
 __all__ = ["run_lines"]
 
@@ -15,18 +15,18 @@ PREVIEW = 60
 """Characters of an action that a row shows."""
 
 
-def run_lines(report: RunReport) -> Iterator[str]:
+def run_lines(replayed: Replayed) -> Iterator[str]:
     """A title, then a row a step, each injected text below the step after which it came."""
-    run = report.run
+    run = replayed.run
     yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
     if run.task:
         yield printable(f"task: {_short(run.task, 100)}")
-    steps = zip(run.steps, report.decisions, strict=True)
-    rows = [HEAD, _row("start", report.start, "")]
+    steps = zip(run.steps, replayed.decisions, strict=True)
+    rows = [HEAD, _row("start", replayed.start, "")]
     rows += [_row(str(index), decision, _action(step)) for index, (step, decision) in enumerate(steps)]
     head, *lines = columns(rows)
     yield head
-    for line, decision in zip(lines, (report.start, *report.decisions), strict=True):
+    for line, decision in zip(lines, (replayed.start, *replayed.decisions), strict=True):
         yield line
         yield from _injected(decision)
 

@@ -6,15 +6,13 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
-from functools import partial
-from itertools import accumulate
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..exceptions import ConfigError, RecordError
+from ..exceptions import ConfigError
+from ._files import STDOUT, runs_of, write
 from ._options import reference
-from ._output import OK, PROBLEM, Bar, Table, say, show, warn
-from ._replay_command import size
+from ._output import OK, PROBLEM, Table, say, show, warn
+from ._parsers import Parsers
 
 if TYPE_CHECKING:
     from ..calibration._similarity import Fit, Texts
@@ -22,16 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-STDOUT = "-"
 KINDS = "static, hash, openai:MODEL@URL, model2vec:PATH or MODULE:NAME"
 KEY = "OPENAI_API_KEY"
 
 
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
-
-
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "calibrate",
         help="fit what an embedder's cosines are worth to recorded runs",
@@ -63,7 +56,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
         warn("reasonblocks patterns calibrate: no run could be read")
         return PROBLEM
     fit = fit_curves(embedder, texts)
-    _write(arguments.out, _file(embedder, texts, fit))
+    write(arguments.out, _file(embedder, texts, fit))
     if arguments.json:
         say(json.dumps(_figures(embedder, texts, fit, arguments.out)))
     elif arguments.out != STDOUT:
@@ -104,31 +97,13 @@ def _own(text: str) -> Embedder:
 
 
 def _read(files: list[str]) -> Texts:
-    """The texts of all runs of all files; what is malformed is said as `replay` says it."""
+    """The texts of all runs of all files."""
     from ..calibration._similarity import Texts
-    from ..traces import read_runs
 
-    texts, bar = Texts(), Bar(total=sum(map(size, files)))
-    for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
-        for run in read_runs(path, progress=partial(_progress, bar, texts, offset)):
-            if isinstance(run, RecordError):
-                bar.clear()
-                warn(str(run))
-            else:
-                texts.add(run)
-    bar.clear()
+    texts = Texts()
+    for run in runs_of(files):
+        texts.add(run)
     return texts
-
-
-def _progress(bar: Bar, texts: Texts, offset: int, at: int) -> None:
-    bar.at(offset + at, f"{texts.runs:,} runs")
-
-
-def _write(path: str, text: str) -> None:
-    if path == STDOUT:
-        say(text.rstrip("\n"))
-    else:
-        Path(path).write_text(text, encoding="utf-8")
 
 
 def _file(embedder: Embedder, texts: Texts, fit: Fit) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import OK, PROBLEM, say, warn
-from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
+from ._parsers import Parsers
+from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
 
 if TYPE_CHECKING:
     from ..types import Pattern
@@ -75,8 +76,7 @@ def _import_parser(commands: Parsers) -> None:
 
 def _add(arguments: argparse.Namespace) -> int:
     """Raises `ConfigError` for a pattern that cannot be used."""
-    from ..authoring import as_jsonl
-    from ..patterns import warnings
+    from ..authoring import as_jsonl, warnings
 
     pattern = _given(arguments)
     with opened(arguments) as store:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
 from ._output import OK, PROBLEM, printable, say
-from ._patterns_store import ORG, Parsers, add_org, add_store, opened
+from ._parsers import Parsers
+from ._patterns_store import ORG, add_org, add_store, opened
 
 if TYPE_CHECKING:
     from ..types import Pattern
@@ -64,8 +65,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _of_files(arguments: argparse.Namespace) -> Iterator[_Remark]:
     """Each file's patterns, and which of them repeat each other or what the store has."""
-    from ..authoring import read_patterns
-    from ..patterns import warnings
+    from ..authoring import read_patterns, warnings
 
     found: list[Pattern] = []
     for path in arguments.files:
@@ -85,7 +85,7 @@ def _of_files(arguments: argparse.Namespace) -> Iterator[_Remark]:
 
 def _of_store(arguments: argparse.Namespace) -> Iterator[_Remark]:
     """The user's own patterns, also against the starter library; that one is not judged by itself."""
-    from ..patterns import warnings
+    from ..authoring import warnings
 
     with opened(arguments) as store:
         own = {one.id for one in store.list(arguments.org or ORG)}
@@ -112,6 +112,6 @@ def _repeated(patterns: Sequence[Pattern], judged: Iterable[str]) -> Iterator[_R
 
 
 def _too_long(patterns: Sequence[Pattern]) -> Iterator[_Remark]:
-    from ..patterns import standing_bytes
+    from ..authoring import standing_bytes
 
     yield from (_Remark(text=line) for line in standing_bytes(patterns))

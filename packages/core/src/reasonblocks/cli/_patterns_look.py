@@ -6,11 +6,12 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._files import STDOUT, write
 from ._output import OK, Table, printable, say, show, warn
-from ._patterns_store import ORG, TIERS, Parsers, add_org, add_store, named, opened, origin
+from ._parsers import Parsers
+from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-STDOUT = "-"
 PREVIEW = 70
 """Characters of a pattern's text that a row shows."""
 SEARCHED: tuple[Tier, ...] = ("e1", "e2")
@@ -222,10 +222,7 @@ def _export(arguments: argparse.Namespace) -> int:
         warn(f"what org {ORG!r} sees; lessons that belong to another org are exported with --org")
     toml = arguments.toml or arguments.out.lower().endswith(".toml")
     text = as_toml(found) if toml else as_jsonl(found)
-    if arguments.out == STDOUT:
-        if text:
-            say(text.rstrip("\n"))
-        return OK
-    Path(arguments.out).write_text(text, encoding="utf-8", newline="\n")
-    say(f"{arguments.out}: {_counted(found)}")
+    write(arguments.out, text)
+    if arguments.out != STDOUT:
+        say(f"{arguments.out}: {_counted(found)}")
     return OK

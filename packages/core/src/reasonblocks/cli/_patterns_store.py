@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..exceptions import ReasonBlocksError
 from ._home import STORE, in_home, placed
@@ -12,18 +12,12 @@ if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
     from ..types import Pattern, Tier
 
-__all__ = ["ORG", "TIERS", "Origin", "Parsers", "add_org", "add_store", "named", "opened", "origin"]
+__all__ = ["ORG", "TIERS", "Origin", "add_org", "add_store", "named", "opened", "origin"]
 
 ORG = "default"
 """The org of a client that names none."""
 TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
 Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
-
-
-class Parsers(Protocol):
-    """Where a command adds itself."""
-
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:

@@ -10,31 +10,29 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import accumulate, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
+from ..replay import replay as replayed_run
+from ._files import size
 from ._one_run import run_lines
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, say, show, warn, warnings_once
-from ._replay import replay_run
+from ._parsers import Parsers
+from ._replay import replayed_json
 from ._summary import Summary, total
 
 if TYPE_CHECKING:
     from ..client import ReasonBlocks
     from ..traces import RecordedRun
 
-__all__ = ["add_to", "size"]
+__all__ = ["add_to"]
 
 KEPT_IDS = 10_000
 """Run ids kept to name the nearest one when `--run` finds none."""
 
 
-class _Parsers(Protocol):
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> argparse.ArgumentParser: ...
-
-
-def add_to(commands: _Parsers) -> None:
+def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "replay",
         help="what steering would have done in recorded runs",
@@ -132,15 +130,15 @@ class _Work:
 
     def _one(self, run: RecordedRun, summary: Summary) -> None:
         chosen = self.arguments.task_profile is not None
-        report = replay_run(self.rb, replace(run, task_profile=None) if chosen else run)
+        replayed = replayed_run(self.rb, replace(run, task_profile=None) if chosen else run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
-        summary.add(report)
+        summary.add(replayed)
         if self._quiet:
             self.bar.clear()
         if self.arguments.json:
-            say(json.dumps(report.as_dict(), separators=(",", ":")))
+            say(json.dumps(replayed_json(replayed), separators=(",", ":")))
         elif self.arguments.run:
-            for line in run_lines(report):
+            for line in run_lines(replayed):
                 say(line)
 
     def _progress(self, at: int) -> None:
@@ -150,10 +148,3 @@ class _Work:
         self.bar.clear()
         for table in summary.tables():
             show(table)
-
-
-def size(path: str) -> int:
-    """Bytes of the file; 0 where there is none."""
-    with suppress(OSError):
-        return Path(path).stat().st_size
-    return 0

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median
 
+from ..replay import Replayed
 from ..types import StepDecision
 from ._output import Table
-from ._replay import RunReport
 
 __all__ = ["Summary", "interventions", "total"]
 
@@ -35,18 +35,18 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
 
-    def add(self, report: RunReport) -> None:
-        states = [decision.fsm_state.value for decision in report.decisions]
-        steps = interventions(report)
+    def add(self, replayed: Replayed) -> None:
+        states = [decision.fsm_state.value for decision in replayed.decisions]
+        steps = interventions(replayed)
         self.runs += 1
         self.steps += len(states)
-        self.faults += sum(decision.skipped_reason == "fault" for decision in report.decisions)
+        self.faults += sum(decision.skipped_reason == "fault" for decision in replayed.decisions)
         self.flagged += bool(steps)
         self.interventions += len(steps)
         self.firsts += steps[:1]
         self.states.update(states)
         self.reached.update(set(states))
-        self.monitors.update({name for decision in report.decisions for name in decision.monitors_fired})
+        self.monitors.update({name for decision in replayed.decisions for name in decision.monitors_fired})
 
 
 @dataclass(slots=True)
@@ -59,10 +59,10 @@ class Summary:
     failing: Tally = field(default_factory=Tally)
     succeeding: Tally = field(default_factory=Tally)
 
-    def add(self, report: RunReport) -> None:
-        for tally in (self.every, self._of_outcome(report.run.outcome)):
+    def add(self, replayed: Replayed) -> None:
+        for tally in (self.every, self._of_outcome(replayed.run.outcome)):
             if tally:
-                tally.add(report)
+                tally.add(replayed)
 
     def _of_outcome(self, outcome: str | None) -> Tally | None:
         if outcome == "success":
@@ -121,9 +121,9 @@ def total(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def interventions(report: RunReport) -> list[int]:
+def interventions(replayed: Replayed) -> list[int]:
     """The completed steps after which something was injected, standing rules apart."""
-    return [index for index, decision in enumerate(report.decisions) if _intervenes(decision)]
+    return [index for index, decision in enumerate(replayed.decisions) if _intervenes(decision)]
 
 
 def _intervenes(decision: StepDecision) -> bool:

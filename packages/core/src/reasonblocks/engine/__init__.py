@@ -7,5 +7,15 @@ nothing has moved then, and `faulted` gives what the session goes on with.
 from __future__ import annotations
 
 from ._flow import KEYS_KEPT, completed_step, faulted, final_fault, final_flow, step_flow, with_outcome
+from ._judge import TEXT_BYTES
 
-__all__ = ["KEYS_KEPT", "completed_step", "faulted", "final_fault", "final_flow", "step_flow", "with_outcome"]
+__all__ = [
+    "KEYS_KEPT",
+    "TEXT_BYTES",
+    "completed_step",
+    "faulted",
+    "final_fault",
+    "final_flow",
+    "step_flow",
+    "with_outcome",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import gates
-from ..patterns import helps
+from ..patterns import gate, place
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, Settings, Step, Tier, TraceState
 
@@ -43,18 +43,13 @@ def retrieve(
         if trace.pattern.tier == tier
         and trace.pattern.org_id in ((settings.org_id,) if tier == "e1" else (None, settings.org_id))
         and trace.pattern.id not in state.patterns_shown
-        and (tier == "e3" or trace.similarity >= _gate(trace, rule.similarity))
+        and (tier == "e3" or trace.similarity >= gate(trace.pattern, rule.similarity))
     ]
     if tier != "e3":
-        usable.sort(key=lambda trace: (not helps(trace.pattern), -trace.similarity, trace.pattern.id))
+        usable.sort(key=place)
     return tuple(usable[:most])
 
 
 def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
     """The patterns' ids, in their order."""
     return tuple([trace.pattern.id for trace in found])
-
-
-def _gate(trace: ETrace, similarity: float) -> float:
-    own = trace.pattern.gate_threshold
-    return similarity if own is None else own

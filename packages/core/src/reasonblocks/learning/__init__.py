@@ -7,7 +7,7 @@ from ._distil import distil
 from ._evidence import Distil, Evidence
 from ._file import read_proposals, together, write_proposals
 from ._gather import Gathered
-from ._learn import has_outcome, learn, proposals
+from ._learn import learn, proposals
 from ._proposal import Proposal
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "RunDigest",
     "digest_of",
     "distil",
-    "has_outcome",
     "learn",
     "proposals",
     "read_proposals",

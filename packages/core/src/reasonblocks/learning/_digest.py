@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..engine import TEXT_BYTES
 from ..gates import E1_COMPOSITE, LOOK_BACK, TIERS
 from ..replay import Replayed
 from ..text import bounded
@@ -15,8 +16,6 @@ from ._trouble import Trouble, first_trouble
 
 __all__ = ["Calm", "RunDigest", "asks", "digest_of", "failed_before", "texts_at"]
 
-TEXT_BYTES = 1_200
-"""Of a step's text: what the trace state keeps of one, so what a live query is made of."""
 MOST_STEPS = 256
 """Steps of a run that are compared with those of others; the first ones."""
 MOST_CALM = 24

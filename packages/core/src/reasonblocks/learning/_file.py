@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..exceptions import ConfigError
+from ..text import whole
+from ..types import compact
 from ._proposal import Proposal
 
 __all__ = ["read_proposals", "together", "write_proposals"]
@@ -16,7 +18,7 @@ __all__ = ["read_proposals", "together", "write_proposals"]
 def read_proposals(path: str | Path) -> tuple[Proposal, ...]:
     """Those of a file, in its order; none where there is no file. Raises `ConfigError` with file, line and reason."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")  # U+2028 ends no line of JSON
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
@@ -42,8 +44,8 @@ def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
-    lines = [json.dumps(one.as_json(), ensure_ascii=False, separators=(",", ":")) for one in proposals]
-    beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = "".join(f"{whole(compact(one.as_json()))}\n" for one in proposals)
+    beside.write_text(text, encoding="utf-8", newline="\n")
     os.replace(beside, target)
 
 

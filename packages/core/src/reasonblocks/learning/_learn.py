@@ -22,7 +22,7 @@ from ._proposal import Proposal
 from ._similar import Similar
 from ._trouble import Kind
 
-__all__ = ["has_outcome", "learn", "proposals"]
+__all__ = ["learn", "proposals"]
 
 MOST_PER_KIND = 3
 """Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
@@ -71,14 +71,9 @@ def learn(
     """
     gathered = Gathered()
     for run in runs:
-        if run.steps and has_outcome(run):
+        if run.steps and run.has_outcome:
             gathered.add(digest_of(replay(rb, run), tool_roles or {}))
     return proposals(gathered, org_id=org_id, embedder=embedder, distil=distil)
-
-
-def has_outcome(run: RecordedRun) -> bool:
-    """Is it a success or a failure? The reason may follow the word."""
-    return run.outcome == "success" or (run.outcome or "").startswith("failure")
 
 
 def proposals(

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..backends._stores.table import Rows
+from ..backends._stores.vectors import Vectors
 from ..ports import Embedder
 from ..types import Tier
 
 __all__ = ["Similar"]
 
-Rows = npt.NDArray[np.float32]
-
 
 class Similar:
-    """Calibrated similarity by one embedder. Holds a vector a text: as bounded as the texts are."""
+    """Calibrated similarity by one embedder. Holds a vector a text: as bounded as the texts are.
 
-    __slots__ = ("_embedder", "_vectors")
+    Raises `BadAnswer` for what an embedder must not give; what an embedder raises is passed on.
+    """
+
+    __slots__ = ("_kept", "_vectors")
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+        self._vectors = Vectors(embedder)
+        self._kept: dict[str, Rows] = {}
 
     def highest(self, tier: Tier, ones: Sequence[str], others: Sequence[str]) -> float:
         """The similarity of the two that are nearest to each other; 0 without any."""
         if not ones or not others:
             return 0.0
-        return self._embedder.curves.of(tier)(float((self._rows(ones) @ self._rows(others).T).max()))
+        return self._vectors.embedder.curves.of(tier)(float((self._rows(ones) @ self._rows(others).T).max()))
 
     def _rows(self, texts: Sequence[str]) -> Rows:
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if new:
-            given: Any = self._embedder.embed_many(new)  # sequences of numbers, arrays where it has them
-            rows = np.asarray(given, np.float32).reshape(len(new), -1)
-            norms = np.linalg.norm(rows, axis=1, keepdims=True)
-            self._vectors.update(zip(new, rows / np.where(norms > 0, norms, 1), strict=True))
-        return np.stack([self._vectors[text] for text in texts])
+            self._kept.update(zip(new, self._vectors.of(new), strict=True))
+        return np.stack([self._kept[text] for text in texts])

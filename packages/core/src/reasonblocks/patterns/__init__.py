@@ -5,9 +5,8 @@ from __future__ import annotations
 from ._check import EXEMPLAR_CHARS, EXEMPLARS, TIERS, checked, exemplars
 from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
-from ._rank import best, gate, helpful, helps, standing, visible
+from ._rank import best, gate, helpful, helps, place, standing, visible
 from ._revise import COUNTED, revised
-from ._warn import standing_bytes, warnings
 
 __all__ = [
     "COUNTED",
@@ -24,9 +23,8 @@ __all__ = [
     "helps",
     "pattern_json",
     "pattern_of",
+    "place",
     "revised",
     "standing",
-    "standing_bytes",
     "visible",
-    "warnings",
 ]

@@ -47,8 +47,12 @@ def helpful(stats: Mapping[str, int]) -> bool:
 def best(found: Iterable[ETrace], request: Retrieve) -> tuple[ETrace, ...]:
     """Those that pass, best first, ties by id, at most `top_k`; patterns that do not help come after all others."""
     near = [trace for trace in found if trace.similarity >= gate(trace.pattern, request.similarity)]
-    near.sort(key=lambda trace: (not helps(trace.pattern), -trace.similarity, trace.pattern.id))
-    return tuple(near[: request.top_k])
+    return tuple(sorted(near, key=place)[: request.top_k])
+
+
+def place(trace: ETrace) -> tuple[bool, float, str]:
+    """What found patterns are sorted by."""
+    return not helps(trace.pattern), -trace.similarity, trace.pattern.id
 
 
 def standing(patterns: Iterable[Pattern], request: Retrieve) -> tuple[ETrace, ...]:

@@ -36,6 +36,11 @@ class RecordedRun:
     model: str = ""
     oracle_stop: bool = False
 
+    @property
+    def has_outcome(self) -> bool:
+        """Is it a success or a failure? The reason may follow the word."""
+        return self.outcome == "success" or (self.outcome or "").startswith("failure")
+
 
 class Reader(Protocol):
     """One format. `sniff` says whether a file's first usable record is of it; `read` never raises on what it reads."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..monitors.builtin import MONITORS
+from ..patterns import EXEMPLAR_CHARS, exemplars
 from ..render import FIELDS, FORMS, INJECTION_BYTES, render_pattern, sanitise
 from ..text import nearest, preview, words
 from ..types import Pattern, Tier
-from ._check import EXEMPLAR_CHARS, exemplars
 
 FEWEST_WORDS = 12
 """Words of an exemplar below which it reads as a title: it is compared with the thoughts of three to five steps, and

@@ -1,0 +1,56 @@
+"""Which files a command reads runs from and writes to: one after another with a bar, what is malformed said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..exceptions import RecordError
+from ._output import Bar, say, warn
+
+if TYPE_CHECKING:
+    from ..traces import RecordedRun
+
+__all__ = ["STDOUT", "runs_of", "size", "write"]
+
+STDOUT = "-"
+
+
+def runs_of(files: Sequence[str]) -> Iterator[RecordedRun]:
+    """All runs of all files; what is malformed goes to stderr."""
+    from ..traces import read_runs
+
+    bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
+    for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
+        for run in read_runs(path, progress=partial(_progress, bar, seen, offset)):
+            if isinstance(run, RecordError):
+                bar.clear()
+                warn(str(run))
+            else:
+                seen["runs"] += 1
+                yield run
+    bar.clear()
+
+
+def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
+    bar.at(offset + at, f"{seen['runs']:,} runs")
+
+
+def size(path: str) -> int:
+    """Bytes of the file; 0 where there is none."""
+    with suppress(OSError):
+        return Path(path).stat().st_size
+    return 0
+
+
+def write(path: str, text: str) -> None:
+    """The whole text to a file, or to stdout for `STDOUT`. Lines end alike on every system."""
+    if path != STDOUT:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    elif text:
+        say(text.rstrip("\n"))
