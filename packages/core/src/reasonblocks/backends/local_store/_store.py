@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError, StoreError
@@ -15,6 +15,7 @@ from ...patterns import COUNTED, checked
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
+from .._daemon import in_daemon
 from .._forks import no_fork
 from .._stores import embedders
 from .._stores.index import Index
@@ -91,9 +92,7 @@ class LocalStore:
         quick = self.inline or (self._read and request.tier == "e3")
         if quick and self._snapshot.index.is_ready(request) and not self._is_due():
             return self._answer(request)
-        from asyncio import to_thread  # a program without an event loop never gets here
-
-        return await to_thread(self.search, request)
+        return await in_daemon(partial(self.search, request))
 
     def load(self) -> None:
         """Read the file, and lay out what searches walk through, so that none has to."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern
+from .._daemon import in_daemon
 from .._stores import embedders
 from .._stores.extras import require
 from .._stores.point_store import PointStore
@@ -59,9 +61,7 @@ class QdrantStore(PointStore):
         """As `search`, awaited; a given client is called in a thread."""
         if not self._clients.is_awaitable:
             return await super().asearch(request)
-        from asyncio import to_thread
-
-        asking = await to_thread(self._asking, request)  # embeds, and may ask what the layer hides
+        asking = await in_daemon(partial(self._asking, request))  # embeds, and may ask what the layer hides
         try:
             ask = next(asking)
             while True:
