@@ -16,7 +16,7 @@ from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
 from .._daemon import in_daemon
-from .._forks import no_fork
+from .._forks import no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index
 from .._stores.rows import Row, row_of
@@ -196,17 +196,13 @@ class LocalStore:
         return File(self.path, lambda: (self.embedder.id, self.embedder.dim), self)
 
     def _is_due(self) -> bool:
-        """Is there something to read? A thread that uses the file already will read it, or has."""
-        if self.path is None or not no_fork.acquire(blocking=not self._read):
-            return False
-        try:
-            return self._shelf.is_new()
-        finally:
-            no_fork.release()
+        """Is there something to read?"""
+        with no_fork_if_free() as free:
+            return free and self._shelf.is_new()
 
     def _refresh(self) -> None:
-        if self._is_due():
-            with no_fork:
+        with no_fork_if_free(wait=not self._read) as free:  # a thread that uses the file reads it, or has
+            if free and self._shelf.is_new():
                 self._take(self._shelf.changes())
         self._read = True
 
@@ -244,6 +240,7 @@ class LocalStore:
 
     def _keep(self, rows: Sequence[Row]) -> None:
         """What was stored with another embedder has vectors of this one now."""
-        if own := [row for row in rows if row.body is not None]:
-            with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
+        own = [row for row in rows if row.body is not None]
+        with suppress(StoreError), no_fork_if_free() as free:  # a file that cannot be written is read all the same
+            if free and own:
                 self._shelf.keep(own)
