@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
 
+from reasonblocks import LocalStore
+from reasonblocks.backends.embed import CallableEmbedder
 from reasonblocks.exceptions import Unavailable
+from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import SteeringSession
 from reasonblocks.text import words
@@ -34,6 +42,14 @@ class TwoFaces:
         await asyncio.sleep(0)
         answer: tuple[ETrace, ...] = self._answer()
         return answer
+
+
+def embedder(function: Callable[[str], object]) -> CallableEmbedder:
+    """A caller's, which makes a vector of one number of every text."""
+    curve = Curve(((0.0, 0.0), (1.0, 1.0)))
+    return CallableEmbedder(
+        lambda text: [float(bool(function(text)))], id="test", dim=1, curves=SimilarityCurves(e1=curve, e2=curve)
+    )
 
 
 async def calls(session: SteeringSession, count: int) -> None:
@@ -125,6 +141,93 @@ def test_a_run_that_is_cancelled_while_its_store_is_awaited_is_cancelled() -> No
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
+
+
+def test_an_async_face_that_ignores_its_end_delays_no_step() -> None:
+    class Stubborn(TwoFaces):
+        async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                waits.append(asyncio.get_running_loop().create_future())
+                await waits[0]
+            return ()
+
+    async def one() -> str | None:
+        session = client(pattern_store=Stubborn(), step_deadline_ms=30).session()
+        await asyncio.wait_for(calls(session, 1), 5)
+        return session.step_log[0].skipped_reason
+
+    waits: list[asyncio.Future[None]] = []
+    assert asyncio.run(one()) == "unavailable"
+
+
+def test_an_async_face_that_ends_as_cancelled_does_not_cancel_the_run() -> None:
+    def cancel() -> None:
+        raise asyncio.CancelledError
+
+    session = client(pattern_store=TwoFaces(cancel), strict=False).session()
+    asyncio.run(calls(session, 2))
+    assert [entry.skipped_reason for entry in session.step_log] == ["unavailable", "unavailable"]
+
+
+def test_an_error_that_comes_after_the_deadline_is_not_said_by_the_event_loop() -> None:
+    class Late(TwoFaces):
+        async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                raise ConnectionError("too late")
+
+    async def one() -> list[Any]:
+        said: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+        await calls(client(pattern_store=Late(), step_deadline_ms=30).session(), 1)
+        await asyncio.sleep(0)
+        gc.collect()
+        return said
+
+    assert asyncio.run(one()) == []
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), StopIteration(), CancelledError()])
+def test_what_an_embedder_raises_in_a_thread_never_ends_the_event_loop(error: BaseException) -> None:
+    def refuse(text: str) -> object:
+        if text.startswith("thought"):
+            raise error
+        return (1.0,)
+
+    store = LocalStore(patterns=[pattern("e2-a", exemplars=("text",))], embedder=embedder(refuse))
+    session = client(pattern_store=store, strict=False).session()
+    asyncio.run(calls(session, 2))
+    assert session.step_log[1].skipped_reason == "unavailable"
+
+
+HANGING_EMBEDDER = """
+    import asyncio, threading
+    from reasonblocks import LocalStore, ReasonBlocks, Step, StepInput
+    from reasonblocks.types import Pattern
+    from tests.core.test_retrieval import embedder
+
+    lesson = Pattern(id="a", tier="e2", exemplars=("text",), fields={})
+    store = LocalStore(patterns=[lesson], embedder=embedder(lambda text: text == "text" or threading.Event().wait()))
+    rb = ReasonBlocks(pattern_store=store, step_deadline_ms=50)
+
+    async def one():
+        session = rb.session()
+        await session.abegin_step(StepInput())
+        decision = await session.abegin_step(StepInput(completed=Step(thought="hm")))
+        print(decision.skipped_reason, flush=True)
+
+    asyncio.run(asyncio.wait_for(one(), 5))
+    print("done", flush=True)
+"""
+
+
+def test_a_hanging_embedder_holds_up_neither_the_end_of_an_event_loop_nor_the_exit() -> None:
+    code = [sys.executable, "-c", textwrap.dedent(HANGING_EMBEDDER)]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (0, "unavailable\ndone\n"), done.stderr
 
 
 def test_one_run_has_one_memo_and_two_runs_have_two() -> None:

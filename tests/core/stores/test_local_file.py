@@ -8,9 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -298,6 +299,32 @@ def test_an_awaited_search_reads_the_file_in_a_thread(path: Path) -> None:
     with local(path, embedder=Seen()) as store:
         asyncio.run(store.asearch(request()))
     assert threading.get_ident() not in threads
+
+
+def test_no_search_waits_for_another_process_that_writes(path: Path) -> None:
+    with LocalStore(path, embedder=Numbers("other")) as other, LocalStore(path, embedder=Numbers()) as store:
+        other.add([pattern("a")])
+        store.search(request())
+        other.add([pattern("b")])
+        with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            started = time.monotonic()
+            assert [one.pattern.id for one in store.search(request(top_k=2))] == ["a", "b"]
+            assert time.monotonic() - started < 1.0
+
+
+def test_no_search_waits_for_a_thread_that_waits_for_another_process(path: Path) -> None:
+    from reasonblocks.backends._forks import no_fork
+
+    with LocalStore(path, embedder=Numbers("other")) as other, LocalStore(path, embedder=Numbers()) as store:
+        other.add([pattern("a")])
+        len(store)  # reads the file, and lays nothing out
+        found: list[object] = []
+        with no_fork:
+            search = threading.Thread(target=lambda: found.append(store.search(request())), daemon=True)
+            search.start()
+            search.join(5)
+        assert len(found) == 1
 
 
 def test_a_store_is_inline_once_its_file_is_read(path: Path) -> None:

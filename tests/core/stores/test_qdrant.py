@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
 import sys
+import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +105,42 @@ def test_each_event_loop_has_a_client_of_its_own(store: QdrantStore) -> None:
     store.add([pattern("a")])
     found = [asyncio.run(_awaited(store)) for _ in range(2)]
     assert found == [[("a", 1.0)]] * 2
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://127.0.0.1:port"])
+def test_a_url_that_is_none_is_refused_when_the_store_is_made(url: str) -> None:
+    with pytest.raises(ConfigError, match="url"):
+        QdrantStore(url, embedder=Numbers())
+
+
+def test_the_library_is_loaded_when_the_store_is_made_and_not_by_a_step() -> None:
+    code = """
+        import os, sys
+        os.environ["QDRANT_URL"] = "http://127.0.0.1:1"
+        from reasonblocks import ReasonBlocks, StepInput
+        session = ReasonBlocks().session()
+        before = {*sys.modules}
+        session.begin_step(StepInput())
+        print([name for name in {*sys.modules} - before if name.split(".")[0] in ("qdrant_client", "httpx", "ssl")])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_client_of_an_event_loop_is_made_in_another_thread(
+    store: QdrantStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import qdrant_client
+
+    class Made(qdrant_client.AsyncQdrantClient):
+        def __init__(self, **given: Any) -> None:
+            threads.append(threading.current_thread().name)
+            super().__init__(**given)
+
+    threads: list[str] = []
+    monkeypatch.setattr(qdrant_client, "AsyncQdrantClient", Made)
+    asyncio.run(_awaited(store))
+    assert threads == ["reasonblocks-store"]
 
 
 async def _awaited(store: QdrantStore) -> Any:

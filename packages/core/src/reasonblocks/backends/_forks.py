@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Held", "no_fork", "opened"]
+__all__ = ["Held", "no_fork", "no_fork_if_free", "opened"]
 
 
 class Held(Protocol):
@@ -19,6 +21,19 @@ class Held(Protocol):
 
 no_fork = threading.RLock()
 """Held while a sink uses what it has open: a fork waits for it."""
+
+
+@contextmanager
+def no_fork_if_free(*, wait: bool = False) -> Iterator[bool]:
+    """Hold it, unless another thread does, who may wait for a file; False: it is not held."""
+    held = no_fork.acquire(blocking=wait)
+    try:
+        yield held
+    finally:
+        if held:
+            no_fork.release()
+
+
 _open: WeakSet[Held] = WeakSet()
 
 

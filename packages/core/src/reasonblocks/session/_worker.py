@@ -88,6 +88,12 @@ def _run(future: Future[Any], call: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
+def _heard(late: asyncio.Future[Any]) -> None:
+    """An error that comes after the deadline is nobody's any more, and the event loop need not speak of it."""
+    if not late.cancelled():
+        late.exception()
+
+
 class Breaker:
     """Switches a callable off after deadlines in a row, then tries it once. Shared by all runs, so it has a lock."""
 
@@ -165,15 +171,18 @@ class Guest:
     async def _awaited(self, waited: asyncio.Future[T], future: _Future, seconds: float) -> T:
         import asyncio
 
+        in_time: set[asyncio.Future[T]] = set()
         try:
-            done = await asyncio.wait_for(waited, timeout=seconds)
-        except (asyncio.TimeoutError, FutureTimeout) as exc:
-            raise self._missed(future, seconds) from exc
-        except Exception:
-            self._breaker.in_time()
-            raise
+            in_time, _ = await asyncio.wait((waited,), timeout=seconds)  # wait_for waits for what ignores its end, too
+        finally:
+            if not in_time:
+                waited.cancel()
+                waited.add_done_callback(_heard)
+        if not in_time:
+            raise self._missed(future, seconds)
         self._breaker.in_time()
-        return done
+        with tamed(self.name):
+            return waited.result()
 
     def _start(self, work: Callable[[], T], seconds: float) -> Future[T]:
         self._may_start(seconds)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from ...patterns import COUNTED, checked, exemplars, revised
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
+from .._daemon import in_daemon
 from .index import Index
 from .nearest import Asking, nearest, standing_rules
 from .points import Ask, Point, Points, pattern_in, point_id, points_of
@@ -71,9 +72,7 @@ class PointStore:
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
         """As `search`, in a thread."""
-        from asyncio import to_thread  # a program without an event loop never gets here
-
-        return await to_thread(self.search, request)
+        return await in_daemon(partial(self.search, request))
 
     def add(self, patterns: Iterable[Pattern]) -> None:
         """Add patterns, or replace those of the same id, which takes the next revision.

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-__all__ = ["connect"]
+__all__ = ["BUSY_S", "connect"]
 
 BUSY_S = 5.0
 """How long one process waits for the transaction of another: an import of 10,000 patterns takes a tenth of that."""

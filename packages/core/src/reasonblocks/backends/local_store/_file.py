@@ -14,7 +14,7 @@ from ...text import whole
 from ...types import Pattern, evolve
 from .._forks import Held, opened
 from .._stores.rows import Row, Stats, body
-from ._connect import connect
+from ._connect import BUSY_S, connect
 from ._schema import prepared
 from ._shelf import Changes
 
@@ -104,9 +104,14 @@ class File:
             db.executemany(more, [(name, times, change) for name, times in counts.items()])
 
     def keep(self, rows: Sequence[Row]) -> None:
+        """Within a search, which waits for no other process: while one writes, this is refused."""
         with self._border():
             db = self._writing()
-            db.execute("BEGIN IMMEDIATE")
+            db.execute("PRAGMA busy_timeout=0")
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            finally:
+                db.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
             try:
                 space = self._space()
                 db.executemany(_KEEP, [(*space, bytes(row.vectors or b""), row.id, row.body) for row in rows])

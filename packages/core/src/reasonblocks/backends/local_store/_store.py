@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError, StoreError
@@ -15,7 +15,8 @@ from ...patterns import COUNTED, checked
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
-from .._forks import no_fork
+from .._daemon import in_daemon
+from .._forks import no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index
 from .._stores.rows import Row, row_of
@@ -91,9 +92,7 @@ class LocalStore:
         quick = self.inline or (self._read and request.tier == "e3")
         if quick and self._snapshot.index.is_ready(request) and not self._is_due():
             return self._answer(request)
-        from asyncio import to_thread  # a program without an event loop never gets here
-
-        return await to_thread(self.search, request)
+        return await in_daemon(partial(self.search, request))
 
     def load(self) -> None:
         """Read the file, and lay out what searches walk through, so that none has to."""
@@ -197,17 +196,13 @@ class LocalStore:
         return File(self.path, lambda: (self.embedder.id, self.embedder.dim), self)
 
     def _is_due(self) -> bool:
-        """Is there something to read? A thread that uses the file already will read it, or has."""
-        if self.path is None or not no_fork.acquire(blocking=not self._read):
-            return False
-        try:
-            return self._shelf.is_new()
-        finally:
-            no_fork.release()
+        """Is there something to read?"""
+        with no_fork_if_free() as free:
+            return free and self._shelf.is_new()
 
     def _refresh(self) -> None:
-        if self._is_due():
-            with no_fork:
+        with no_fork_if_free(wait=not self._read) as free:  # a thread that uses the file reads it, or has
+            if free and self._shelf.is_new():
                 self._take(self._shelf.changes())
         self._read = True
 
@@ -245,6 +240,7 @@ class LocalStore:
 
     def _keep(self, rows: Sequence[Row]) -> None:
         """What was stored with another embedder has vectors of this one now."""
-        if own := [row for row in rows if row.body is not None]:
-            with suppress(StoreError), no_fork:  # a file that cannot be written is read all the same
+        own = [row for row in rows if row.body is not None]
+        with suppress(StoreError), no_fork_if_free() as free:  # a file that cannot be written is read all the same
+            if free and own:
                 self._shelf.keep(own)

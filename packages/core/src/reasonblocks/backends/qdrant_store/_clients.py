@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ...exceptions import StoreError, Unavailable
+from ...exceptions import ConfigError, StoreError, Unavailable
 from .._forks import no_fork, opened
 
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ class Clients:
         options = {} if self._given is None else self._given.init_options
         return options.get("location") == ":memory:" or options.get("path") is not None
 
+    def load(self) -> None:
+        """Import the library, which takes a second, and make a client, which reads certificates: not within a step."""
+        try:
+            self.of_threads()
+        except ValueError as exc:
+            raise ConfigError("url", self._url, f"must be the URL of a Qdrant server ({exc})") from exc
+
     def of_threads(self) -> QdrantClient:
         if self._given is not None:
             return self._given
@@ -60,18 +67,19 @@ class Clients:
                 opened(self)
             return self._made
 
-    def of_loop(self) -> AsyncQdrantClient:
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
+    def of_loop(self, loop: AbstractEventLoop) -> AsyncQdrantClient:
+        """In any thread: it takes tens of milliseconds the first time, which no event loop should be held up."""
         found = self._of_loops.get(loop)
-        if found is None:
-            from qdrant_client import AsyncQdrantClient
+        if found is not None:
+            return found
+        from qdrant_client import AsyncQdrantClient
 
-            found = self._of_loops[loop] = AsyncQdrantClient(
-                url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
-            )
-        return found
+        with no_fork:
+            if loop not in self._of_loops:
+                self._of_loops[loop] = AsyncQdrantClient(
+                    url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
+                )
+            return self._of_loops[loop]
 
     def close(self) -> None:
         """A fork, too: what was connected is not shared. Those of event loops are the loops' own."""

@@ -38,8 +38,10 @@ class QdrantPoints:
         return [_hit(one.payload, one.vector, one.score) for one in found]
 
     async def anear(self, ask: Ask) -> list[Hit]:
+        from asyncio import get_running_loop
+
         with self.clients.border():
-            client = self.clients.of_loop()
+            client = self.clients.of_loop(get_running_loop())
             self._there = self._there or await client.collection_exists(self.name)
             if not self._there:
                 return []

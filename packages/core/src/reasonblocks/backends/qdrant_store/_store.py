@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern
+from .._daemon import in_daemon
 from .._stores import embedders
 from .._stores.extras import require
+from .._stores.nearest import Asking
 from .._stores.point_store import PointStore
 from .._stores.vectors import Vectors
 from ._clients import Clients
 from ._points import QdrantPoints
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from qdrant_client import QdrantClient
 
 __all__ = ["QdrantStore"]
@@ -30,7 +35,8 @@ class QdrantStore(PointStore):
 
     One collection an embedder, named `collection_prefix` and the embedder's id; it is made when something is first
     added. What another process adds is found at once; that it hides a pattern of `layer`, or is the one with the
-    lowest `gate_threshold` of all, within 60 s. `timeout` is seconds of one exchange.
+    lowest `gate_threshold` of all, within 60 s. `timeout` is seconds of one exchange. Making a store imports
+    qdrant-client, which takes a second; the server is asked when the store is first used.
 
     Raises `ExtraMissing` without qdrant-client, `Unavailable` for a server that does not answer, `StoreError` for one
     that refuses; else as `LocalStore`. Safe for threads, if a given client is.
@@ -52,6 +58,7 @@ class QdrantStore(PointStore):
         require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
         made = embedders.default() if embedder is None else embedder
         self._clients = Clients(url, api_key, timeout, client)
+        self._clients.load()
         self._server = QdrantPoints(self._clients, collection_prefix, made.id, made.dim)
         super().__init__(self._server, layer, Vectors(made))
 
@@ -59,9 +66,9 @@ class QdrantStore(PointStore):
         """As `search`, awaited; a given client is called in a thread."""
         if not self._clients.is_awaitable:
             return await super().asearch(request)
-        from asyncio import to_thread
+        from asyncio import get_running_loop
 
-        asking = await to_thread(self._asking, request)  # embeds, and may ask what the layer hides
+        asking = await in_daemon(partial(self._prepared, request, get_running_loop()))
         try:
             ask = next(asking)
             while True:
@@ -69,6 +76,11 @@ class QdrantStore(PointStore):
         except StopIteration as done:
             found: tuple[ETrace, ...] = done.value
             return found
+
+    def _prepared(self, request: Retrieve, loop: AbstractEventLoop) -> Asking:
+        """What would hold up the event loop: its client is made, the text embedded, what the layer hides asked."""
+        self._clients.of_loop(loop)
+        return self._asking(request)
 
     async def aclose(self) -> None:
         """Close what this event loop used; `close` is for threads."""
