@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from ...exceptions import Unavailable
-from ._hash import HashEmbedder
 
 if TYPE_CHECKING:
+    from ._hash import HashEmbedder
     from ._static import StaticEmbedder
 
 __all__ = ["default_embedder", "embedder_line"]
@@ -39,6 +39,9 @@ def _found() -> tuple[StaticEmbedder | HashEmbedder, str]:
 
         return StaticEmbedder(), ""
     except ImportError:
-        return HashEmbedder(), "numpy is missing (pip install numpy)"
+        missing = "numpy is missing (pip install numpy)"
     except Unavailable as error:
-        return HashEmbedder(), str(error)
+        missing = str(error)
+    from ._hash import HashEmbedder
+
+    return HashEmbedder(), missing
