@@ -72,6 +72,8 @@ def test_counts_that_are_brought_along_are_taken() -> None:
         {"fields": {"a": float("nan")}},
         {"fields": {"a": object()}},
         {"fields": {1: "a"}},
+        {"gate_threshold": float("nan")},
+        {"gate_threshold": 10**400},
     ],
 )
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:

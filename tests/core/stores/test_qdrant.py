@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,30 @@ def test_the_client_of_an_event_loop_is_made_in_another_thread(
     monkeypatch.setattr(qdrant_client, "AsyncQdrantClient", Made)
     asyncio.run(_awaited(store))
     assert threads == ["reasonblocks-store"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_forked_while_a_thread_adds_can_write(server: Any) -> None:
+    class Slow(Numbers):
+        def embed_many(self, texts: Sequence[str]) -> Any:
+            came.set()
+            released.wait(10)
+            return super().embed_many(texts)
+
+    came, released = threading.Event(), threading.Event()
+    with QdrantStore(server.url, embedder=Slow()) as store:
+        adding = threading.Thread(target=store.add, args=([pattern("a")],), daemon=True)
+        adding.start()
+        assert came.wait(5)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)  # ends the child that waits for a thread which it does not have
+            store.remove("b")
+            os._exit(0)
+        released.set()
+        adding.join()
+        assert os.waitpid(child, 0)[1] == 0
 
 
 async def _awaited(store: QdrantStore) -> Any:

@@ -49,7 +49,7 @@ def _check_content(pattern: Pattern) -> None:
         raise ConfigError(f"{name}: fields", pattern.fields, f"must be JSON of at most {DEEPEST} levels")
     gate: object = pattern.gate_threshold
     if gate is not None and (
-        isinstance(gate, bool) or not isinstance(gate, (int, float)) or not math.isfinite(gate) or not 0 <= gate <= 1
+        isinstance(gate, bool) or not isinstance(gate, (int, float)) or not 0 <= gate <= 1
     ):
         raise ConfigError(f"{name}: gate_threshold", gate, "must be a similarity from 0 to 1, or None")
     texts: tuple[object, ...] = (
