@@ -79,6 +79,8 @@ def test_counts_that_are_brought_along_are_taken() -> None:
         {"gate_threshold": 1.1},
         {"gate_threshold": True},
         {"exemplars": ("text",) * 33},
+        {"gate_threshold": float("nan")},
+        {"gate_threshold": 10**400},
     ],
 )
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:

@@ -87,6 +87,7 @@ def test_a_text_that_looks_like_a_table_moves_no_line(file: Write) -> None:
         ("a.toml", b"[[pattern]]\nid = a\n", 2, "is not TOML"),
         ("a.toml", b"[[pattern]]\nid = 'a'\nid = 'b'\n", 3, "is not TOML"),
         ("a.jsonl", LINE + b'"text"\n', 2, "not an object"),
+        ("a.jsonl", LINE[:-2] + b', "stats": {"injected": 9223372036854775808}}\n', 1, "63 bits"),
         ("a.jsonl", LINE + b"[1]\n", 2, "must be an object"),
         ("a.toml", b"[pattern]\nid = 'a'\n", 1, "write [[pattern]] with two brackets"),
         ("a.toml", b"pattern = 1\n", 1, "write [[pattern]] with two brackets"),

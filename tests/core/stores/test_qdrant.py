@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import reasonblocks
-from reasonblocks import QdrantStore
+from reasonblocks import EdgeStore, QdrantStore
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
 from reasonblocks.memo import Memo
 from tests.core.stores.world import Numbers, answer, pattern, request
@@ -143,6 +144,30 @@ def test_the_client_of_an_event_loop_is_made_in_another_thread(
     assert threads == ["reasonblocks-store"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_forked_while_a_thread_adds_can_write(server: Any) -> None:
+    class Slow(Numbers):
+        def embed_many(self, texts: Sequence[str]) -> Any:
+            came.set()
+            released.wait(10)
+            return super().embed_many(texts)
+
+    came, released = threading.Event(), threading.Event()
+    with QdrantStore(server.url, embedder=Slow()) as store:
+        adding = threading.Thread(target=store.add, args=([pattern("a")],), daemon=True)
+        adding.start()
+        assert came.wait(5)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)  # ends the child that waits for a thread which it does not have
+            store.remove("b")
+            os._exit(0)
+        released.set()
+        adding.join()
+        assert os.waitpid(child, 0)[1] == 0
+
+
 async def _awaited(store: QdrantStore) -> Any:
     try:
         return answer(await store.asearch(request(memo=Memo())))
@@ -155,17 +180,7 @@ def test_one_of_url_and_client_is_given(server: Any) -> None:
         QdrantStore()
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "given", "line"),
-    [
-        ("QdrantStore", "qdrant_client", "http://127.0.0.1:1", r"pip install 'reasonblocks-core\[qdrant\]'"),
-        ("EdgeStore", "qdrant_edge", "folder", r"pip install 'reasonblocks-core\[edge\]'"),
-    ],
-)
-def test_a_missing_library_is_named_with_the_line_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch, name: str, module: str, given: str, line: str
-) -> None:
-    store: Any = getattr(reasonblocks, name)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ExtraMissing, match=line):
-        store(given)
+def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_edge", None)
+    with pytest.raises(ExtraMissing, match=r"pip install 'reasonblocks-core\[edge\]'"):
+        EdgeStore("folder")

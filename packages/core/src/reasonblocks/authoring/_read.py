@@ -57,8 +57,8 @@ def pattern_from(given: object) -> Pattern:
         raise ConfigError("pattern", given, "must be an object with id, tier and fields")
     pattern = pattern_of(given)
     counts: Iterable[object] = pattern.stats.values()
-    if any(not isinstance(count, int) or isinstance(count, bool) or count < 0 for count in counts):
-        raise ConfigError("pattern: stats", pattern.stats, "must be counts, whole numbers from 0")
+    if any(not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63 for count in counts):
+        raise ConfigError("pattern: stats", pattern.stats, "must be counts, whole numbers from 0 that fit into 63 bits")
     return pattern
 
 

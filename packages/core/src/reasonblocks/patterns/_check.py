@@ -48,9 +48,7 @@ def _check_content(pattern: Pattern) -> None:
     if not _is_json(pattern.fields, DEEPEST):
         raise ConfigError(f"{name}: fields", pattern.fields, f"must be JSON of at most {DEEPEST} levels")
     gate: object = pattern.gate_threshold
-    if gate is not None and (
-        isinstance(gate, bool) or not isinstance(gate, (int, float)) or not math.isfinite(gate) or not 0 <= gate <= 1
-    ):
+    if gate is not None and (isinstance(gate, bool) or not isinstance(gate, (int, float)) or not 0 <= gate <= 1):
         raise ConfigError(f"{name}: gate_threshold", gate, "must be a similarity from 0 to 1, or None")
     texts: tuple[object, ...] = (
         *pattern.exemplars,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ class PointStore:
     def __init__(self, points: Points, layer: Iterable[Pattern], vectors: Vectors) -> None:
         self._points, self._vectors = points, vectors
         self._layer = {pattern.id: checked(pattern) for pattern in layer}
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._last: _Known | None = None
 
     @property
@@ -82,7 +83,7 @@ class PointStore:
         """
         given = list({pattern.id: checked(pattern) for pattern in patterns}.values())
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        with self._lock:
+        with self._one_writer:
             batches = [self._written(given[at : at + BATCH], now) for at in range(0, len(given), BATCH)]
             for points, stale in batches:
                 self._points.put(points)
@@ -91,7 +92,7 @@ class PointStore:
 
     def remove(self, pattern_id: str) -> bool:
         """False: the store has none of that id. One of the layer is switched off by one that is `off`."""
-        with self._lock:
+        with self._one_writer:
             heads = self._points.by_id([point_id(pattern_id, 0)])
             self._points.drop([point_id(pattern_id, n) for head in heads for n in range(head.payload["exemplars"])])
             self._last = None
@@ -107,7 +108,7 @@ class PointStore:
         counts: dict[str, int] = {}
         for name in pattern_ids:
             counts[name] = counts.get(name, 0) + 1
-        with self._lock:
+        with self._one_writer:
             for head in self._points.by_id([point_id(name, 0) for name in counts]):
                 stats, name = dict(head.payload.get("stats") or {}), head.payload["pattern"]
                 stats[what] = stats.get(what, 0) + counts[name]
@@ -140,6 +141,13 @@ class PointStore:
     def close(self) -> None:
         """Let go of what is open; what uses the store after that opens it again."""
         self._points.close()
+
+    @property
+    def _one_writer(self) -> threading.Lock:
+        """In a forked process a new one: a thread of the parent may have held it, and will not let go of it here."""
+        if self._process != os.getpid():
+            self._lock, self._process = threading.Lock(), os.getpid()
+        return self._lock
 
     def _asking(self, request: Retrieve) -> Asking:
         known = self._known()
