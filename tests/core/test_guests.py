@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
@@ -575,3 +576,9 @@ def test_a_hanging_scorer_and_a_hanging_sink_do_not_hold_up_the_exit() -> None:
     done = subprocess.run(code, capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert time.perf_counter() - started < 3.0
+
+
+def test_a_hanging_embedder_does_not_hold_up_the_making_of_a_client() -> None:
+    with hanging() as hang:
+        ReasonBlocks(embedder=Vectors(hang))
+        assert hang.calls == 0

@@ -15,7 +15,7 @@ def home(environ: Mapping[str, str]) -> Path | None:
     """The folder, made when something is first added to it; None for a user without a home folder."""
     try:
         given = environ.get(HOME)
-        return Path(given).expanduser() if given else Path.home() / ".reasonblocks"
+        return Path(given).expanduser().absolute() if given else Path.home() / ".reasonblocks"
     except RuntimeError:
         return None
 

@@ -79,8 +79,11 @@ class LocalStore:
     @property
     def inline(self) -> bool:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
-        quick = self._given is None or embedders.is_quick(self._given)
-        return self._read and quick and self._snapshot.index.largest <= INLINE_MOST
+        return self._read and self._is_quick and self._snapshot.index.largest <= INLINE_MOST
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._given is None or embedders.is_quick(self._given)
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
@@ -95,9 +98,10 @@ class LocalStore:
         return await in_daemon(partial(self.search, request))
 
     def load(self) -> None:
-        """Read the file, and lay out what searches walk through, so that none has to."""
+        """Read the file and, unless embedding takes its time, lay out what searches walk through: none has to."""
         self._refresh()
-        self._snapshot.index.lay_out(self._vectors)
+        if self._is_quick:
+            self._snapshot.index.lay_out(self._vectors)
 
     def add(self, patterns: Iterable[Pattern]) -> None:
         """Add patterns, or replace those of the same id: all of them or, after an error, none.
