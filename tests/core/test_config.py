@@ -429,7 +429,7 @@ def store_with(environ: dict[str, str], **given: Any) -> object:
 
 
 def test_a_qdrant_server_that_is_named_has_the_patterns() -> None:
-    store = store_with({"QDRANT_URL": "http://127.0.0.1:9", "QDRANT_API_KEY": "key"})
+    store = store_with({"QDRANT_URL": "https://127.0.0.1:9", "QDRANT_API_KEY": "key"})
     assert isinstance(store, QdrantStore)
 
 
