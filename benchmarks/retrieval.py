@@ -175,12 +175,11 @@ def measure(name: str, count: int) -> Iterator[dict[str, object]]:
             "memory_mb": round(resident_mb() - before, 1),
             "file_mb": round(sum(one.stat().st_blocks for one in folder.rglob("*")) * 512 / 1e6, 1),
         }
-        yield {"store": name, "patterns": count, "costs": costs}
         for query in QUERIES:
             taken = list(timed(store, query, embedder, searches))
             p50, p99 = median(taken), quantiles(taken, n=100, method="inclusive")[98]
             row = {"p50_us": round(p50 * 1e6, 1), "p99_us": round(p99 * 1e6, 1), "searches": len(taken)}
-            yield {"store": name, "patterns": count, "query": query, **row}
+            yield {"store": name, "patterns": count, "query": query, **row, **costs}
         store.close()
 
 
@@ -241,9 +240,7 @@ def main() -> None:
 
 
 def table_row(row: dict[str, object]) -> str:
-    if "costs" in row:
-        return f"{row['store']:14}{row['patterns']:>9}  {row['costs']}"
-    return f"{row['store']:14}{row['patterns']:>9}{row['query']:>14}{row['p50_us']:>11}{row['p99_us']:>11}"
+    return "".join(f"{row[name]!s:>{width}}" for name, width in COLUMNS.items())
 
 
 if __name__ == "__main__":
