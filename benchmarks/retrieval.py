@@ -39,6 +39,11 @@ QUERIES: dict[str, dict[str, Any]] = {
     "failure_type": {"tier": "e2", "similarity": 0.7, "failure_type": "loop"},
     "all": {"tier": "e2", "similarity": 0.7, "failure_type": None},
 }
+COLUMNS = {
+    "store": 12, "patterns": 9, "query": 14, "p50_us": 11, "p99_us": 11,
+    "insert_s": 10, "open_s": 8, "memory_mb": 11, "file_mb": 9,
+}  # fmt: skip
+"""Inserting, opening, memory and file are of the whole store, so they are the same in its three lines."""
 WARMING = 3
 MOST = {"qdrant-local": 10_000}
 """Patterns beyond which a store is left out unless `--every` is given: 100,000 take the local mode minutes."""
@@ -229,7 +234,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # the local mode says at 20,000 points that it is not meant for that
     if not given.json:
         print(f"top-1 of {ORGS} orgs, {DIM} dimensions; each store was closed and opened again\n")
-        print(f"{'store':14}{'patterns':>9}{'query':>14}{'p50 us':>11}{'p99 us':>11}")
+        print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
     for name in chosen(given.stores):
         for count in map(int, given.patterns.split(",")):
             if count > MOST.get(name, count) and not given.every:
