@@ -346,3 +346,22 @@ def test_no_socket_is_needed(path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"id": "a", "tier": "e9"}'])
+def test_a_damaged_row_is_said_with_its_id(path: Path, body: str) -> None:
+    local(path, pattern("a")).close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE patterns SET body=?", (body,))
+    db.close()
+    with pytest.raises(StoreError, match="row 'a'"), LocalStore(path, embedder=Numbers()) as store:
+        store.get("a")
+
+
+def test_a_file_that_has_lost_its_own_mark_is_damaged(path: Path) -> None:
+    local(path, pattern("a")).close()
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM meta")
+    db.close()
+    with pytest.raises(StoreError, match="is damaged"), LocalStore(path, embedder=Numbers()) as store:
+        store.get("a")

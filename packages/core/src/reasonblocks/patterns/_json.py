@@ -41,6 +41,9 @@ def pattern_json(pattern: Pattern) -> dict[str, JSON]:
 
 def pattern_of(given: Mapping[str, Any]) -> Pattern:
     """The pattern, checked. Raises `ConfigError` with the field, its value, and what holds."""
+    table: object = given
+    if not isinstance(table, Mapping):
+        raise ConfigError("pattern", table, "must be a table of its fields")
     for name, value in given.items():
         if name not in _FIELDS:
             raise ConfigError.unknown("pattern: field", name, _FIELDS)

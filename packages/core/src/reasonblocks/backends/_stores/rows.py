@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from ...exceptions import StoreError
 from ...patterns import exemplars, pattern_json, pattern_of
 from ...types import Pattern, Tier, compact, evolve
 
@@ -48,7 +49,12 @@ class Row:
     def pattern(self) -> Pattern:
         """Without what a store counted."""
         if self._pattern is None:
-            self._pattern = pattern_of(json.loads(self.body or ""))
+            try:
+                self._pattern = pattern_of(json.loads(self.body or ""))
+            except ValueError as exc:  # what is no JSON, and what is no pattern
+                raise StoreError(
+                    f"row {self.id!r}", f"is damaged ({exc}): remove the pattern, or add it again"
+                ) from exc
         return self._pattern
 
     @property

@@ -126,7 +126,9 @@ class File:
     def _since(self, db: sqlite3.Connection) -> Changes:
         if not self._form:
             return Changes()
-        store, change = db.execute("SELECT store, change FROM meta").fetchone()
+        if (meta := db.execute("SELECT store, change FROM meta").fetchone()) is None:
+            raise StoreError(self.path, "the file is damaged: move it away, or put back a copy; nothing was deleted")
+        store, change = meta
         same = store == self._seen[0] and change >= self._seen[1]
         since = self._seen[1] if same else 0
         found = Changes(
