@@ -10,7 +10,9 @@ __all__ = ["Memo", "Ring"]
 V = TypeVar("V")
 
 WORDS_KEPT = 4_096
+"""The most words that an embedder keeps of one run."""
 VECTORS_KEPT = 16
+"""The most texts whose vectors are kept: a query has those of the 5 newest steps."""
 
 
 class Ring(Generic[V]):
@@ -36,7 +38,7 @@ class Ring(Generic[V]):
 
 
 class Memo:
-    """Of one run: `words` has what an embedder made of a word, `vectors` of a text, both by the embedder's id too."""
+    """Of one run: `words` has a table of each embedder by its id, `vectors` what it made of a text by (id, text)."""
 
     __slots__ = ("vectors", "words")
 
