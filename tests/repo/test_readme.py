@@ -9,6 +9,7 @@ import ast
 import importlib.util
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -24,9 +25,12 @@ from langgraph.errors import GraphRecursionError
 from reasonblocks import ReasonBlocks, ToolCall
 from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.monitors import MONITORS
+from reasonblocks.starter import starter_patterns
+from reasonblocks.testing._suite import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = tuple(sorted((ROOT / "docs").glob("*.md")))
 LOOP_LINES = 15
 
 
@@ -107,6 +111,25 @@ def test_the_recorded_run_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text(line, encoding="utf-8")
     assert reasonblocks_command(["replay", str(file), "--slow-threshold", "0.7", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["run_id"] == "run-1"
+
+
+def test_every_number_of_standing_rules_and_lessons_is_that_of_the_starter_library() -> None:
+    shipped = Counter(pattern.tier for pattern in starter_patterns())
+    counted = [(int(number), shipped["e3"]) for number in told(r"(\d+) standing rules")]
+    counted += [(int(number), shipped["e2"]) for number in told(r"(\d+) lessons for the six kinds of trouble")]
+    assert len(counted) >= 4
+    assert all(number == real for number, real in counted)
+
+
+def test_every_number_of_scenarios_is_that_of_the_suite() -> None:
+    counted = [int(number) for number in told(r"(\d+) scenarios")]
+    assert counted
+    assert set(counted) == {len(SCENARIOS)}
+
+
+def told(expression: str) -> list[str]:
+    """Every match of an expression in README and docs."""
+    return [found for page in (ROOT / "README.md", *PAGES) for found in re.findall(expression, page.read_text("utf-8"))]
 
 
 def test_the_monitors_are_named() -> None:
