@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.render import FRAME
 from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_langchain import SteeringMiddleware, middleware
@@ -104,7 +105,7 @@ class World:
         self.seen.append(Seen(model=model, system=system, texts=texts))
         at = _answers(messages)
         task = next(message.text for message in messages if message.type == "human")
-        turn = self._by_task.get(task, self.script).turns[at]
+        turn = self._by_task.get(task.partition(f"\n\n{FRAME}")[0], self.script).turns[at]
         if self._failures[at]:
             self._failures[at] -= 1
             return ConnectionError("try again")
