@@ -54,7 +54,7 @@ def test_the_readme_installs_the_core_alone_and_with_each_adapter() -> None:
     section = README.split("\n## Install\n")[1].split("\n## ")[0]
     adapters = [name for name, table in VERSIONS.items() if isinstance(table, dict)]
     wanted = {"./packages/core", *(f"./packages/core ./packages/{name}" for name in adapters)}
-    assert set(re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)) == wanted
+    assert set(re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)) == wanted  # as noxfile.py finds them
 
 
 def test_a_requirement_is_quoted_for_the_shell() -> None:
