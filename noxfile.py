@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -45,6 +46,15 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.download_python = "never"
 nox.options.sessions = ["tests"]
+
+
+SMOKE_SCRIPTS = {
+    "core": "tools/bare_core.py",
+    "langchain": "examples/demo.py",
+    "openai-agents": "examples/openai_agents_run.py",
+    "claude-agent": "examples/claude_agent_run.py",
+}
+"""Run where nothing but one line of the README's section "Install" is installed, by that line's last package."""
 
 
 # --- what the sessions share
@@ -274,7 +284,8 @@ for name in sys.argv[1:]:
 
 @nox.session(reuse_venv=True)
 def wheel(session: nox.Session) -> None:
-    """The built wheels, installed by pip into a clean environment, tested with the source out of reach."""
+    """The README's installs, each in a fresh environment; then the built wheels, with the source out of reach."""
+    install_as_readers_do(session)
     with tempfile.TemporaryDirectory() as name:
         there = Path(name).resolve()
         built = build_wheels(session, there / "dist")
@@ -287,6 +298,17 @@ def wheel(session: nox.Session) -> None:
             session.run(*python, "-W", "error", "-c", WHERE_INSTALLED, *imports, external=True, log=False)
             session.run(*pip, *group("test"), *all_adapter_groups(), external=True)
             run_pytest(session, *smoke_tests(there), "-k", SMOKE, report="wheel", python=python)
+
+
+def install_as_readers_do(session: nox.Session) -> None:
+    """Run the commands of the README's section "Install", by the pip that the session's Python bundles."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Install\n")[1].split("\n## ")[0]
+    commands = re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)
+    if {folders.rpartition("/")[2] for folders in commands} != set(SMOKE_SCRIPTS):
+        session.error(f"the README installs {commands}, SMOKE_SCRIPTS has {list(SMOKE_SCRIPTS)}")
+    for folders in commands:
+        script = SMOKE_SCRIPTS[folders.rpartition("/")[2]]
+        session.run("python", "tools/fresh_install.py", "--run", script, *folders.split())
 
 
 SMOKE = "smoke or stays_clean or second_run"
@@ -315,7 +337,9 @@ ENDS = [PYTHONS[0], PYTHONS[-1]]
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """The core on every Python; each adapter on the oldest and newest Python and framework. Nothing is pinned.
+    """The README's installs and the core on every Python; each adapter on the oldest and newest Python and framework.
+
+    Nothing is pinned.
 
     Every cell of an adapter leaves a file of what it decides, and one core is compared with all of them at the end: so
     the oldest framework decides as the newest does, and one Python as another.
@@ -323,7 +347,15 @@ def matrix(session: nox.Session) -> None:
     shutil.rmtree(MATRIX_PARITY_FILES, ignore_errors=True)
     cores = [f"matrix-core-{python}" for python in PYTHONS]
     adapters = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
-    run_all(session, tested=[*cores, *adapters, "matrix-parity"])
+    installs = [f"matrix-install-{python}" for python in PYTHONS]
+    run_all(session, tested=[*cores, *adapters, "matrix-parity"], checks=installs)
+
+
+@nox.session(name="matrix-install", python=PYTHONS)
+def matrix_install(session: nox.Session) -> None:
+    """The README's installs on one Python."""
+    check_python(session)
+    install_as_readers_do(session)
 
 
 @nox.session(name="matrix-core", python=PYTHONS)

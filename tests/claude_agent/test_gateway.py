@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 
-from reasonblocks.exceptions import ConfigError
+from reasonblocks.exceptions import ConfigError, ExtraMissing
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient, query
@@ -239,6 +240,15 @@ def test_a_session_whose_gateway_cannot_open_goes_on_unsteered(tmp_path: Path, m
 def test_a_provider_elsewhere_is_refused_where_the_client_is_made() -> None:
     with pytest.raises(ConfigError, match="CLAUDE_CODE_USE_BEDROCK"):
         client(steering(), ClaudeAgentOptions(env={"CLAUDE_CODE_USE_BEDROCK": "1"}))
+
+
+@pytest.mark.parametrize("module", ["aiohttp", "certifi"])
+def test_without_its_extra_a_gateway_is_refused_where_the_client_is_made(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ExtraMissing, match=rf"needs {module}: pip install 'aiohttp>=3.10,<4' certifi$"):
+        client(steering(), ClaudeAgentOptions())
 
 
 def test_an_unknown_mode_is_refused() -> None:

@@ -154,8 +154,8 @@ def test_a_calibration_decides_what_fires() -> None:
     assert fired == [True, False]
 
 
-def test_without_scikit_learn_a_fit_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_a_fit_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("sklearn", "sklearn.linear_model"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ExtraMissing, match=r"pip install 'reasonblocks-core\[calibrate\]'"):
+    with pytest.raises(ExtraMissing, match=r"pip install 'scikit-learn>=1.4'$"):
         fit(telling(40))

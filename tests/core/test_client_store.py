@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from reasonblocks import LocalStore, Pattern, QdrantStore, ReasonBlocks
+from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace
 from tests.core.world import run
@@ -31,6 +33,15 @@ def test_the_server_that_the_environment_names_is_asked(tmp_path: Path, monkeypa
         monkeypatch.setenv("QDRANT_URL", server.url)
         ids = told()
     assert ("mine" in ids, "rb-error-first" in ids) == (True, True)
+
+
+def test_without_the_extra_a_server_in_the_environment_is_an_error_where_the_client_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    monkeypatch.setenv("QDRANT_URL", "http://127.0.0.1:9")
+    with pytest.raises(ExtraMissing, match="QDRANT_URL needs qdrant-client: pip install "):
+        ReasonBlocks()
 
 
 def test_what_came_of_a_lesson_is_counted_in_the_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ import pytest
 Command = Callable[..., Any]
 
 
-def test_the_error_names_the_extra(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_says_what_to_install(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("sklearn", "sklearn.linear_model"):
         monkeypatch.setitem(sys.modules, name, None)
     done = command("calibrate", "runs.jsonl", "--out", str(tmp_path / "agent.toml"))
     assert (done.code, done.out) == (1, "")
-    assert done.err == "reasonblocks: calibrating needs scikit-learn: pip install 'reasonblocks-core[calibrate]'\n"
+    assert done.err == "reasonblocks: calibrating needs scikit-learn: pip install 'scikit-learn>=1.4'\n"
     assert not (tmp_path / "agent.toml").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import LocalStore, Pattern
+from reasonblocks.cli import _doctor
 from reasonblocks.cli._doctor import examine
 
 Command = Callable[..., Any]
@@ -62,8 +64,31 @@ def test_the_foreign_distribution_is_a_problem(install: Callable[..., None], com
 
 def test_adapters_of_another_version_are_warned_of(install: Callable[..., None]) -> None:
     install("reasonblocks-core", "0.2")
-    install("reasonblocks-some", "0.1", entry="some = reasonblocks_some:f")
-    assert [line for line in examine({}).warnings if "pip install reasonblocks-some==0.2" in line] != []
+    install("reasonblocks-langchain", "0.1", entry="middleware = reasonblocks_langchain:middleware")
+    told = "in one clone of ReasonBlocks: pip install ./packages/core ./packages/langchain"
+    assert [line for line in examine({}).warnings if line.endswith(told)] != []
+
+
+def test_an_adapter_of_somebody_else_has_a_version_of_its_own(install: Callable[..., None]) -> None:
+    install("reasonblocks-core", "0.2")
+    install("acme-adapter", "3.1", entry="acme = acme_adapter:acme")
+    assert [line for line in examine({}).warnings if "acme" in line] == []
+
+
+def test_what_is_not_installed_comes_with_the_line_that_installs_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_doctor, "_version", lambda name: None)
+    said = command("doctor").out
+    assert "not installed: pip install numpy" in said
+    assert "not installed (optional): pip install 'httpx[http2]>=0.27' 'qdrant-client>=1.12'" in said
+
+
+def test_a_server_without_the_library_is_a_problem(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    monkeypatch.setenv("QDRANT_URL", "http://127.0.0.1:9")
+    done = command("doctor")
+    assert (done.code, "QDRANT_URL needs qdrant-client: pip install " in done.err) == (1, True)
 
 
 def test_backends_in_use_are_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,7 +15,7 @@ import pytest
 
 from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.backends.embed._openai import AT_ONCE
-from reasonblocks.exceptions import ConfigError, Unavailable
+from reasonblocks.exceptions import ConfigError, ExtraMissing, Unavailable
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder
 
@@ -195,3 +196,9 @@ def test_a_forked_process_opens_its_own_connections(server: Server, monkeypatch:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     embedder.embed("a")
     assert embedder._client is not before
+
+
+def test_without_httpx_the_embedder_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ExtraMissing, match=r"OpenAIEmbedder needs httpx: pip install 'httpx>=0.27'$"):
+        OpenAIEmbedder("some-model", "http://127.0.0.1:9")

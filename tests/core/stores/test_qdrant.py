@@ -182,5 +182,12 @@ def test_one_of_url_and_client_is_given(server: Any) -> None:
 
 def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_edge", None)
-    with pytest.raises(ExtraMissing, match=r"pip install 'reasonblocks-core\[edge\]'"):
+    with pytest.raises(ExtraMissing, match=r"pip install 'qdrant-edge-py>=0.9,<0.10'$"):
         EdgeStore("folder")
+
+
+def test_without_qdrant_client_the_store_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(ExtraMissing, match=r"pip install 'httpx\[http2\]>=0.27' 'qdrant-client>=1.12'$") as missing:
+        QdrantStore("http://127.0.0.1:9")
+    assert (missing.value.distribution, missing.value.extra) == ("qdrant-client", "qdrant")

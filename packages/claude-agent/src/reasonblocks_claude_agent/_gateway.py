@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from reasonblocks.exceptions import ConfigError, Unavailable
+from reasonblocks.exceptions import ExtraMissing, Unavailable
 
 from ._desk import Attempt, Desk, Guard
 from ._meter import Meter
@@ -18,6 +18,8 @@ from ._upstream import HERE, address, environment, proxy, refuse_elsewhere, trus
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, web
 
+EXTRA = {"aiohttp": "aiohttp>=3.10,<4", "certifi": "certifi"}
+"""What the extra `gateway` installs, as `pyproject.toml` has it, by the module."""
 MESSAGES = "/v1/messages"
 CLOSING_SECONDS = 1.0
 """Given to answers that are still under way when the session is over: the CLI is gone by then."""
@@ -32,11 +34,15 @@ NOT_INVENTED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class Gateway:
-    """One a session whose decisions go this way. Raises `ConfigError` where none can stand, and without aiohttp."""
+    """One a session whose decisions go this way. Raises `ConfigError` where none can stand.
+
+    Raises `ExtraMissing` without what the extra `gateway` installs.
+    """
 
     def __init__(self, guard: Guard, env: Mapping[str, str]) -> None:
-        if find_spec("aiohttp") is None:
-            raise ConfigError("mode", "gateway", "needs aiohttp: pip install 'reasonblocks-claude-agent[gateway]'")
+        for module in EXTRA:
+            if find_spec(module) is None:
+                raise ExtraMissing("mode='gateway'", module, "gateway", tuple(EXTRA.values()))
         self._env = {**os.environ, **env}
         refuse_elsewhere(self._env)
         self.desk = Desk(guard)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ._extras import EXTRAS, folder_of, pip_install
+
 __all__ = [
     "AdapterMissing",
     "BadAnswer",
@@ -57,19 +59,27 @@ class NotYetAvailable(ReasonBlocksError):
 
 
 class AdapterMissing(ReasonBlocksError, AttributeError):
-    """A method of an adapter that is not installed. `method`, `distribution`."""
+    """A method of an adapter that is not installed. `method`, `distribution`, `folder` (in a clone)."""
 
     def __init__(self, method: str, distribution: str) -> None:
         self.method, self.distribution = method, distribution
-        super().__init__(f"rb.{method}() needs its adapter: pip install {distribution}")
+        self.folder = folder_of(distribution)
+        super().__init__(
+            f"rb.{method}() needs {distribution}, which is on no package index yet; "
+            f"in a clone of ReasonBlocks: pip install ./packages/core {self.folder}"
+        )
 
 
 class ExtraMissing(ReasonBlocksError, ImportError):
-    """Something that needs a distribution which an extra of the core brings. `what`, `distribution`, `extra`."""
+    """Something that needs a distribution of an extra. `what`, `distribution`, `extra`, `requirements` (of the extra).
 
-    def __init__(self, what: str, distribution: str, extra: str) -> None:
+    They are the core's own unless given: an adapter gives those of its extra.
+    """
+
+    def __init__(self, what: str, distribution: str, extra: str, requirements: tuple[str, ...] | None = None) -> None:
         self.what, self.distribution, self.extra = what, distribution, extra
-        super().__init__(f"{what} needs {distribution}: pip install 'reasonblocks-core[{extra}]'")
+        self.requirements = EXTRAS[extra] if requirements is None else requirements
+        super().__init__(f"{what} needs {distribution}: {pip_install(self.requirements)}")
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):
@@ -79,7 +89,8 @@ class ForeignDistribution(ReasonBlocksError, ImportError):
         self.distribution = distribution
         super().__init__(
             f"the distribution {distribution!r} is installed; it is another product that overwrites "
-            f"our package: pip uninstall {distribution}, then reinstall reasonblocks-core"
+            f"our package: pip uninstall {distribution}, then in a clone of ReasonBlocks: "
+            "pip install --force-reinstall --no-deps ./packages/core"
         )
 
 

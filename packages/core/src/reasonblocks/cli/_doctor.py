@@ -13,6 +13,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from inspect import signature
 from urllib.parse import urlsplit
 
+from .._extras import EXTRAS, folder_of, pip_install
+from ..adapters._find import ADAPTERS as OURS
 from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
 from ._output import OK, PROBLEM, Table, show, warn
 from ._parsers import Parsers
@@ -22,7 +24,9 @@ __all__ = ["add_to", "examine"]
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
-LIBRARIES = ("numpy", "pydantic", "qdrant-client", "rich")
+LIBRARIES: Mapping[str, str | None] = {"numpy": None, "pydantic": None, "qdrant-client": "qdrant", "rich": "cli"}
+"""With the extra that installs each; None: the core requires it."""
+EXAMPLE = "pip install ./packages/core ./packages/langchain"
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
     "REASONBLOCKS_BASE_URL",
@@ -195,13 +199,21 @@ def _switches(environment: Mapping[str, str]) -> list[str]:
 
 
 def _mixed(adapters: tuple[Adapter, ...]) -> list[str]:
-    """Adapters of another version than the core: all packages carry one version."""
+    """Adapters of ours that have another version than the core: our packages carry one version."""
     core = _version(CORE)
+    ours = {one.distribution: one.version for one in adapters if one.distribution in OURS.values()}
     return [
-        f"{one.distribution} is {one.version} but {CORE} is {core}: pip install {one.distribution}=={core}"
-        for one in adapters
-        if core and one.version != core
+        f"{name} is {version} but {CORE} is {core}; in one clone of ReasonBlocks: "
+        f"pip install ./packages/core {folder_of(name)}"
+        for name, version in ours.items()
+        if core and version != core
     ]
+
+
+def _absent(library: str) -> str:
+    extra = LIBRARIES.get(library)
+    wanted = (library,) if extra is None else EXTRAS[extra]
+    return f"not installed{' (optional)' if extra else ''}: {pip_install(wanted)}"
 
 
 def _tables(found: Examination) -> list[Table]:
@@ -210,8 +222,8 @@ def _tables(found: Examination) -> list[Table]:
         for one in found.adapters
     ]
     parts = (
-        ("versions", [(name, version or "not installed") for name, version in found.versions.items()]),
-        ("adapters", adapters or [("none", "for instance: pip install reasonblocks-langchain")]),
+        ("versions", [(name, version or _absent(name)) for name, version in found.versions.items()]),
+        ("adapters", adapters or [("none", f"for instance, in a clone of ReasonBlocks: {EXAMPLE}")]),
         ("backends", list(found.backends.items())),
         ("environment", list(found.environment.items()) or [("none", "no variable of ours is set")]),
     )

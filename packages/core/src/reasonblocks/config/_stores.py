@@ -20,8 +20,10 @@ def store_of(given: Options, environ: Mapping[str, str]) -> PatternStore:
         return _checked(given.pattern_store, given.embedder)
     embedder, layer = _embedder(given.embedder), starter_patterns()
     if url := environ.get("QDRANT_URL"):
+        from ..backends._stores.extras import require
         from ..backends.qdrant_store import QdrantStore  # with the client, for those who have a server
 
+        require("the pattern store at QDRANT_URL", "qdrant_client", "qdrant-client", "qdrant")
         return QdrantStore(url, environ.get("QDRANT_API_KEY") or None, layer=layer, embedder=embedder)
     return LocalStore(store_path(environ), layer=layer, embedder=embedder)
 

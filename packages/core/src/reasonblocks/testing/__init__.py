@@ -1,12 +1,13 @@
 """For tests: scripted backends, a recording sink, golden runs, and the conformance suite of adapters.
 
-`ConformanceSuite` needs pytest: `pip install reasonblocks-core[testing]`.
+`ConformanceSuite` needs pytest, and raises `ExtraMissing` without it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..exceptions import ExtraMissing
 from ._golden import Golden, World, load_golden
 from ._harness import Harness, Ran, Seen
 from ._loop import LoopHarness
@@ -48,7 +49,10 @@ _SCENARIOS = ("_costs", "_decisions", "_faults", "_routes", "_several", "_turns"
 def __getattr__(name: str) -> object:
     if name != "ConformanceSuite":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import pytest
+    try:
+        import pytest
+    except ImportError as error:
+        raise ExtraMissing(name, "pytest", "testing") from error
 
     pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _SCENARIOS))
     from ._suite import ConformanceSuite

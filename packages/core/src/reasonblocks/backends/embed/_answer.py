@@ -31,9 +31,14 @@ def rows(source: str, given: object, count: int, dim: int | None) -> Rows:
     return found
 
 
-def library(name: str, what: str, distribution: str) -> Any:  # typed by nobody here: it need not be installed
-    """What the extra of a distribution's name brings. Raises `ExtraMissing` with the line that installs it."""
+def library(
+    name: str, what: str, distribution: str, extra: str | None = None
+) -> Any:  # typed by nobody here: it need not be installed
+    """Import what an extra brings, by default that of the distribution's name.
+
+    Raises `ExtraMissing` with the line that installs it.
+    """
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ExtraMissing(what, distribution, distribution) from error
+        raise ExtraMissing(what, distribution, extra or distribution) from error

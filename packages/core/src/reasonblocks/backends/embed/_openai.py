@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from ...exceptions import BadAnswer, ConfigError, Unavailable
 from ...patterns import SimilarityCurves
 from ...text import clip, whole
-from ._answer import Rows, rows
+from ._answer import Rows, library, rows
 from ._curves import Given, curves_for
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ["OpenAIEmbedder"]
 
@@ -31,7 +33,8 @@ class OpenAIEmbedder:
 
     `dim` is what the model answers with; without it, it is asked once, when it is first needed. `id` is "openai:" with
     the model's name unless given. Raises `Unavailable` for whatever keeps the server from a usable answer, and
-    `ConfigError` for a URL or curves that cannot be used. Nothing of the key is in any error.
+    `ConfigError` for a URL or curves that cannot be used, `ExtraMissing` without httpx. Nothing of the key is in any
+    error.
     """
 
     def __init__(
@@ -68,6 +71,8 @@ class OpenAIEmbedder:
         return rows(NAME, [row for part in parts for row in part], len(texts), self._dim)
 
     def _ask(self, texts: Sequence[str]) -> Rows:
+        import httpx  # loaded when this was made
+
         sent = [whole(clip(text)) if text.strip() else NOTHING for text in texts]
         try:
             answer = self._connected().post(self._url, json={"model": self._model, "input": sent})
@@ -88,7 +93,8 @@ class OpenAIEmbedder:
 
     def _made(self) -> httpx.Client:
         """Its connections are closed when the embedder is no longer used."""
-        client = httpx.Client(headers=self._headers, timeout=self._timeout_s)
+        made = library("httpx", NAME, "httpx", "openai-embed").Client
+        client: httpx.Client = made(headers=self._headers, timeout=self._timeout_s)
         weakref.finalize(self, client.close)
         return client
 

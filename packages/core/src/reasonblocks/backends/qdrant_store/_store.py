@@ -12,6 +12,7 @@ from ...requests import Retrieve
 from ...types import ETrace, Pattern
 from .._daemon import in_daemon
 from .._stores import embedders
+from .._stores.extras import require
 from .._stores.nearest import Asking
 from .._stores.point_store import PointStore
 from .._stores.vectors import Vectors
@@ -37,8 +38,8 @@ class QdrantStore(PointStore):
     lowest `gate_threshold` of all, within 60 s. `timeout` is seconds of one exchange. Making a store imports
     qdrant-client, which takes a second; the server is asked when the store is first used.
 
-    Raises `Unavailable` for a server that does not answer, `StoreError` for one that refuses; else as `LocalStore`.
-    Safe for threads, if a given client is.
+    Raises `ExtraMissing` without qdrant-client, `Unavailable` for a server that does not answer, `StoreError` for one
+    that refuses; else as `LocalStore`. Safe for threads, if a given client is.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class QdrantStore(PointStore):
     ) -> None:
         if (url is None) == (client is None):
             raise ConfigError("url", url, "give the url of a Qdrant server, or a client: one of the two")
+        if client is None:
+            require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
         made = embedders.default() if embedder is None else embedder
         self._clients = Clients(url, api_key, timeout, client)
         self._clients.load()

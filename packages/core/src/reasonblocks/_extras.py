@@ -1,0 +1,38 @@
+"""How what is missing is installed today: the requirements of the core's extras, and where a clone has our packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+__all__ = ["EXTRAS", "folder_of", "pip_install"]
+
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "calibrate": ("scikit-learn>=1.4",),
+        "cli": ("rich>=13",),
+        "edge": ("qdrant-edge-py>=0.9,<0.10",),
+        "fastembed": ("fastembed>=0.4",),
+        "model2vec": ("model2vec>=0.4",),
+        "openai-embed": ("httpx>=0.27",),
+        "qdrant": ("httpx[http2]>=0.27", "qdrant-client>=1.12"),
+        "sentence-transformers": ("sentence-transformers>=3",),
+        "testing": ("pytest>=8",),
+    }
+)
+"""The requirements of each extra, as `pyproject.toml` has them.
+
+An error names these and not the extra, for the core is on no package index.
+"""
+
+
+def pip_install(requirements: Iterable[str]) -> str:
+    """Return the command, with quotes where a shell needs them."""
+    from shlex import join  # for an error only
+
+    return join(("pip", "install", *requirements))
+
+
+def folder_of(distribution: str) -> str:
+    """Return the folder of one of our distributions in a clone: none of them is on a package index."""
+    return f"./packages/{distribution.removeprefix('reasonblocks-')}"

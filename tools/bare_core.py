@@ -1,0 +1,140 @@
+"""Shows that the core works where none of its extras is installed: `./dev wheel` runs this in such an environment.
+
+Every module can be imported; a loop of one's own is steered; `reasonblocks replay` and `reasonblocks doctor` run; and
+what needs an extra says so where it is made, with the command that installs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import reasonblocks
+from reasonblocks import QdrantStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, testing
+from reasonblocks._extras import EXTRAS
+from reasonblocks.backends import embed
+from reasonblocks.backends.edge_store import EdgeStore
+from reasonblocks.calibration._fit import need_scikit_learn
+from reasonblocks.exceptions import ExtraMissing
+
+NOWHERE = "http://127.0.0.1:9"
+RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
+
+
+def at_qdrant_url() -> object:
+    os.environ["QDRANT_URL"] = NOWHERE
+    try:
+        return ReasonBlocks()
+    finally:
+        del os.environ["QDRANT_URL"]
+
+
+NEEDS: dict[str, list[Callable[[], object]]] = {
+    "calibrate": [need_scikit_learn],
+    "edge": [lambda: EdgeStore("patterns")],
+    "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
+    "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
+    "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
+    "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],
+    "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
+    "testing": [lambda: testing.ConformanceSuite],
+}
+"""What needs each extra. `cli` is missing: without it everything is printed plainly."""
+
+
+def main() -> None:
+    nothing_of_an_extra_is_installed()
+    every_module_is_imported()
+    a_loop_is_steered()
+    the_commands_run()
+    what_is_missing_is_named()
+    print("the bare core works")
+
+
+def nothing_of_an_extra_is_installed() -> None:
+    there = [name for name in sorted(names_in_extras()) if is_installed(name)]
+    assert not there, f"this is no bare core: {there} are installed"
+
+
+def names_in_extras() -> set[str]:
+    return {re.split(r"[\[<>=]", requirement)[0] for wanted in EXTRAS.values() for requirement in wanted}
+
+
+def is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def every_module_is_imported() -> None:
+    """But for the scenarios of the conformance suite, which are tests, and `__main__`, which runs."""
+    for found in pkgutil.walk_packages(reasonblocks.__path__, "reasonblocks."):
+        try:
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if error.name != "pytest" or not found.name.startswith("reasonblocks.testing._"):
+                raise
+
+
+def a_loop_is_steered() -> None:
+    with ReasonBlocks(strict=True) as rb, rb.session(task="Fix the failing tests.") as session:
+        decision = session.begin_step(StepInput())
+        for n in range(6):
+            session.end_step(decision, StepOutcome(model="some-model"))
+            call = ToolCall(id=f"c{n}", name="run_tests")
+            result = ToolResult(call_id=call.id, output="3 failed")
+            completed = Step(thought="I run the tests again.", tool_calls=(call,), tool_results=(result,))
+            decision = session.begin_step(StepInput(completed=completed))
+        told = [text for entry in session.step_log for text in entry.intervention_texts]
+    assert any("run_tests" in text for text in told), told
+
+
+def the_commands_run() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "runs.jsonl")
+        file.write_text(json.dumps(RECORDED), encoding="utf-8")
+        replayed = json.loads(printed("replay", str(file), "--json"))
+        assert (replayed["run_id"], len(replayed["steps"])) == ("run-1", 1), replayed
+        assert "1 steps" in printed("replay", str(file))
+        assert json.loads(printed("doctor", "--json"))["problems"] == []
+        assert "not installed (optional): pip install" in printed("doctor")
+
+
+def printed(*arguments: str) -> str:
+    command = [str(Path(sys.executable).with_name("reasonblocks")), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
+
+
+def what_is_missing_is_named() -> None:
+    assert sorted([*NEEDS, "cli"]) == sorted(EXTRAS)
+    for extra, makers in NEEDS.items():
+        for make in makers:
+            error = raised(make)
+            assert error is not None, f"something needs nothing of the extra {extra}"
+            assert (error.extra, error.requirements) == (extra, EXTRAS[extra]), error
+
+
+def raised(make: Callable[[], object]) -> ExtraMissing | None:
+    try:
+        make()
+    except ExtraMissing as error:
+        return error
+    return None
+
+
+if __name__ == "__main__":
+    main()

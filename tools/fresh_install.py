@@ -1,0 +1,110 @@
+"""Installs into a fresh environment as the README says, with the pip that this Python bundles, and says what it took.
+
+`python tools/fresh_install.py [--limit SECONDS] [--run SCRIPT] REQUIREMENT...` prints one line and removes the
+environment again. It fails where pip fails, where pip takes longer than the limit, and where SCRIPT fails there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+
+LIMIT_S = 300.0
+"""For one install. pip's resolver can go on for an hour over requirements that it cannot bring together."""
+RUN_LIMIT_S = 120.0
+NOT_A_READERS = re.compile(r"PYTHON|PIP_(BUILD_)?CONSTRAINT|VIRTUAL_ENV|QDRANT_|REASONBLOCKS_")
+"""Variables of the caller's that would make the install or the script another one."""
+LAST_LINES = 12
+"""Of what pip or the script said before it failed."""
+
+
+def main(given: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, metavar="SECONDS", help="for pip, instead of %(default)s"
+    )
+    parser.add_argument("--run", type=Path, metavar="SCRIPT", help="run with what was installed")
+    parser.add_argument("wanted", nargs="+", metavar="REQUIREMENT")
+    arguments = parser.parse_args(given)
+    with tempfile.TemporaryDirectory(prefix="fresh-install-") as folder:
+        try:
+            print(installed(Path(folder), arguments.wanted, arguments.limit), flush=True)
+            if arguments.run:
+                run(Path(folder), arguments.run.resolve())
+        except Failed as failed:
+            print(f"Python {platform.python_version()}: {' '.join(arguments.wanted)}: {failed}", file=sys.stderr)
+            return 1
+    return 0
+
+
+class Failed(Exception):
+    """What failed in the fresh environment, in words."""
+
+
+def installed(folder: Path, wanted: Sequence[str], limit: float) -> str:
+    """Install; one line: Python, pip, what was asked for, seconds, MB and packages that came with it."""
+    call("making the environment", [sys.executable, "-m", "venv", str(folder / "env")], RUN_LIMIT_S)
+    pip_version, (size, packages) = bundled_pip(folder), weighed(folder)
+    began = time.monotonic()
+    call(f"pip {pip_version}", [python_of(folder), "-m", "pip", "install", "--quiet", *wanted], limit)
+    seconds = time.monotonic() - began
+    new_size, new_packages = weighed(folder)
+    return (
+        f"Python {platform.python_version()}, pip {pip_version}, {' '.join(wanted)}: "
+        f"{seconds:.0f} s, {(new_size - size) / 1e6:.0f} MB, {new_packages - packages} packages"
+    )
+
+
+def run(folder: Path, script: Path) -> None:
+    """Away from the clone: the script sees the modules beside it and what is installed."""
+    call(script.name, [python_of(folder), "-W", "error", str(script)], RUN_LIMIT_S, cwd=folder)
+
+
+def python_of(folder: Path) -> str:
+    return str(folder / "env/bin/python")
+
+
+def site_packages(folder: Path) -> Path:
+    (found,) = (folder / "env/lib").glob("python*/site-packages")
+    return found
+
+
+def bundled_pip(folder: Path) -> str:
+    found = distributions(name="pip", path=[str(site_packages(folder))])
+    return next(one.version for one in found)
+
+
+def weighed(folder: Path) -> tuple[int, int]:
+    """Bytes of all files of site-packages, and how many distributions are there."""
+    site = site_packages(folder)
+    size = sum(path.lstat().st_size for path in site.rglob("*") if not path.is_dir())
+    return size, len(list(distributions(path=[str(site)])))
+
+
+def call(what: str, command: Sequence[str], limit: float, cwd: Path | None = None) -> None:
+    """Raises `Failed` with the last lines of what was said."""
+    env = {name: value for name, value in os.environ.items() if not NOT_A_READERS.match(name)}
+    env |= {"REASONBLOCKS_STRICT": "1", "REASONBLOCKS_HOME": "home"}
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=env, timeout=limit, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as expired:
+        raise Failed(f"{what} has not ended within {limit:.0f} s") from expired
+    if done.returncode:
+        said = "\n".join(done.stdout.strip().splitlines()[-LAST_LINES:])
+        raise Failed(f"{what} failed ({done.returncode}):\n{said}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
