@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, ModelResponse, ModelRetryMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ModelRetryMiddleware
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.testing import Ran, Script, Seen, Turn
@@ -61,15 +62,28 @@ def _answer(turn: Turn) -> AIMessage:
     )
 
 
+class Forgetting(AgentMiddleware[Any, Any]):
+    """A caller's own middleware, which keeps the task and the newest step."""
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+        messages = state["messages"]
+        newest = max((at for at, message in enumerate(messages) if isinstance(message, AIMessage)), default=1)
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), messages[0], *messages[newest:]]}
+
+
+ROLES = {"human": "user", "ai": "assistant"}
+
+
 class World:
     """A script's model and tools on LangChain, and what the model saw."""
 
-    def __init__(self, script: Script, *others: Script, hold_at: int | None = None) -> None:
+    def __init__(self, script: Script, *others: Script, hold_at: int | None = None, forgets: bool = False) -> None:
         self.script = script
         self._by_task = {one.task: one for one in (script, *others)}
         self.seen: list[Seen] = []
         self.held = asyncio.Event()
         self._hold_at = hold_at
+        self._forgets = forgets
         self._failures = {at: turn.failures for at, turn in enumerate(script.turns)}
 
     def agent(self, mw: SteeringMiddleware, *, tools: Sequence[Any] = (), **options: Any) -> Any:
@@ -79,7 +93,8 @@ class World:
             self.model(self.script.model),
             tools=[*tools, *(ScriptedTool(name=name, results=self._results) for name in self._tools(tools))],
             system_prompt=self.script.system_prompt,
-            middleware=[*retry, mw],
+            middleware=[*retry, *[Forgetting()] * self._forgets, mw],
+            name=self.script.agent_name,
             **options,
         )
 
@@ -100,9 +115,10 @@ class World:
 
     def _say(self, model: str, messages: Sequence[BaseMessage]) -> Any:
         system = messages[0].text if messages[0].type == "system" else ""
-        texts = tuple(message.text for message in messages if message.type != "system")
-        self.seen.append(Seen(model=model, system=system, texts=texts))
-        at = _answers(messages)
+        said = [message for message in messages if message.type != "system"]
+        roles = tuple(ROLES.get(message.type, message.type) for message in said)
+        at = len(self.seen) if self._forgets else _answers(messages)
+        self.seen.append(Seen(model=model, system=system, texts=tuple(one.text for one in said), roles=roles))
         task = next(message.text for message in messages if message.type == "human")
         turn = self._by_task.get(task, self.script).turns[at]
         if self._failures[at]:
@@ -160,15 +176,17 @@ class _Line:
 
     def run(self, thread: str, resume_at: Sequence[int]) -> Ran:
         config = {"configurable": {"thread_id": thread}}
+        self._world.seen = []
         error = _error(self._agent, self._mode, _question(self._world.script), config)
-        logs = [self._mw.step_log]
+        logs, parts = [self._mw.step_log], 1
         while error is None and (state := self._agent.get_state(config)).next:
             if _answers(state.values["messages"]) in resume_at:
                 self._make()
+                parts += 1
             error = _error(self._agent, self._mode, None, config)
             logs.append(self._mw.step_log)
         history = tuple(message.text for message in self._agent.get_state(config).values["messages"])
-        return _ran(self._mw, list(self._mw.runs)[-1], self._world, logs, history, error)
+        return _ran(self._mw, list(self._mw.runs)[-1], self._world, logs, history, error, parts)
 
 
 class LangChainHarness:
@@ -184,6 +202,10 @@ class LangChainHarness:
         line = _Line(rb, world, mode, pausing=bool(resume_at))
         with _models(world):
             return [line.run(str(at), resume_at) for at in range(times)]
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        world = World(script, forgets=True)
+        return _Line(rb, world, mode, pausing=False).run("0", ())
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         world, mw = World(*scripts), middleware(rb)
@@ -260,6 +282,7 @@ def _ran(
     logs: Sequence[Sequence[StepLogEntry]] = (),
     history: tuple[str, ...] = (),
     error: BaseException | None = None,
+    parts: int = 1,
 ) -> Ran:
     run = mw.runs[run_id]
     entries = {entry.step: entry for log in (*logs, run.step_log) for entry in log}
@@ -271,14 +294,11 @@ def _ran(
         outcome=run.outcome,
         history=history,
         error=error,
-        parent_run_id=_parent(mw, run_id),
+        parent_run_id=run.run.parent_run_id,
+        parent_call_id=run.run.parent_call_id,
+        parts=parts,
         snapshot=dict(run.trace.snapshot()),
     )
-
-
-def _parent(mw: SteeringMiddleware, run_id: str) -> str | None:
-    run = mw._lifecycle.runs.find(run_id)
-    return run.session.run.parent_run_id if run else None
 
 
 def _error(agent: Any, mode: str, given: Any, config: Any) -> BaseException | None:
