@@ -23,6 +23,9 @@ from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.scripted import ScriptedModel
 
+Made = Callable[..., SteeringMiddleware]
+"""Makes a middleware as `middleware` does."""
+
 
 class ScriptedTool(BaseTool):
     """Gives back what the script says for a call's id."""
@@ -162,8 +165,10 @@ def _question(script: Script) -> dict[str, Any]:
 class _Line:
     """Runs of one script, one after the other, in one checkpointer."""
 
-    def __init__(self, rb: ReasonBlocks, world: World, mode: str, *, pausing: bool) -> None:
-        self._rb, self._world, self._mode = rb, world, mode
+    def __init__(
+        self, rb: ReasonBlocks, world: World, mode: str, *, pausing: bool = False, made: Made = middleware
+    ) -> None:
+        self._rb, self._world, self._mode, self._made = rb, world, mode, made
         self._options: dict[str, Any] = {"checkpointer": InMemorySaver()}
         self._make()
         if pausing:
@@ -171,7 +176,7 @@ class _Line:
             self._make()
 
     def _make(self) -> None:
-        self._mw = middleware(self._rb, run_id=self._world.script.run_id)
+        self._mw = self._made(self._rb, run_id=self._world.script.run_id)
         self._agent = self._mw.watch(self._world.agent(self._mw, **self._options))
 
     def run(self, thread: str, resume_at: Sequence[int]) -> Ran:
@@ -195,17 +200,20 @@ class LangChainHarness:
     modes: tuple[str, ...] = ("invoke", "ainvoke", "stream", "astream")
     caps = AdapterCaps()
 
+    def __init__(self, made: Made = middleware) -> None:
+        self._made = made
+
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
         world = World(script)
-        line = _Line(rb, world, mode, pausing=bool(resume_at))
+        line = _Line(rb, world, mode, pausing=bool(resume_at), made=self._made)
         with _models(world):
             return [line.run(str(at), resume_at) for at in range(times)]
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         world = World(script, forgets=True)
-        return _Line(rb, world, mode, pausing=False).run("0", ())
+        return _Line(rb, world, mode, made=self._made).run("0", ())
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         world, mw = World(*scripts), middleware(rb)
@@ -256,7 +264,7 @@ class LangChainHarness:
         return _ran(mw, script.run_id, world, error=asyncio.CancelledError())
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        mw = middleware(rb)
+        mw = self._made(rb)
         messages: list[AnyMessage] = [HumanMessage("Look at every file.", id="q")]
         state: Any = {"messages": messages}
         runtime: Any = None
