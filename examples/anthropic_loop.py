@@ -16,7 +16,7 @@ from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, ru
 
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks.adapters import failure_of, ms_since
-from reasonblocks.render import place
+from reasonblocks.render import steered_request
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
 
@@ -34,10 +34,11 @@ def run(client: Anthropic, session: SteeringSession, task: str) -> str:
     with session:
         while True:
             decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            system, asked = request(decision, history)
             started = time.perf_counter()
             try:
                 message = client.messages.create(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=asked, tools=TOOLS
                 )
             except BaseException as exc:
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
@@ -59,10 +60,11 @@ async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str)
     async with session:
         while True:
             decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+            system, asked = request(decision, history)
             started = time.perf_counter()
             try:
                 message = await client.messages.create(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=asked, tools=TOOLS
                 )
             except BaseException as exc:  # a cancellation, too
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
@@ -84,10 +86,11 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
     with session:
         while True:
             decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            system, asked = request(decision, history)
             started = time.perf_counter()
             try:
                 with client.messages.stream(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=asked, tools=TOOLS
                 ) as stream:
                     for text in stream.text_stream:
                         say(text)
@@ -108,12 +111,9 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
 # --- the client's words and ours
 
 
-def system(decision: StepDecision) -> Any:
-    """The system prompt of this one request: a cached block, and the guidance in one of its own behind it.
-
-    (Any: `place` serves clients that take plain text, too.)
-    """
-    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=True)
+def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
+    """The system prompt of this one request, a cached block, and its messages. (Any: others take plain text, too.)"""
+    return steered_request(decision, SYSTEM_PROMPT, history, cache_control=True)
 
 
 def outcome_of(message: Message, latency_ms: float) -> StepOutcome:

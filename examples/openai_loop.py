@@ -26,7 +26,7 @@ from openai.types.responses.response_input_param import FunctionCallOutput
 
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks.adapters import failure_of, ms_since
-from reasonblocks.render import place
+from reasonblocks.render import steered_request
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
 
@@ -44,11 +44,10 @@ def run(client: OpenAI, session: SteeringSession, task: str) -> str:
     with session:
         while True:
             decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
-                response = client.responses.create(
-                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS
-                )
+                response = client.responses.create(model=MODEL, instructions=instructions, input=asked, tools=TOOLS)
             except BaseException as exc:
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
                 raise
@@ -69,10 +68,11 @@ async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) ->
     async with session:
         while True:
             decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+            instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
                 response = await client.responses.create(
-                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS
+                    model=MODEL, instructions=instructions, input=asked, tools=TOOLS
                 )
             except BaseException as exc:  # a cancellation, too
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
@@ -94,10 +94,11 @@ def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Calla
     with session:
         while True:
             decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
                 with client.responses.create(
-                    model=MODEL, instructions=instructions(decision), input=history, tools=TOOLS, stream=True
+                    model=MODEL, instructions=instructions, input=asked, tools=TOOLS, stream=True
                 ) as stream:
                     response = listened(iter(stream), say)
             except BaseException as exc:
@@ -116,9 +117,9 @@ def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Calla
 # --- the client's words and ours
 
 
-def instructions(decision: StepDecision) -> Any:
-    """The system prompt of this one request. (Any: `place` serves clients that take blocks, too.)"""
-    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=False)
+def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
+    """The system prompt and the input of this one request. (Any: it serves clients that take blocks, too.)"""
+    return steered_request(decision, SYSTEM_PROMPT, history)
 
 
 def outcome_of(response: Response, latency_ms: float) -> StepOutcome:

@@ -521,14 +521,14 @@ def test_a_run_start_is_told_once_before_the_first_call() -> None:
 
 
 def test_cache_tokens_at_risk_are_those_of_the_last_call_when_the_system_text_changes() -> None:
-    session = client(speaks("Text."), scorer=lambda completed: 0.4).session()
+    session = client(speaks("Text."), scorer=lambda completed: 0.4, placement="system").session()
     for number in range(4):
         session.end_step(begin(session, number), outcome(usage=Usage(input=90, output=10)))
     assert [entry.cache_tokens_at_risk for entry in session.step_log] == [0, 100, 100, 0]
 
 
-def test_in_tail_placement_no_cache_is_at_risk() -> None:
-    session = client(speaks("Text."), scorer=lambda completed: 0.4).session(placement="tail")
+def test_at_the_tail_which_is_the_default_no_cache_is_at_risk() -> None:
+    session = client(speaks("Text."), scorer=lambda completed: 0.4).session()
     for number in range(3):
         session.end_step(begin(session, number), outcome(usage=Usage(input=90, output=10)))
     assert [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log] == [("tail", 0)] * 3

@@ -172,15 +172,15 @@ def test_a_model_object_that_is_wrapped_is_asked(page: Shown) -> None:
 
 def test_the_sdk_s_own_runner_is_steered_through_the_model(page: Shown) -> None:
     assert page.printed[page.at('rb.openai_model("your-model"')] == f"success {CALLS + 1}\n"
-    assert any(request.model == "your-model" and FINDING in request.system for request in page.requests)
+    assert any(request.model == "your-model" and FINDING in request.texts[-1] for request in page.requests)
 
 
 def test_hooks_alone_record_and_say_nothing(page: Shown) -> None:
     assert page.printed[page.at("openai_hooks")] == "[None, 'quiet', 'inject', 'quiet']\n"
-    assert not any(FRAME in request.system for request in page.requests[-CALLS - 1 :])
+    assert not any(FRAME in str(request.body) for request in page.requests[-CALLS - 1 :])
 
 
 def test_the_readme_s_run_is_steered() -> None:
     readme = shown(blocks("README.md", "from agents import"))
     assert readme.printed[0].splitlines()[0] == "0 INIT None"
-    assert FINDING in readme.requests[2].system
+    assert FINDING in readme.requests[2].texts[-1]

@@ -22,6 +22,7 @@ from reasonblocks import ReasonBlocks, SteeringSession, StepLogEntry
 from reasonblocks.render import FRAME
 from reasonblocks.testing import LoopHarness, Script, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.types import Placement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = ["openai_loop.py", "anthropic_loop.py"]
@@ -92,8 +93,8 @@ class Ran:
         return self.session.step_log
 
 
-def ran(way: Way, script: Script = SCRIPT) -> Ran:
-    session, said = ReasonBlocks(strict=True).session(task=TASK), list[str]()
+def ran(way: Way, script: Script = SCRIPT, placement: Placement = "tail") -> Ran:
+    session, said = ReasonBlocks(strict=True, placement=placement).session(task=TASK), list[str]()
     answer, error = "", None
     with ScriptedServer(script) as server:
         try:
@@ -120,18 +121,26 @@ def test_each_call_is_one_request_and_one_entry(steered: Ran) -> None:
 
 
 def test_guidance_reaches_exactly_the_calls_that_it_is_for(steered: Ran) -> None:
-    read = [request.system.partition(f"\n\n{FRAME}\n")[2] for request in steered.requests]
+    read = [request.texts[-1].partition(f"{FRAME}\n")[2] for request in steered.requests]
     assert read == ["\n\n".join(entry.intervention_texts) for entry in steered.log]
     assert [bool(text) for text in read] == [True, False, True, False]
 
 
-def test_nothing_of_the_guidance_is_in_the_history(steered: Ran) -> None:
-    histories = [request.body.get("input") or request.body["messages"] for request in steered.requests]
-    assert FRAME not in json.dumps(histories)
+def test_guidance_is_in_no_request_but_its_own(steered: Ran) -> None:
+    assert [json.dumps(request.body).count(FRAME) for request in steered.requests] == [1, 0, 1, 0]
 
 
 def test_the_system_prompt_stays_the_agent_s_own(steered: Ran) -> None:
-    assert all(request.system.startswith(SYSTEM_PROMPT) for request in steered.requests)
+    assert {request.system for request in steered.requests} == {SYSTEM_PROMPT}
+
+
+@each_way
+def test_in_the_system_placement_guidance_follows_the_prompt(way: Way) -> None:
+    run = ran(way, placement="system")
+    read = [request.system.partition(f"\n\n{FRAME}\n")[2] for request in run.requests]
+    assert read == ["\n\n".join(entry.intervention_texts) for entry in run.log]
+    histories = [request.body.get("input") or request.body["messages"] for request in run.requests]
+    assert FRAME not in json.dumps(histories)
 
 
 def test_a_run_is_decided_as_the_core_decides_it(steered: Ran) -> None:
@@ -174,8 +183,12 @@ def test_a_streamed_loop_says_the_words_as_they_come(way: Way) -> None:
 
 @pytest.mark.parametrize("way", ANTHROPIC, ids=lambda way: way.__name__)
 def test_the_anthropic_loop_caches_its_prompt_and_never_the_guidance(way: Way) -> None:
-    cached = [["cache_control" in block for block in request.body["system"]] for request in ran(way).requests]
-    assert cached == [[True, False], [True], [True, False], [True]]
+    assert cached(ran(way)) == [[True]] * 4
+    assert cached(ran(way, placement="system")) == [[True, False], [True], [True, False], [True]]
+
+
+def cached(run: Ran) -> list[list[bool]]:
+    return [["cache_control" in block for block in request.body["system"]] for request in run.requests]
 
 
 # --- trouble

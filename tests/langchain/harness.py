@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.render import FRAME
 from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_langchain import SteeringMiddleware, middleware
@@ -123,7 +124,7 @@ class World:
         at = len(self.seen) if self._forgets else _answers(messages)
         self.seen.append(Seen(model=model, system=system, texts=tuple(one.text for one in said), roles=roles))
         task = next(message.text for message in messages if message.type == "human")
-        turn = self._by_task.get(task, self.script).turns[at]
+        turn = self._by_task.get(task.partition(f"\n\n{FRAME}")[0], self.script).turns[at]
         if self._failures[at]:
             self._failures[at] -= 1
             return ConnectionError("try again")

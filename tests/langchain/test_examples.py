@@ -57,7 +57,7 @@ def page() -> dict[str, Any]:
 
 
 def test_both_runs_of_the_page_are_steered(page: dict[str, Any]) -> None:
-    read = [seen.system for seen in page["model"].seen]
+    read = [seen.messages[-1].text for seen in page["model"].seen]
     assert [FINDING in text for text in read] == [False, False, True, False] * 2
 
 

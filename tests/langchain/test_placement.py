@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
@@ -21,7 +21,7 @@ def claude(count: int = 3) -> ScriptedModel:
 
 def test_an_anthropic_model_gets_a_cached_base_on_every_call() -> None:
     model = claude()
-    agent(model, middleware(client())).invoke(QUESTION)
+    agent(model, middleware(client(placement="system"))).invoke(QUESTION)
     bases = [seen.system[0] for seen in model.seen]
     assert bases == [{"type": "text", "text": "You fix bugs.", "cache_control": CACHED}] * 4
     assert [len(seen.system) for seen in model.seen] == [2, 2, 1, 1]
@@ -30,7 +30,7 @@ def test_an_anthropic_model_gets_a_cached_base_on_every_call() -> None:
 
 def test_other_models_get_plain_text() -> None:
     model = ScriptedModel(script=by_position(*looks(3)), provider="openai", model_name="gpt-x")
-    agent(model, middleware(client())).invoke(QUESTION)
+    agent(model, middleware(client(placement="system"))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in model.seen)
     assert [seen.system == "You fix bugs." for seen in model.seen] == [False, False, True, True]
 
@@ -42,9 +42,10 @@ def test_standing_rules_of_a_run_are_in_the_cached_base_of_every_call() -> None:
     assert all(seen.system[1]["cache_control"] == CACHED for seen in model.seen)
 
 
-def test_at_the_tail_guidance_is_the_last_thing_read_and_nothing_stays() -> None:
+@pytest.mark.parametrize("asked", [None, "tail"])
+def test_guidance_is_the_last_thing_read_and_nothing_stays(asked: Literal["tail"] | None) -> None:
     model = ScriptedModel(script=by_position(*looks(3)))
-    mw = middleware(client(), placement="tail")
+    mw = middleware(client(), placement=asked)
     result = agent(model, mw).invoke(QUESTION)
     first, second, third, _ = model.seen
     assert [type(message) for message in first.messages[1:]] == [HumanMessage]
@@ -73,7 +74,7 @@ def test_langchains_own_caching_middleware_goes_before_ours() -> None:
     anthropic = pytest.importorskip("langchain_anthropic")
     caching = pytest.importorskip("langchain_anthropic.middleware").AnthropicPromptCachingMiddleware()
     model, peek = anthropic.ChatAnthropic(model="claude-sonnet-4-5", api_key="none"), Peek()
-    agent(model, caching, middleware(client()), peek).invoke(QUESTION)
+    agent(model, caching, middleware(client(placement="system")), peek).invoke(QUESTION)
     ((base, guidance),) = peek.systems
     assert base["cache_control"]["type"] == "ephemeral"
     assert "[REASONBLOCKS]" in guidance["text"]

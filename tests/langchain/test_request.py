@@ -14,8 +14,8 @@ from reasonblocks_langchain._models import Routes, model_name, takes_cache_contr
 from reasonblocks_langchain._request import steer, with_tail, without_foreign_thinking
 from tests.langchain.scripted import ScriptedModel
 
-SAID = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.")
-QUIET = StepDecision(step=1, fsm_state=FSMState.NORMAL)
+SAID = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.", placement="system")
+QUIET = StepDecision(step=1, fsm_state=FSMState.NORMAL, placement="system")
 TAIL = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.", placement="tail")
 CACHED = {"type": "ephemeral"}
 MESSAGES: list[AnyMessage] = [HumanMessage("Fix it.")]

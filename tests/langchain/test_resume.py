@@ -72,8 +72,8 @@ def test_another_branch_does_not_see_what_this_one_did() -> None:
         model.seen.clear()
         steered.invoke(None, past)
         assert [entry.step for entry in mw.step_log] == list(range(CALLS + 1))
-        assert [seen.system for seen in model.seen[:2]] == ["You fix bugs."] * 2
-        assert "Step 3 looked again" in model.seen[2].system
+        assert ["[REASONBLOCKS]" in seen.messages[-1].text for seen in model.seen[:3]] == [False, False, True]
+        assert "Step 3 looked again" in model.seen[2].messages[-1].text
 
 
 def test_a_second_middleware_takes_a_thread_over_where_the_first_left_it() -> None:

@@ -39,7 +39,7 @@ def test_a_mapped_model_object_gets_the_tools_and_the_guidance() -> None:
     agent(own, mw).invoke(QUESTION)
     assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "strong", "strong"]
     assert {seen.tools for seen in strong.seen} == {("look",)}
-    assert any("[REASONBLOCKS]" in seen.system for seen in strong.seen)
+    assert any("[REASONBLOCKS]" in seen.messages[-1].text for seen in strong.seen)
 
 
 def test_foreign_thinking_stays_out_of_the_request_and_in_the_history() -> None:
@@ -94,6 +94,6 @@ def test_a_model_that_cannot_be_built_is_said_once(caplog: pytest.LogCaptureFixt
 def test_a_routed_call_is_written_for_the_model_that_gets_it() -> None:
     own = ScriptedModel(script=by_position(*looks(3)), model_name="gpt-x", provider="openai")
     strong = ScriptedModel(script=by_position(*looks(3)), model_name="claude-x", provider="anthropic")
-    agent(own, middleware(client(model_routing={"SLOW": strong}, **SLOW))).invoke(QUESTION)
+    agent(own, middleware(client(model_routing={"SLOW": strong}, placement="system", **SLOW))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in own.seen)
     assert all(seen.system[0]["cache_control"] == {"type": "ephemeral"} for seen in strong.seen)

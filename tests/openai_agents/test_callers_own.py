@@ -50,7 +50,8 @@ def shouting_in_place(data: CallModelData[Any]) -> ModelInputData:
 @pytest.mark.parametrize("own", [shouting, shouting_later, shouting_in_place])
 def test_the_callers_filter_goes_first_and_guidance_after_it(own: Filter, way: str) -> None:
     with place(one_by_one(*looks(1)), way) as here:
-        here.run(steering(), fixer(), run_config=here.config(call_model_input_filter=own))
+        rb = steering(placement="system")
+        here.run(rb, fixer(), run_config=here.config(call_model_input_filter=own))
         first, second = here.requests
     assert first.system.startswith(f"{PROMPT}!\n\n[REASONBLOCKS]")
     assert (len(first.texts), second.texts) == (1, ("f0 is empty",))
@@ -102,7 +103,7 @@ def test_the_callers_error_formatter_words_the_error(way: str) -> None:
         config = here.config(tool_error_formatter=formatted)
         result = here.run(steering(), fixer(tools=[crash]), run_config=config)
         assert steering_of(result).outcome == "success"
-        assert (here.requests[1].texts[-1], asked) == ("It is broken.", ["c0"])
+        assert (here.requests[1].texts[-2], asked) == ("It is broken.", ["c0"])
 
 
 @DICTIONARY

@@ -27,16 +27,16 @@ SPEAKS = [True, True, False, False, True]
 @every_way
 def test_guidance_is_appended_to_the_instructions_of_its_call(way: str) -> None:
     with place(in_turn(*looks(4)), way) as here:
-        here.run(steering(), fixer())
+        here.run(steering(placement="system"), fixer())
         assert ["[REASONBLOCKS]" in asked.system for asked in here.requests] == SPEAKS
         assert all(asked.system.startswith(PROMPT) for asked in here.requests)
         assert "Step 0 looked again" in here.requests[1].system
 
 
 @every_way
-def test_tail_puts_guidance_at_the_end_of_the_input(way: str) -> None:
+def test_guidance_stands_at_the_end_of_the_input_unless_something_else_is_asked_for(way: str) -> None:
     with place(in_turn(*looks(4)), way) as here:
-        here.run(steering(placement="tail"), fixer())
+        here.run(steering(), fixer())
         assert {asked.system for asked in here.requests} == {PROMPT}
         assert ["[REASONBLOCKS]" in asked.texts[-1] for asked in here.requests] == SPEAKS
         assert here.guided == SPEAKS
@@ -53,7 +53,7 @@ def test_the_history_holds_no_guidance(way: str) -> None:
 @every_way
 def test_an_agent_without_instructions_gets_the_guidance_alone(way: str) -> None:
     with place(in_turn(*looks(2)), way) as here:
-        here.run(steering(), fixer(instructions=None))
+        here.run(steering(placement="system"), fixer(instructions=None))
         assert here.requests[0].system.startswith("[REASONBLOCKS]")
 
 
@@ -92,9 +92,9 @@ def test_standing_rules_of_the_run_stand_in_every_call(way: str) -> None:
 @whole_and_streamed
 def test_a_run_has_a_placement_of_its_own(way: str) -> None:
     with place(in_turn(*looks(1)), way) as here:
-        result = here.run(steering(), fixer(), placement="tail")
-        assert here.requests[0].system == PROMPT
-        assert [entry.placement for entry in steering_of(result).step_log] == ["tail", "tail"]
+        result = here.run(steering(), fixer(), placement="system")
+        assert here.requests[0].system.startswith(f"{PROMPT}\n\n[REASONBLOCKS]")
+        assert [entry.placement for entry in steering_of(result).step_log] == ["system", "system"]
 
 
 def test_a_wrong_placement_is_refused_before_any_request() -> None:

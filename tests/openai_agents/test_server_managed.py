@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -57,12 +58,17 @@ def test_steps_have_their_thought_and_their_results(chain: dict[str, Any], way: 
 
 @CHAINS
 @RESPONSES
-def test_guidance_stands_in_the_instructions_also_where_the_client_says_tail(chain: dict[str, Any], way: str) -> None:
-    with place(in_turn(*looks(4)), way) as here:
-        result = here.run(steering(placement="tail"), fixer(), **chain)
+@pytest.mark.parametrize("options", [{}, {"placement": "tail"}, {"placement": "system"}])
+def test_guidance_stands_in_the_instructions_whatever_the_client_says(
+    chain: dict[str, Any], way: str, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with place(in_turn(*looks(4)), way) as here, caplog.at_level(logging.WARNING, "reasonblocks"):
+        result = here.run(steering(**options), fixer(), **chain)
         assert ["[REASONBLOCKS]" in asked.system for asked in here.requests] == [True, True, False, False, True]
         assert all(asked.system.startswith(PROMPT) for asked in here.requests)
         assert {entry.placement for entry in steering_of(result).step_log} == {"system"}
+    said = [message for message in caplog.messages if "placement='system'" in message]
+    assert len(said) == (0 if options.get("placement") == "system" else 1)
 
 
 @CHAINS
@@ -118,6 +124,7 @@ def test_an_agent_of_a_tool_is_guided_in_its_instructions(chain: dict[str, Any],
     with place(answer, way) as here:
         (child,) = steering_of(here.run(steering(placement="tail"), agent, **chain)).children
         assert child.outcome == "success"
+        assert {entry.placement for entry in child.step_log} == {"system"}
         assert all("[REASONBLOCKS]" in asked.system for asked in of_model(here, "inner"))
 
 

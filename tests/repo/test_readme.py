@@ -83,17 +83,22 @@ def test_the_langchain_agent_runs_and_is_steered(capsys: pytest.CaptureFixture[s
 
 
 def test_the_loop_of_one_s_own_runs_and_is_steered() -> None:
-    systems: list[str] = []
+    requests: list[list[Any]] = []
 
     def call_model(system: str, messages: list[Any]) -> tuple[str, tuple[ToolCall, ...]]:
-        systems.append(system)
-        call = ToolCall(id=f"call-{len(messages)}", name="run_tests")
-        return "I run the tests.", (call,) if len(messages) < 4 else ()
+        assert system == "You fix bugs."
+        requests.append(messages)
+        call = ToolCall(id=f"call-{len(requests)}", name="run_tests")
+        return "I run the tests.", (call,) if len(requests) < 5 else ()
 
-    given = {"task": "Fix the failing tests.", "system_prompt": "You fix bugs.", "messages": []}
+    def as_messages(text: str, calls: Any, results: Any) -> list[Any]:
+        return [{"role": "assistant", "content": text}, *({"role": "tool", "content": one.output} for one in results)]
+
+    given = {"task": "Fix the failing tests.", "system_prompt": "You fix bugs.", "as_messages": as_messages}
     names = ran(LOOP, {**given, "call_model": call_model, "run_tool": lambda call: "3 failed"})
-    assert len(names["session"].step_log) == len(systems) == 5
-    assert any("run_tests with the same arguments" in system for system in systems)
+    assert len(names["session"].step_log) == len(requests) == 5
+    assert any("run_tests with the same arguments" in messages[-1]["content"] for messages in requests)
+    assert "REASONBLOCKS" not in repr(names["messages"])
 
 
 def test_the_loop_of_one_s_own_is_short() -> None:

@@ -42,9 +42,10 @@ class ReasonBlocks:
     the library and of the file that `reasonblocks patterns` writes, or of the server at QDRANT_URL, searched with
     `embedder`. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
     `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)`
-    sees every text before they do. `placement` is "system" or "tail". `live_streaming_enabled` needs a server: not
-    here yet. `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads
-    for at most `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
+    sees every text before they do. `placement` of guidance in a request is "tail", the end of its messages, or
+    "system", which also takes the runs that have no tail. `live_streaming_enabled` needs a server: not here yet.
+    `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads for at most
+    `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
 
     Read when the argument is absent: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
     REASONBLOCKS_HOME (the folder of that file, ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY;
@@ -76,7 +77,7 @@ class ReasonBlocks:
         sinks: Iterable[TelemetrySink] = (),
         live_streaming_enabled: bool | None = None,
         redact: Callable[[str], str] | None = None,
-        placement: Placement = "system",
+        placement: Placement = "tail",
         step_deadline_ms: float = 800,
         strict: bool | None = None,
     ) -> None:
@@ -156,7 +157,7 @@ class ReasonBlocks:
             strict=self._config.strict,
             open_runs=self._runs,
             owner=self,
-        )
+        ).placed(placement or self._config.settings.placement)
 
     def check_run(self, snapshot: Mapping[str, Any] | None = None, **options: Unpack[RunKeywords]) -> None:
         """For adapters: refuse a wrong run option where it is given. Raises `ConfigError`."""

@@ -41,8 +41,11 @@ def new_run(
     parent_call_id: str | None = None,
     session_id: str | None = None,
 ) -> SteeredRun:
-    """A run that begins here, or goes on from a snapshot. Raises `ConfigError`, `SnapshotError`."""
-    if caps is SERVER_MANAGED and options.placement == "tail":
+    """A run that begins here, or goes on from a snapshot. Raises `ConfigError`, `SnapshotError`.
+
+    One with a `parent` is guided in its instructions, whatever its caller asked for: that is how it is, not a loss.
+    """
+    if caps is SERVER_MANAGED and options.placement == "tail" and parent is None:
         raise ConfigError("placement", "tail", "the server would store it in this conversation: use 'system'")
     caller = parent or calling_run()
     session = options.session(
@@ -57,6 +60,7 @@ def new_run(
         parent_run_id=caller.run_id if caller else None,
         parent_call_id=parent_call_id,
         session_id=session_id,
+        placement="system" if parent is not None else None,
     )
     run = SteeredRun(
         session,

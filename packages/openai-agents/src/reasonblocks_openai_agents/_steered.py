@@ -90,8 +90,16 @@ class SteeredRun(HeldRun):
 
     # ------------------------------------------------------------ one call
 
-    async def decide(self, items: Sequence[Item], *, agent_name: str | None, own_model: str) -> Call | None:
-        """What the next call gets; None after a fault, and while steering is off."""
+    async def decide(
+        self, items: Sequence[Item], *, agent_name: str | None, own_model: str, server_managed: bool = False
+    ) -> Call | None:
+        """What the next call gets; None after a fault, and while steering is off.
+
+        A conversation that the server keeps has no tail from here on: it would store what stands there.
+        """
+        if server_managed and not self._server_managed:
+            self._server_managed = True
+            self.session.no_tail("the server keeps this conversation and would store a message of ours")
         with self.session.guard("deciding a call"):
             self.agent_name = agent_name or self.agent_name
             if self.call is not None:
@@ -107,11 +115,9 @@ class SteeredRun(HeldRun):
             return self.call
         return None
 
-    def say(
-        self, instructions: str | None, items: Items, decision: StepDecision, *, server_managed: bool = False
-    ) -> tuple[str | None, Items]:
+    def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
         """The request with its guidance: never a message of its own where the server would keep it."""
-        tail = decision.placement == "tail" and not (server_managed or self._server_managed)
+        tail = decision.placement == "tail" and not self._server_managed
         with self.session.guard("placing guidance"):
             return steered(instructions, items, decision, tail=tail)
         return instructions, items

@@ -89,14 +89,14 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
             items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
             kept = bool(asked.get("conversation_id") or asked.get("previous_response_id"))
             run = self._run_of(items) or self._begun(items, model_name(own), server_managed=kept)
-            call = await run.decide(items, agent_name=None, own_model=model_name(own))
+            call = await run.decide(items, agent_name=None, own_model=model_name(own), server_managed=kept)
             if call is None:
                 return None, asked
             call.filtered = False
             CALL.set(call)
             call.request = _which(items)
             self._tried.keep(call.request, (items, run))
-            said = run.say(asked["system_instructions"], items, call.decision, server_managed=kept)
+            said = run.say(asked["system_instructions"], items, call.decision)
             return call, {**asked, "system_instructions": said[0], "input": said[1]}
         return None, asked
 

@@ -15,6 +15,8 @@ from ._checks import json_by_name, optional_text
 from ._options import Config
 
 RUN_ID_BYTES = 200
+INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
+"""Where guidance goes when the client's placement is not there (BEHAVIOUR section 7), the first that is."""
 TEXTS = (
     *("run_id", "agent_name", "task", "model", "codebase_id", "org_id", "project_id", "task_profile", "placement"),
     *("framework", "parent_run_id", "parent_call_id", "session_id"),
@@ -76,9 +78,12 @@ def _weights(config: Config, profile: str) -> Mapping[str, float]:
 
 
 def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
-    """The run's own wish, which the framework has to be able to grant; else the client's, else what it can."""
+    """The run's own wish, which the framework has to be able to grant; else the client's, else `system` or what it has.
+
+    A client serves several frameworks: what one of them lacks is no mistake of its caller's.
+    """
     if asked is not None:
         if asked not in caps.placements:
             raise ConfigError("placement", asked, f"this framework has {', '.join(sorted(caps.placements))}")
         return asked
-    return default if default in caps.placements else min(caps.placements)
+    return next(place for place in (default, *INSTEAD) if place in caps.placements)

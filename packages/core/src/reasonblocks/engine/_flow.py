@@ -12,6 +12,7 @@ from ..types import (
     FSMState,
     Injection,
     Pending,
+    Placement,
     Settings,
     SkippedReason,
     Source,
@@ -236,7 +237,11 @@ def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings:
     """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
     if state.last is None:
         return 0
-    moved = decision.placement == "system" and guidance != state.last.guidance
+    moved = _in_system(decision.placement, guidance) != _in_system(state.last.placement, state.last.guidance)
     before, now = state.last.route, decision.route
     rerouted = before != now and settings.routes.get(before or "") != settings.routes.get(now or "")
     return state.call_tokens if moved or rerouted else 0
+
+
+def _in_system(placement: Placement, guidance: str) -> str:
+    return guidance if placement == "system" else ""

@@ -14,7 +14,7 @@ from ._guidance import (
     steered_text,
     tier_injections,
 )
-from ._placement import Block, Content, place
+from ._placement import Block, Content, place, steered_request, with_tail
 from ._sanitise import sanitise
 
 __all__ = [
@@ -34,6 +34,8 @@ __all__ = [
     "place",
     "render_pattern",
     "sanitise",
+    "steered_request",
     "steered_text",
     "tier_injections",
+    "with_tail",
 ]

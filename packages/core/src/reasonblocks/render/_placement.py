@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+from ..types import StepDecision
 
 Block: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = "str | Sequence[str | Block] | None"
+T = TypeVar("T")
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
 
 
@@ -24,6 +27,41 @@ def place(base: Content, guidance: str, standing_rules: str = "", *, cache_contr
     if base is None or isinstance(base, str):
         return "\n\n".join(part for part in (base, standing_rules, guidance) if part)
     return [*base, *_texts(standing_rules, guidance)]
+
+
+def steered_request(
+    decision: StepDecision, system: Content, messages: Sequence[T], *, cache_control: bool = False
+) -> tuple[Content, list[T | Block]]:
+    """The system content and the messages of one call, with the decision's guidance where its placement says.
+
+    For a loop over a chat API. What is returned is for this one request: the history goes on from `messages`.
+    """
+    at_tail = decision.placement == "tail"
+    return (
+        place(system, "" if at_tail else decision.guidance, decision.standing_rules, cache_control=cache_control),
+        with_tail(messages, decision.guidance if at_tail else ""),
+    )
+
+
+def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block]:
+    """A copy of one call's messages with the guidance as the last thing that is read; never put it into a history.
+
+    `messages` are those of a chat API: objects with `role` and `content`. After a message of the user's it joins a
+    copy of it, since some providers refuse two in a row, behind what may have to come first (an Anthropic tool
+    result); after anything else it is a user message of its own, so that it never looks like the output of a tool.
+    """
+    if not guidance:
+        return [*messages]
+    last = messages[-1] if messages else None
+    if not isinstance(last, Mapping) or last.get("role") != "user":
+        return [*messages, {"role": "user", "content": guidance}]
+    content = last.get("content")
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        return [*messages[:-1], {**last, "content": "\n\n".join(filter(None, (content, guidance)))}]
+    block = _text(guidance)
+    if any(isinstance(one, Mapping) and str(one.get("type")).startswith("input_") for one in content):
+        block = {**block, "type": "input_text"}  # the name in OpenAI's Responses API
+    return [*messages[:-1], {**last, "content": [*content, block]}]
 
 
 def _blocks(base: Content, guidance: str, standing_rules: str) -> list[str | Block]:

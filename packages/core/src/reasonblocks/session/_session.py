@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from ..engine import completed_step, faulted, final_fault, final_flow, step_flow, with_outcome
@@ -30,6 +29,7 @@ from ._answers import Answers, Backends
 from ._drivers import adrive, drive
 from ._guard import Faults
 from ._log import Closed, StepLog, entry_of
+from ._reports import Reports
 from ._runs import OpenRuns
 from ._telemetry import Telemetry
 from ._teller import Teller
@@ -39,7 +39,7 @@ from ._turn import Turn, checked, ms_since, reason_of
 ABANDONED = "failure: abandoned"
 
 
-class SteeringSession:
+class SteeringSession(Reports):
     """Made by `ReasonBlocks.session`. A context manager: leaving it finishes the run, as failed if it raised."""
 
     def __init__(
@@ -148,26 +148,6 @@ class SteeringSession:
     def step_log(self) -> list[StepLogEntry]:
         """Entry n is call n; the newest 10,000."""
         return self._log.entries
-
-    @property
-    def faults(self) -> dict[str, int]:
-        """Faults of steering in this run, by kind."""
-        return dict(self._faults.counts)
-
-    def guard(self, kind: str) -> AbstractContextManager[None]:
-        """For an adapter's own code: what it raises is said once per kind and run, and goes no further."""
-        return self._faults.guard(kind)
-
-    def routing(self, state: str) -> AbstractContextManager[None]:
-        """Around the building of a mapped model: one that cannot be built is said once, and its route is closed."""
-        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
-
-    def route_failed(self, state: str, exc: Exception) -> None:
-        """A mapped model cannot be built: the run goes on with the agent's model, and with its steering."""
-        routes = {name: model for name, model in self._settings.routes.items() if name != state}
-        self._faults.say(f"route {state}", f"the model for {state} cannot be built ({exc}); the agent's is used", exc)
-        self._settings = evolve(self._settings, routes=routes)
-        self._log.route_failed(state)
 
     def __enter__(self) -> SteeringSession:
         return self

@@ -64,6 +64,21 @@ def starts(client: ReasonBlocks, events: Sequence[Event]) -> list[RunStart]:
     return [event for event in events if isinstance(event, RunStart)]
 
 
+def misplaced(ran: Ran) -> list[int]:
+    """The calls whose guidance does not stand where their entry says, or is not there though something was told.
+
+    Guidance that a framework keeps may stand anywhere from its call on.
+    """
+    found = []
+    for entry, seen in zip(ran.log, ran.seen, strict=False):
+        told = bool(entry.injections)
+        wanted = (told and entry.placement == "system", told and entry.placement == "tail")
+        there = (FRAME in seen.system, any(FRAME in text for text in seen.texts))
+        if entry.placement != "context" and there != wanted:
+            found.append(entry.step)
+    return found
+
+
 def judged(client: Any) -> list[Any]:
     return [request.step for request in client._evaluator.asked]
 

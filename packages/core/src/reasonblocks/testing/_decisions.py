@@ -9,7 +9,7 @@ import pytest
 
 from ..render import FRAME
 from . import _world as world
-from ._checks import decided, read, recorded, starts
+from ._checks import decided, misplaced, read, recorded, starts
 from ._golden import Golden, World
 from ._harness import Harness
 from ._loop import LoopHarness
@@ -21,21 +21,27 @@ class DecisionScenarios:
     harness: ClassVar[Harness]
 
     def test_golden_runs_decide_as_written(self, golden: Golden, mode: str) -> None:
-        answers = World(golden)
-        (ran,) = self.harness.run(golden.client(answers), golden.script, mode, resume_at=golden.resumes)
-        told_once = not self.harness.caps.ephemeral
-        assert golden.differences(ran.log, ran.final, answers, told_once=told_once) == []
+        for placement in sorted(self.harness.caps.placements):
+            answers = World(golden)
+            client = golden.client(answers, placement=placement)
+            (ran,) = self.harness.run(client, golden.script, mode, resume_at=golden.resumes)
+            told_once = not self.harness.caps.ephemeral
+            assert golden.differences(ran.log, ran.final, answers, told_once=told_once) == []
+            assert {entry.placement for entry in ran.log} == {placement}
+            assert misplaced(ran) == []
 
     def test_the_model_reads_the_guidance_that_the_core_decides(self, mode: str) -> None:
-        (ran,) = self.harness.run(world.client(), world.looping(9), mode)
-        (core,) = LoopHarness(self.harness.caps).run(world.client(), world.looping(9), "sync")
-        assert decided(ran.log) == decided(core.log)
-        assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
+        for placement in sorted(self.harness.caps.placements):
+            (ran,) = self.harness.run(world.client(placement=placement), world.looping(9), mode)
+            (core,) = LoopHarness(self.harness.caps).run(world.client(placement=placement), world.looping(9), "sync")
+            assert decided(ran.log) == decided(core.log)
+            assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
+            assert misplaced(ran) == []
 
     def test_guidance_at_the_tail_reaches_the_call(self, mode: str) -> None:
         if "tail" not in self.harness.caps.placements:
             pytest.skip("this framework has no tail placement")
-        (ran,) = self.harness.run(world.client(placement="tail"), world.looping(3), mode)
+        (ran,) = self.harness.run(world.client(), world.looping(3), mode)  # nobody asked for a placement
         assert FRAME in ran.seen[0].texts[-1]
         assert FRAME not in ran.seen[0].system
 

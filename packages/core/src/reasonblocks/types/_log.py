@@ -40,7 +40,7 @@ class StepLogEntry:
     injections_dropped: tuple[str, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     pattern_ids: tuple[str, ...] = ()
-    placement: str = "system"
+    placement: str = "tail"
     cache_tokens_at_risk: int | None = None
     skipped_reason: str | None = None
     route: str | None = None

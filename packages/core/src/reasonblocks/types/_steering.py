@@ -116,7 +116,7 @@ class StepDecision:
     gate_decision: GateDecision | None = None
     skipped_reason: SkippedReason | None = None
     route: str | None = None
-    placement: Placement = "system"
+    placement: Placement = "tail"
     injections: tuple[Injection, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     """Ids that the store gave, by tier that was asked ("monitor": the E2 that may speak with one); None: it could not
@@ -166,7 +166,7 @@ class Settings:
     e_traces_enabled: bool = True
     e2_requires_signal: bool = False
     standing_rules: Literal["first_call", "run"] = "first_call"
-    placement: Placement = "system"
+    placement: Placement = "tail"
     max_guidance_chars: int = 12_000
     disabled: bool = False
 

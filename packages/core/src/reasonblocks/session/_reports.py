@@ -1,0 +1,62 @@
+"""What an adapter reports of a run beside its steps: its own faults, a route or a placement that cannot be had."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from ..types import Placement, RunInfo, Settings, evolve
+from ._guard import Faults
+from ._log import StepLog
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Reports:
+    """The part of a session that an adapter uses between steps."""
+
+    _faults: Faults
+    _log: StepLog
+    _settings: Settings
+    run: RunInfo
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Faults of steering in this run, by kind."""
+        return dict(self._faults.counts)
+
+    def guard(self, kind: str) -> AbstractContextManager[None]:
+        """For an adapter's own code: what it raises is said once per kind and run, and goes no further."""
+        return self._faults.guard(kind)
+
+    def routing(self, state: str) -> AbstractContextManager[None]:
+        """Around the building of a mapped model: one that cannot be built is said once, and its route is closed."""
+        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
+
+    def route_failed(self, state: str, exc: Exception) -> None:
+        """A mapped model cannot be built: the run goes on with the agent's model, and with its steering."""
+        routes = {name: model for name, model in self._settings.routes.items() if name != state}
+        self._faults.say(f"route {state}", f"the model for {state} cannot be built ({exc}); the agent's is used", exc)
+        self._settings = evolve(self._settings, routes=routes)
+        self._log.route_failed(state)
+
+    def no_tail(self, why: str) -> None:
+        """Put guidance into the system message from the next step on, `why` being said once a run.
+
+        For a run that turns out to have no tail. One whose placement is another one stays as it is.
+        """
+        if self._settings.placement == "tail":
+            self._settings = evolve(self._settings, placement="system")
+            self._say_placement(why)
+
+    def placed(self, asked: Placement) -> Self:
+        """Itself; says so if guidance does not go where it was `asked` for and the framework leaves a choice."""
+        if self._settings.placement not in (asked, "context"):
+            self._say_placement(f"there is no placement {asked!r} in this run of {self.run.framework!r}")
+        return self
+
+    def _say_placement(self, why: str) -> None:
+        if not self._settings.disabled:
+            where = self._settings.placement
+            self._faults.say("placement", f"{why}: guidance goes to {where!r}; placement={where!r} asks for that")
