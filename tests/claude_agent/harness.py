@@ -97,22 +97,24 @@ def of_the_agent(server: ScriptedServer, script: Script) -> list[Asked]:
 
 def seen_in(asked: Asked) -> Seen:
     """What is new in a request: what the CLI was told before stands in all that follow."""
-    new: list[str] = []
+    new: list[tuple[str, str]] = []
     for message in reversed(asked.body["messages"]):
         if message["role"] == "assistant":
             if is_said(message["content"]):
                 break
             continue
-        new[:0] = list(_texts(message["content"]))
-    return Seen(model=asked.model, system=asked.system, texts=tuple(TOLD.sub(r"\1", text) for text in new))
+        new[:0] = list(_said(message["content"], message["role"]))
+    texts = tuple(TOLD.sub(r"\1", text) for _, text in new)
+    return Seen(model=asked.model, system=asked.system, texts=texts, roles=tuple(role for role, _ in new))
 
 
-def _texts(content: Any) -> Iterator[str]:
+def _said(content: Any, role: str) -> Iterator[tuple[str, str]]:
+    """Each text, after its role."""
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         if block["type"] == "tool_result":
-            yield from _texts(block.get("content") or "")
+            yield from _said(block.get("content") or "", "tool")
         elif block["type"] == "text":
-            yield block["text"]
+            yield role, block["text"]
 
 
 def answers(asked: Asked) -> int:
@@ -123,7 +125,8 @@ def answers(asked: Asked) -> int:
 
 def is_said(content: Any) -> bool:
     """Whether an answer is the model's: an older CLI writes one of its own into a session that was left."""
-    return not next(_texts(content), "").startswith(OF_THE_CLI)
+    _, text = next(_said(content, "assistant"), ("", ""))
+    return not text.startswith(OF_THE_CLI)
 
 
 class Leaving:
@@ -154,6 +157,7 @@ class Session:
     leaving: Leaving | None = None
     logs: list[StepLogEntry] = field(default_factory=list)
     client: SteeredClaudeClient | None = None
+    parts: int = 1
 
     def options(self, tools: Tools, **more: Any) -> ClaudeAgentOptions:
         return ClaudeAgentOptions(
@@ -174,10 +178,18 @@ class Session:
         for done, call in zip((0, *self.resume_at), (*self.resume_at, None)):
             stop = _Stop(call, done)
             options = self.options(tools, resume=session_id, hooks=stop.hooks)
-            self.client = SteeredClaudeClient(self.rb, options, snapshots=snapshots, mode=self.mode, run_id=self.run_id)
+            self.client = SteeredClaudeClient(
+                self.rb,
+                options,
+                snapshots=snapshots,
+                mode=self.mode,
+                run_id=self.run_id,
+                agent_name=self.script.agent_name,
+            )
             async with self.client as client:
                 await client.query(prompt)
                 await stop.or_end(client, self.leaving)
+                self.parts += stop.reached
                 session_id = stop.session_id
                 self.logs += client.steering.step_log
             if self.leaving is not None:
@@ -191,7 +203,7 @@ class Session:
         requests = [
             asked for asked in of_the_agent(self.server, self.script) if not any(asked is one for one in unheard)
         ]
-        return ran(self.client.steering._runs.newest, requests, self.logs, error)
+        return replace(ran(self.client.steering._runs.newest, requests, self.logs, error), parts=self.parts)
 
 
 class _Stop:
@@ -207,6 +219,10 @@ class _Stop:
             "UserPromptSubmit": [HookMatcher(hooks=[self._prompted])],
             "PostToolBatch": [HookMatcher(hooks=[self._batch])],
         }
+
+    @property
+    def reached(self) -> bool:
+        return self._reached.is_set()
 
     async def _prompted(self, given: Any, tool_use_id: Any, context: Any) -> Any:
         self.session_id = given["session_id"]
@@ -255,6 +271,7 @@ def ran(
         outcome=run.session.outcome,
         error=error,
         parent_run_id=run.session.run.parent_run_id,
+        parent_call_id=run.session.run.parent_call_id,
         snapshot=dict(run.session.trace.snapshot()),
     )
 
@@ -278,6 +295,9 @@ class ClaudeHarness:
         with ScriptedServer(leaving.answer if resume_at else in_cli_words(script)) as server:
             session = Session(rb, script, server, self.mode, run_id, resume_at, leaving)
             return asyncio.run(session.to_its_end())
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        raise NotImplementedError("the CLI keeps the history")
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         async def together(server: ScriptedServer) -> list[Ran]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, ModelResponse, ModelRetryMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ModelRetryMiddleware
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.render import FRAME
@@ -22,6 +23,9 @@ from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.scripted import ScriptedModel
+
+Made = Callable[..., SteeringMiddleware]
+"""Makes a middleware as `middleware` does."""
 
 
 class ScriptedTool(BaseTool):
@@ -62,15 +66,28 @@ def _answer(turn: Turn) -> AIMessage:
     )
 
 
+class Forgetting(AgentMiddleware[Any, Any]):
+    """A caller's own middleware, which keeps the task and the newest step."""
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+        messages = state["messages"]
+        newest = max((at for at, message in enumerate(messages) if isinstance(message, AIMessage)), default=1)
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), messages[0], *messages[newest:]]}
+
+
+ROLES = {"human": "user", "ai": "assistant"}
+
+
 class World:
     """A script's model and tools on LangChain, and what the model saw."""
 
-    def __init__(self, script: Script, *others: Script, hold_at: int | None = None) -> None:
+    def __init__(self, script: Script, *others: Script, hold_at: int | None = None, forgets: bool = False) -> None:
         self.script = script
         self._by_task = {one.task: one for one in (script, *others)}
         self.seen: list[Seen] = []
         self.held = asyncio.Event()
         self._hold_at = hold_at
+        self._forgets = forgets
         self._failures = {at: turn.failures for at, turn in enumerate(script.turns)}
 
     def agent(self, mw: SteeringMiddleware, *, tools: Sequence[Any] = (), **options: Any) -> Any:
@@ -80,7 +97,8 @@ class World:
             self.model(self.script.model),
             tools=[*tools, *(ScriptedTool(name=name, results=self._results) for name in self._tools(tools))],
             system_prompt=self.script.system_prompt,
-            middleware=[*retry, mw],
+            middleware=[*retry, *[Forgetting()] * self._forgets, mw],
+            name=self.script.agent_name,
             **options,
         )
 
@@ -101,9 +119,10 @@ class World:
 
     def _say(self, model: str, messages: Sequence[BaseMessage]) -> Any:
         system = messages[0].text if messages[0].type == "system" else ""
-        texts = tuple(message.text for message in messages if message.type != "system")
-        self.seen.append(Seen(model=model, system=system, texts=texts))
-        at = _answers(messages)
+        said = [message for message in messages if message.type != "system"]
+        roles = tuple(ROLES.get(message.type, message.type) for message in said)
+        at = len(self.seen) if self._forgets else _answers(messages)
+        self.seen.append(Seen(model=model, system=system, texts=tuple(one.text for one in said), roles=roles))
         task = next(message.text for message in messages if message.type == "human")
         turn = self._by_task.get(task.partition(f"\n\n{FRAME}")[0], self.script).turns[at]
         if self._failures[at]:
@@ -147,8 +166,10 @@ def _question(script: Script) -> dict[str, Any]:
 class _Line:
     """Runs of one script, one after the other, in one checkpointer."""
 
-    def __init__(self, rb: ReasonBlocks, world: World, mode: str, *, pausing: bool) -> None:
-        self._rb, self._world, self._mode = rb, world, mode
+    def __init__(
+        self, rb: ReasonBlocks, world: World, mode: str, *, pausing: bool = False, made: Made = middleware
+    ) -> None:
+        self._rb, self._world, self._mode, self._made = rb, world, mode, made
         self._options: dict[str, Any] = {"checkpointer": InMemorySaver()}
         self._make()
         if pausing:
@@ -156,20 +177,22 @@ class _Line:
             self._make()
 
     def _make(self) -> None:
-        self._mw = middleware(self._rb, run_id=self._world.script.run_id)
+        self._mw = self._made(self._rb, run_id=self._world.script.run_id)
         self._agent = self._mw.watch(self._world.agent(self._mw, **self._options))
 
     def run(self, thread: str, resume_at: Sequence[int]) -> Ran:
         config = {"configurable": {"thread_id": thread}}
+        self._world.seen = []
         error = _error(self._agent, self._mode, _question(self._world.script), config)
-        logs = [self._mw.step_log]
+        logs, parts = [self._mw.step_log], 1
         while error is None and (state := self._agent.get_state(config)).next:
             if _answers(state.values["messages"]) in resume_at:
                 self._make()
+                parts += 1
             error = _error(self._agent, self._mode, None, config)
             logs.append(self._mw.step_log)
         history = tuple(message.text for message in self._agent.get_state(config).values["messages"])
-        return _ran(self._mw, list(self._mw.runs)[-1], self._world, logs, history, error)
+        return _ran(self._mw, list(self._mw.runs)[-1], self._world, logs, history, error, parts)
 
 
 class LangChainHarness:
@@ -178,13 +201,20 @@ class LangChainHarness:
     modes: tuple[str, ...] = ("invoke", "ainvoke", "stream", "astream")
     caps = AdapterCaps()
 
+    def __init__(self, made: Made = middleware) -> None:
+        self._made = made
+
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
         world = World(script)
-        line = _Line(rb, world, mode, pausing=bool(resume_at))
+        line = _Line(rb, world, mode, pausing=bool(resume_at), made=self._made)
         with _models(world):
             return [line.run(str(at), resume_at) for at in range(times)]
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        world = World(script, forgets=True)
+        return _Line(rb, world, mode, made=self._made).run("0", ())
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         world, mw = World(*scripts), middleware(rb)
@@ -235,7 +265,7 @@ class LangChainHarness:
         return _ran(mw, script.run_id, world, error=asyncio.CancelledError())
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        mw = middleware(rb)
+        mw = self._made(rb)
         messages: list[AnyMessage] = [HumanMessage("Look at every file.", id="q")]
         state: Any = {"messages": messages}
         runtime: Any = None
@@ -261,6 +291,7 @@ def _ran(
     logs: Sequence[Sequence[StepLogEntry]] = (),
     history: tuple[str, ...] = (),
     error: BaseException | None = None,
+    parts: int = 1,
 ) -> Ran:
     run = mw.runs[run_id]
     entries = {entry.step: entry for log in (*logs, run.step_log) for entry in log}
@@ -272,14 +303,11 @@ def _ran(
         outcome=run.outcome,
         history=history,
         error=error,
-        parent_run_id=_parent(mw, run_id),
+        parent_run_id=run.run.parent_run_id,
+        parent_call_id=run.run.parent_call_id,
+        parts=parts,
         snapshot=dict(run.trace.snapshot()),
     )
-
-
-def _parent(mw: SteeringMiddleware, run_id: str) -> str | None:
-    run = mw._lifecycle.runs.find(run_id)
-    return run.session.run.parent_run_id if run else None
 
 
 def _error(agent: Any, mode: str, given: Any, config: Any) -> BaseException | None:

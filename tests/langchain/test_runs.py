@@ -104,6 +104,37 @@ def test_without_any_id_each_run_has_its_own() -> None:
     assert len(set(mw.runs)) == 2
 
 
+def test_a_run_has_its_agents_name_unless_the_caller_gives_one() -> None:
+    mw, named = middleware(client()), middleware(client(), agent_name="reviewer")
+    for steering in (mw, named):
+        agent(scripted(), steering, name="fixer").invoke(QUESTION)
+    names = [run.run.agent_name for steering in (mw, named) for run in steering.runs.values()]
+    assert names == ["fixer", "reviewer"]
+
+
+def test_an_agent_without_a_name_does_not_take_that_of_the_watched_agent_whose_tool_it_runs_in() -> None:
+    mw = middleware(client())
+    child = agent(scripted(1), mw)
+
+    def delegate(task: str) -> str:
+        """Hands a task over."""
+        child.invoke(QUESTION)
+        return "done"
+
+    model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d", task="look"), "Done."))
+    mw.watch(agent(model, mw, tools=(delegate,), name="fixer")).invoke(QUESTION)
+    assert [run.run.agent_name for run in mw.runs.values()] == ["fixer", ""]
+
+
+def test_a_resumed_run_keeps_its_agents_name() -> None:
+    saver = InMemorySaver()
+    for question in (QUESTION, None):
+        mw = middleware(client())
+        steered = agent(scripted(), mw, checkpointer=saver, name="fixer", interrupt_before=["tools"])
+        steered.invoke(question, thread())
+    assert [run.run.agent_name for run in mw.runs.values()] == ["fixer"]
+
+
 def test_a_second_question_on_a_thread_is_a_new_run() -> None:
     model = ScriptedModel(script=in_order(*looks(2), *looks(2)))
     mw = middleware(client(), run_id="run")

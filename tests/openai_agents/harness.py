@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -143,7 +143,7 @@ def agent_of(*scripts: Script, paused: frozenset[str] = frozenset(), tools: Sequ
         max_retries=failures, backoff={"initial_delay": 0.0, "jitter": False}, policy=retry_policies.http_status([500])
     )
     return Agent(
-        name="fixer",
+        name=script.agent_name,
         instructions=script.system_prompt,
         model=script.model,
         model_settings=ModelSettings(retry=retry if failures else None, include_usage=True),
@@ -167,6 +167,21 @@ def plain_requests() -> Iterator[None]:
         yield
 
 
+def forgetting(given: CallModelData[Any]) -> ModelInputData:
+    """A caller's own filter, which keeps the task and the newest step."""
+    items = given.model_data.input
+    newest = len(items)
+    while newest and _kind(items[newest - 1]) == "function_call_output":
+        newest -= 1
+    while newest and _kind(items[newest - 1]) in ("assistant", "function_call", "reasoning"):
+        newest -= 1
+    return ModelInputData(input=[items[0], *items[max(1, newest) :]], instructions=given.model_data.instructions)
+
+
+def _kind(item: Any) -> str:
+    return str(item.get("role") or item.get("type"))
+
+
 @dataclass(slots=True)
 class _Run:
     """One run of a script and its parts: what waits for an approval goes on with everything made anew."""
@@ -175,13 +190,19 @@ class _Run:
     way: Way
     script: Script
     server: ScriptedServer
-    resume_at: Sequence[int]
+    resume_at: Sequence[int] = ()
+    forgets: bool = False
     logs: list[StepLogEntry] = field(default_factory=list)
+    agent: Agent[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.agent = self._made()
 
     def to_its_end(self, run_id: str) -> Ran:
         before = len(self.server.requests)
         asked: Any = self.script.task
         options: dict[str, Any] = {"run_id": run_id}
+        parts = 1
         while True:
             # A loop for each: `Runner.run_sync` leaves one on which Python warns of every further async generator.
             with own_loop() as loop:
@@ -189,7 +210,10 @@ class _Run:
                 self.logs += run.step_log
                 if result is None or not result.interruptions:
                     history = _texts(result) if result else ()
-                    return _ran(run, self.server.requests[before:], self.logs, history, error)
+                    done = _ran(run, self.server.requests[before:], self.logs, history, error)
+                    return replace(done, parts=parts, agent_model=str(self.agent.model))
+                parts += 1
+                self.agent = self._made()
                 asked = loop.run_until_complete(self._approved(result))
                 options = {"snapshot": json.loads(json.dumps(run.snapshot()))}
 
@@ -197,16 +221,17 @@ class _Run:
         self, loop: asyncio.AbstractEventLoop, asked: Any, options: dict[str, Any]
     ) -> tuple[SteeredRun, Result | None, BaseException | None]:
         client = self.way.client(self.server)
-        given = {**options, "run_config": self.way.config(client), "max_turns": len(self.script.turns) + 1}
+        config = replace(self.way.config(client), call_model_input_filter=forgetting if self.forgets else None)
+        given = {**options, "run_config": config, "max_turns": len(self.script.turns) + 1}
         try:
-            result = self.way.call(self.rb, loop, self._agent(), asked, **given)
+            result = self.way.call(self.rb, loop, self.agent, asked, **given)
             return steering_of(result), result, None
         except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
             return steering_of(exc), None, exc
         finally:
             loop.run_until_complete(client.close())
 
-    def _agent(self) -> Agent[Any]:
+    def _made(self) -> Agent[Any]:
         return agent_of(self.script, paused=self._paused)
 
     @property
@@ -216,7 +241,7 @@ class _Run:
 
     async def _approved(self, result: Result) -> RunState[Any, Any]:
         kept = json.loads(json.dumps(result.to_state().to_json()))
-        state = await RunState.from_json(self._agent(), kept)
+        state = await RunState.from_json(self.agent, kept)
         for one in state.get_interruptions():
             state.approve(one)
         return state
@@ -240,7 +265,15 @@ class OpenAIHarness:
     ) -> list[Ran]:
         with ScriptedServer(script) as server, plain_requests():
             ids = (script.run_id, *(f"{script.run_id}.{at}" for at in range(2, times + 1)))
-            return [_Run(rb, Way.of(mode), script, server, resume_at).to_its_end(run_id) for run_id in ids]
+            if resume_at:
+                return [_Run(rb, Way.of(mode), script, server, resume_at).to_its_end(run_id) for run_id in ids]
+            runs = _Run(rb, Way.of(mode), script, server)
+            return [runs.to_its_end(run_id) for run_id in ids]
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        turns = iter(script.turns)
+        with ScriptedServer(lambda asked: next(turns)) as server:
+            return _Run(rb, Way.of(mode), script, server, forgets=True).to_its_end(script.run_id)
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         way, agent = Way.of(mode), agent_of(*scripts)
@@ -379,5 +412,6 @@ def _ran(
         history=history,
         error=error,
         parent_run_id=run.session.run.parent_run_id,
+        parent_call_id=run.session.run.parent_call_id,
         snapshot=run.snapshot(),
     )

@@ -11,3 +11,5 @@ from tests.openai_agents.harness import OpenAIHarness
 class TestOpenAIAgents(ConformanceSuite):
     harness = OpenAIHarness()
     golden_dir = Path(__file__).parents[1] / "golden"
+    kept_runs = 0  # the caller alone holds what `openai_run` gives back
+    short_runs = 40

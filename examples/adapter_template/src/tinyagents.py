@@ -73,6 +73,8 @@ class Agent:
     hooks: Hooks = field(default_factory=Hooks)
     attempts: int = 1
     waits_before: Callable[[Run], bool] = lambda run: False
+    shortened: Callable[[Sequence[Message]], Sequence[Message]] = tuple
+    """What of a history the model gets."""
 
     async def stream(self, run: Run) -> AsyncIterator[Message]:
         run.waits = False
@@ -103,7 +105,7 @@ class Agent:
         return asyncio.run(self.run(run))
 
     async def _answer(self, run: Run) -> Message:
-        request = Request(self.model, self.instructions, tuple(run.messages))
+        request = Request(self.model, self.instructions, self.shortened(run.messages))
         for _ in range(self.attempts - 1):
             try:
                 return await self.hooks.around_call(self, run, request, self.ask)

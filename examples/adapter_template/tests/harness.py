@@ -7,6 +7,8 @@ import json
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from reasonblocks import ReasonBlocks
@@ -21,23 +23,25 @@ from tinyagents import Agent, Call, Message, Request, Run, Tool
 class World:
     """A script's model and tools in the framework's words, and what the model saw."""
 
-    def __init__(self, *scripts: Script, hold_at: int | None = None) -> None:
+    def __init__(self, *scripts: Script, hold_at: int | None = None, forgets: bool = False) -> None:
         self.script = scripts[0]
         self.seen: list[Seen] = []
         self.held = asyncio.Event()
         self._hold_at = hold_at
+        self._forgets = forgets
         self._by_task = {script.task: script for script in scripts}
         self._results = {key: result for script in scripts for key, result in script.results.items()}
         self._failures = {at: turn.failures for at, turn in enumerate(self.script.turns)}
 
     async def ask(self, request: Request) -> Message:
         """The scripted model. It knows its turn by the history, and the script by the history's first message."""
-        at = sum(message.role == "assistant" for message in request.messages)
+        at = len(self.seen) if self._forgets else sum(message.role == "assistant" for message in request.messages)
         if at == self._hold_at:
             self.held.set()
             await asyncio.Event().wait()
         texts = tuple(message.text for message in request.messages)
-        self.seen.append(Seen(model=request.model, system=request.instructions or "", texts=texts))
+        roles = tuple(message.role for message in request.messages)
+        self.seen.append(Seen(model=request.model, system=request.instructions or "", texts=texts, roles=roles))
         if self._failures[at]:
             self._failures[at] -= 1
             raise ConnectionError("try again")
@@ -58,9 +62,10 @@ class World:
             model=self.script.model,
             tools={**tools, **options.pop("tools", {})},
             instructions=self.script.system_prompt,
-            name="fixer",
+            name=self.script.agent_name,
             hooks=steering,
             attempts=1 + max(self._failures.values()),
+            shortened=newest_step if self._forgets else tuple,
             **options,
         )
 
@@ -75,6 +80,12 @@ def answer(turn: Turn) -> Message:
         "cache_write": used.cache_write,
     }
     return Message("assistant", turn.text, thinking=turn.reasoning, calls=calls, tokens=counts)
+
+
+def newest_step(messages: Sequence[Message]) -> Sequence[Message]:
+    """The task and the newest step."""
+    newest = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=1)
+    return (messages[0], *messages[newest:])
 
 
 def started(script: Script, run_id: str | None = None) -> Run:
@@ -120,7 +131,8 @@ class YourFrameworkHarness:
             call(agent, mode, run)
         except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
             error = exc
-        return ran(steering, run.id, world.seen[before:], history=run.messages, error=error)
+        done = ran(steering, run.id, world.seen[before:], history=run.messages, error=error)
+        return replace(done, agent_model=agent.model)
 
     def _in_parts(self, rb: ReasonBlocks, world: World, mode: str, resume_at: Sequence[int]) -> Ran:
         """Each part has an agent, steering and a run made anew, the run's state through JSON: another process."""
@@ -129,13 +141,18 @@ class YourFrameworkHarness:
             return sum(message.role == "assistant" for message in run.messages) in resume_at
 
         run, log = started(world.script), list[StepLogEntry]()
-        while True:
+        for part in count(1):
             steering = yourframework(rb)
             call(world.agent(steering, waits_before=waits), mode, run)
             log += steering.step_log
             if not run.waits:
-                return ran(steering, run.id, world.seen, log, run.messages)
+                return replace(ran(steering, run.id, world.seen, log, run.messages), parts=part)
             run = Run(run.id, list(run.messages), json.loads(json.dumps(run.state)))
+        raise AssertionError("a run ends")
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        world, steering = World(script, forgets=True), yourframework(rb)
+        return self._once(steering, world.agent(steering), world, mode, started(script))
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         world, steering = World(*scripts), yourframework(rb)
@@ -221,5 +238,6 @@ def ran(
         history=tuple(message.text for message in history),
         error=error,
         parent_run_id=run.run.parent_run_id,
+        parent_call_id=run.run.parent_call_id,
         snapshot=dict(run.trace.snapshot()),
     )

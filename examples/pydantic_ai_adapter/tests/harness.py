@@ -8,6 +8,8 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from pydantic_ai import (
     ToolFailed,
     models,
 )
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.exceptions import RetryModelRequest
 from pydantic_ai.messages import (
     BaseToolReturnPart,
@@ -50,11 +52,18 @@ NO_LIMITS = UsageLimits(request_limit=None)  # the framework's own is 50 calls
 
 def texts_of(message: ModelMessage) -> list[str]:
     """What is written in a message, our tail included."""
+    return [text for _, text in said(message)]
+
+
+def said(message: ModelMessage) -> list[tuple[str, str]]:
+    """Each text, after its role."""
     if isinstance(message, ModelResponse):
-        return [message.text or ""]
+        return [("assistant", message.text or "")]
     shown = [part for part in message.parts if isinstance(part, UserPromptPart | BaseToolReturnPart)]
     return [
-        part.model_response_str(wrap_if_error=False) if isinstance(part, BaseToolReturnPart) else str(part.content)
+        ("tool", part.model_response_str(wrap_if_error=False))
+        if isinstance(part, BaseToolReturnPart)
+        else ("user", str(part.content))
         for part in shown
     ]
 
@@ -92,6 +101,12 @@ class ScriptedModel(FunctionModel):
         yield CompletedStreamedResponse(whole, model_request_parameters=model_request_parameters, replay_events=True)
 
 
+def newest_step(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """A caller's own processor, which keeps the task and the newest step."""
+    newest = max((at for at, message in enumerate(messages) if isinstance(message, ModelResponse)), default=1)
+    return [messages[0], *messages[newest:]]
+
+
 class Retrying(AbstractCapability[Any]):
     """A caller's own capability: the same call again, so many times."""
 
@@ -109,7 +124,9 @@ class Retrying(AbstractCapability[Any]):
 class World:
     """A script's model and tools in the framework's words, and what the model saw."""
 
-    def __init__(self, *scripts: Script, hold_at: int | None = None, pause_at: Sequence[int] = ()) -> None:
+    def __init__(
+        self, *scripts: Script, hold_at: int | None = None, pause_at: Sequence[int] = (), forgets: bool = False
+    ) -> None:
         self.script = scripts[0]
         self._by_task = {script.task: script for script in scripts}
         self._results: Mapping[str, ToolResult] = {
@@ -117,18 +134,19 @@ class World:
         }
         self._failures = {at: turn.failures for at, turn in enumerate(self.script.turns)}
         self._hold_at = hold_at
+        self._forgets = forgets
         self._paused = {call.id for at in pause_at for call in self.script.turns[at - 1].tool_calls[:1]}
         self.held = asyncio.Event()
         self.seen: list[Seen] = []
 
     def model(self, name: str) -> Model:
         async def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-            at = answers(messages)
+            at = len(self.seen) if self._forgets else answers(messages)
             if at == self._hold_at:
                 self.held.set()
                 await asyncio.Event().wait()
-            texts = tuple(text for message in messages for text in texts_of(message))
-            self.seen.append(Seen(model=name, system=info.instructions or "", texts=texts))
+            roles, texts = zip(*(one for message in messages for one in said(message)), strict=True)
+            self.seen.append(Seen(model=name, system=info.instructions or "", texts=texts, roles=roles))
             return self._answer(at, self._by_task.get(texts[0], self.script))
 
         return ScriptedModel(say, model_name=name)
@@ -146,11 +164,11 @@ class World:
         scripted = [Tool(self._tool, name=name) for name in self.script.tools if name not in tools]
         return Agent(
             self.model(self.script.model),
-            name="fixer",
+            name=self.script.agent_name,
             instructions=self.script.system_prompt,
             output_type=[str, DeferredToolRequests],
             tools=[*scripted, *(Tool(tool, name=name) for name, tool in tools.items())],
-            capabilities=[*own, steering],
+            capabilities=[*own, *[ProcessHistory(newest_step)] * self._forgets, steering],
         )
 
     def _answer(self, at: int, script: Script) -> ModelResponse:
@@ -234,20 +252,22 @@ class PydanticAIHarness:
             history = _written(call(agent, mode, world.script.task).all_messages())
         except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
             error = exc
-        return _ran(steering, list(steering.runs)[-1], world.seen[before:], history=history, error=error)
+        ran = _ran(steering, list(steering.runs)[-1], world.seen[before:], history=history, error=error)
+        return replace(ran, agent_model=agent.model.model_name if isinstance(agent.model, Model) else None)
 
     def _in_parts(self, rb: ReasonBlocks, world: World, mode: str) -> Ran:
         """Each part has an agent, a capability and a history made anew."""
         log: list[StepLogEntry] = []
         given: Asked = {}
         snapshot: dict[str, Any] | None = None
-        while True:
+        for part in count(1):
             steering = pydantic_ai(rb, run_id=world.script.run_id, snapshot=snapshot)
             with world.identifiers():
                 result = call(world.agent(steering), mode, None if given else world.script.task, **given)
             log += steering.step_log
             if not isinstance(result.output, DeferredToolRequests):
-                return _ran(steering, world.script.run_id, world.seen, log, _written(result.all_messages()))
+                ran = _ran(steering, world.script.run_id, world.seen, log, _written(result.all_messages()))
+                return replace(ran, parts=part)
             snapshot = json.loads(json.dumps(steering.trace.snapshot()))
             given = {
                 "message_history": ModelMessagesTypeAdapter.validate_json(result.all_messages_json()),
@@ -255,6 +275,11 @@ class PydanticAIHarness:
                     approvals={one.tool_call_id: True for one in result.output.approvals}
                 ),
             }
+        raise AssertionError("a run ends")
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        world, steering = World(script, forgets=True), pydantic_ai(rb, run_id=script.run_id)
+        return self._once(steering, world.agent(steering), world, mode)
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         world, steering = World(*scripts), pydantic_ai(rb)
@@ -354,5 +379,6 @@ def _ran(
         history=history,
         error=error,
         parent_run_id=run.run.parent_run_id,
+        parent_call_id=run.run.parent_call_id,
         snapshot=dict(run.trace.snapshot()),
     )

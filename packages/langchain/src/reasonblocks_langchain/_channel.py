@@ -20,6 +20,8 @@ class About(TypedDict):
     session_id: str | None
     parent_run_id: str | None
     parent_call_id: str | None
+    agent_name: NotRequired[str | None]
+    """What `create_agent(name=...)` says. A checkpoint of an older version has none."""
 
 
 class Carried(TypedDict):

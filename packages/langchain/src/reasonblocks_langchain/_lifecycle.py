@@ -89,6 +89,7 @@ class Lifecycle:
                 session_id=None if thread is None else str(thread),
                 parent_run_id=caller.run.run_id if caller else None,
                 parent_call_id=caller.call_id if caller else None,
+                agent_name=_agent_name(config, caller.run.session.run.agent_name if caller else ""),
             ),
             before_run=before_run,
             left_open=left if left is not None and not left.over else None,
@@ -138,7 +139,7 @@ class Lifecycle:
             seen=carried["seen"],
             last_key=carried["key"],
             model=carried["model"] or model,
-            agent_name=self._options.agent_name,
+            agent_name=self._options.agent_name or carried["about"].get("agent_name"),
             guard=session.guard,
         )
 
@@ -218,6 +219,12 @@ class Lifecycle:
             return None
         carried: Carried | None = (state.get(CHANNEL) or {}).get(self.name)
         return carried
+
+
+def _agent_name(config: RunnableConfig, of_caller: str) -> str | None:
+    """What `create_agent(name=...)` says. One without a name, in a tool, inherits the caller's metadata."""
+    name = config.get("metadata", {}).get("lc_agent_name")
+    return None if name == of_caller else name
 
 
 def _waits(given: StepInput) -> bool:

@@ -33,6 +33,7 @@ class Sessions:
             self._rb,
             framework="langchain",
             run_id=run_id,
+            agent_name=about.get("agent_name"),
             task=about["task"],
             snapshot=snapshot,
             parent_run_id=about["parent_run_id"],

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from ..client import ReasonBlocks
+from ..events import Event, RunStart
 from ..render import FRAME
 from ..types import StepLogEntry
 from . import _world as world
 from ._harness import Harness, Ran, Seen
 from ._script import Script
+from ._scripted import RecordingSink
 
 
 def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
@@ -44,6 +50,18 @@ def guidance(text: str) -> str:
 def read(seen: Seen) -> list[str]:
     """The guidance that a request holds, by its parts."""
     return [guidance(part) for part in (seen.system, *seen.texts) if FRAME in part]
+
+
+def recorded() -> tuple[ReasonBlocks, list[Event]]:
+    """A client, and the events that its sink gets."""
+    sink = RecordingSink()
+    return world.client(sinks=[sink]), sink.events
+
+
+def starts(client: ReasonBlocks, events: Sequence[Event]) -> list[RunStart]:
+    """The runs that began. Closes the client, so that its sink has every event."""
+    client.close()
+    return [event for event in events if isinstance(event, RunStart)]
 
 
 def misplaced(ran: Ran) -> list[int]:
@@ -103,6 +121,21 @@ def seconds(step: Callable[[int], None], calls: range) -> float:
         step(call)
         times.append(time.perf_counter() - started)
     return sorted(times)[len(times) // 2]
+
+
+@contextmanager
+def threads_started() -> Iterator[list[threading.Thread]]:
+    """Every thread that is started meanwhile, also one that has ended since."""
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def counted(thread: threading.Thread) -> None:
+        started.append(thread)
+        start(thread)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", counted)
+        yield started
 
 
 def kept(step: Callable[[int], None], calls: range) -> int:

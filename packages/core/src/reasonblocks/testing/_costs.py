@@ -7,12 +7,21 @@ from typing import ClassVar
 from ..client import ReasonBlocks
 from ..types import Evaluation
 from . import _world as world
-from ._checks import decided, kept, read, seconds
+from ._checks import decided, kept, read, seconds, threads_started
 from ._harness import Harness
 from ._loop import LoopHarness
 from ._scripted import ScriptedEvaluator
+from ._watched import Watched
 
 GROWING = 2_000
+THREADED = 100
+"""Calls over which threads are counted."""
+FEW_THREADS = 10
+"""Workers for a caller's callables and an event loop's own pool: none of them is started once a call."""
+KEPT_RUNS = 256
+"""Finished runs that a steering object keeps for its user (`Runs`)."""
+SHORT_RUNS = KEPT_RUNS + 44
+FEWEST_LET_GO = 4
 
 
 def _changing(calls: int) -> ReasonBlocks:
@@ -26,6 +35,8 @@ class CostScenarios:
 
     harness: ClassVar[Harness]
     long_run: ClassVar[int]
+    short_runs: ClassVar[int] = SHORT_RUNS
+    kept_runs: ClassVar[int] = KEPT_RUNS
 
     def test_the_adapters_own_work_does_not_grow(self) -> None:
         step = self.harness.handwork(world.client(calls=GROWING))
@@ -44,3 +55,18 @@ class CostScenarios:
         assert decided(ran.log) == decided(core.log)
         assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
         assert ran.outcome == "success"
+
+    def test_sessions_of_ended_runs_are_let_go(self) -> None:
+        """After `short_runs` runs on one object no more sessions are alive than the documented newest finished runs."""
+        client = world.made(Watched, census=self.short_runs)
+        self.harness.run(client, world.looping(1), self.harness.modes[0], times=self.short_runs)
+        assert client.alive is not None, f"the harness made fewer than {self.short_runs} sessions"
+        assert client.alive <= self.kept_runs + 2  # and the one that begins, beside the one that ends
+
+    def test_a_call_starts_no_thread(self) -> None:
+        """The adapter's own work for 100 calls starts a handful of threads at most, ended ones counted."""
+        step = self.harness.handwork(world.client(calls=THREADED))
+        with threads_started() as started:
+            for call in range(THREADED):
+                step(call)
+        assert len(started) <= FEW_THREADS

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from ..render import FRAME
 from . import _world as world
 from ._checks import read, unharmed
 from ._harness import Harness
 from ._script import Script, Turn
+from ._watched import Broken
 
 
 class FaultScenarios:
@@ -74,3 +76,16 @@ class FaultScenarios:
         ran = self.harness.run_cancelled(world.client(), world.looping(5), at=2)
         assert [entry.step for entry in ran.log] == [0, 1, 2]
         assert (ran.final, ran.outcome) == (None, None)
+
+    def test_a_fault_in_deciding_a_call_leaves_the_agent_alone(self, mode: str) -> None:
+        """`begin_step` raises: the adapter's guard ends it there, and the agent runs as if it were not steered."""
+        client = world.made(Broken, broken=("begin_step", "abegin_step"), strict=False)
+        (ran,) = self.harness.run(client, world.looping(4), mode)
+        assert (ran.error, len(ran.seen)) == (None, 4)
+        assert not any(FRAME in seen.everything for seen in ran.seen)
+
+    def test_a_fault_in_recording_an_answer_leaves_the_agent_alone(self, mode: str) -> None:
+        """`end_step` raises: the adapter's guard ends it there, and each answer reaches the agent after one call."""
+        client = world.made(Broken, broken=("end_step",), strict=False)
+        (ran,) = self.harness.run(client, world.looping(4), mode)
+        assert (ran.error, len(ran.seen)) == (None, 4)

@@ -13,11 +13,15 @@ from ._script import Script
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request as the model got it. `texts` are the messages after the system prompt, in order."""
+    """One request as the model got it. `texts` are the messages after the system prompt, in order.
+
+    `roles` says of each text whose it is: "user", "assistant", "tool" (a tool's result) or "system".
+    """
 
     model: str
     system: str
     texts: tuple[str, ...]
+    roles: tuple[str, ...] = ()
 
     @property
     def everything(self) -> str:
@@ -28,7 +32,9 @@ class Seen:
 class Ran:
     """One run, seen from outside. `history` is the conversation that stays after it, system prompt left out.
 
-    `error` is what the agent raised to its caller. `parent_run_id` is what the run's start event says.
+    `error` is what the agent raised to its caller. `parent_run_id` and `parent_call_id` are what the run's start event
+    says. `parts` counts how many pieces the run really went in: 1 without a pause. `agent_model` is the model that the
+    agent object has after the run; None where the framework's agents have no such attribute.
     """
 
     run_id: str
@@ -39,6 +45,9 @@ class Ran:
     history: tuple[str, ...] = ()
     error: BaseException | None = None
     parent_run_id: str | None = None
+    parent_call_id: str | None = None
+    parts: int = 1
+    agent_model: str | None = None
     snapshot: dict[str, object] = field(default_factory=dict)
 
 
@@ -54,7 +63,14 @@ class Harness(Protocol):
         """Run a script `times` times, one after the other, on one agent and one steering object.
 
         Before each call in `resume_at` the run pauses and goes on with objects made anew, its state through JSON.
-        A resumed run is one `Ran` whose log is that of all its parts.
+        A resumed run is one `Ran` whose log is that of all its parts, and whose `parts` are counted, not assumed.
+        """
+        ...
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        """Run a script on an agent whose history is cut before each call to the task and the newest step.
+
+        The model tells its turn by counting its calls: the answers in its history are one at most.
         """
         ...
 

@@ -3,96 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..client import ReasonBlocks
-from ..render import place
-from ..session import SteeringSession
-from ..types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome
-from ._harness import Ran, Seen
+from ..types import AdapterCaps, StepInput
+from ._harness import Ran
+from ._loop_run import LoopModel, LoopRun
 from ._script import Script, Turn
-
-
-@dataclass(slots=True)
-class _Agent:
-    """An agent by hand: its history, what its model saw, and the parts of its log."""
-
-    rb: ReasonBlocks
-    script: Script
-    session: SteeringSession
-    history: list[str] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
-    log: list[StepLogEntry] = field(default_factory=list)
-
-    @classmethod
-    def start(cls, rb: ReasonBlocks, script: Script, **options: Any) -> _Agent:
-        agent = cls(rb, script, rb.session(run_id=script.run_id, task=script.task, **options))
-        agent.history.append(script.task)
-        return agent
-
-    def given(self, call: int) -> StepInput:
-        completed = self.script.turns[call - 1].step if call else None
-        return StepInput(key=f"call-{call}", completed=completed, default_model=self.script.model)
-
-    def call(self, decision: StepDecision, turn: Turn) -> None:
-        """The model call, and what the loop tells the session of it."""
-        model = self._model(decision)
-        attempts = turn.failures + 1
-        for _ in range(attempts):
-            self.seen.append(self._request(decision, model))
-        if turn.error is not None:
-            self.session.end_step(decision, StepOutcome(model=model, error=type(turn.error).__name__))
-            raise turn.error
-        self.session.end_step(decision, replace(turn.outcome(model), attempts=attempts))
-        self.history.extend([turn.text, *(result.output for result in turn.results)])
-
-    def resume(self) -> None:
-        snapshot = json.loads(json.dumps(self.session.trace.snapshot()))
-        self.log += self.session.step_log
-        self.session = self.rb.session(snapshot=snapshot, task=self.script.task, caps=self.session.caps)
-
-    def ran(self, error: BaseException | None = None) -> Ran:
-        session = self.session
-        return Ran(
-            run_id=session.run.run_id,
-            seen=tuple(self.seen),
-            log=[*self.log, *session.step_log],
-            final=session.final,
-            outcome=session.outcome,
-            history=tuple(self.history),
-            error=error,
-            parent_run_id=session.run.parent_run_id,
-            snapshot=dict(session.trace.snapshot()),
-        )
-
-    def _request(self, decision: StepDecision, model: str) -> Seen:
-        texts = list(self.history)
-        system: Any = self.script.system_prompt
-        if decision.placement == "system":
-            system = place(system, decision.guidance, decision.standing_rules, cache_control=False)
-        elif decision.guidance:
-            texts.append(decision.guidance)
-        return Seen(model=model, system=system or "", texts=tuple(texts))
-
-    def _model(self, decision: StepDecision) -> str:
-        """The mapped model; one that is not a name cannot be built by hand."""
-        if decision.route is None:
-            return self.script.model
-        mapped = self.rb.model_routing[decision.route]
-        if isinstance(mapped, str):
-            return mapped
-        self.session.route_failed(decision.route, TypeError(f"{mapped!r} is not a model"))
-        return self.script.model
 
 
 class LoopHarness:
     """The conformance suite's second client, and what every adapter is compared with."""
 
     modes: tuple[str, ...] = ("sync", "async")
+    kind: ClassVar[type[LoopRun]] = LoopRun
 
     def __init__(self, caps: AdapterCaps | None = None) -> None:
         """`caps` are those of the framework that it is compared with."""
@@ -101,7 +27,11 @@ class LoopHarness:
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
-        return [self._one(rb, script, mode, resume_at) for _ in range(times)]
+        model = LoopModel(script.model)
+        return [self._one(rb, script, mode, resume_at, model=model) for _ in range(times)]
+
+    def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
+        return self._one(rb, script, mode, forgets=True)
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         if mode == "async":
@@ -111,78 +41,81 @@ class LoopHarness:
 
             return asyncio.run(together())
         with ThreadPoolExecutor(len(scripts)) as pool:
-            return list(pool.map(lambda script: self._one(rb, script, mode, ()), scripts))
+            return list(pool.map(lambda script: self._one(rb, script, mode), scripts))
 
     async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:
-        return await self._arun(rb, script, ())
+        return await self._adrive(self._start(rb, script))
 
     def run_nested(self, rb: ReasonBlocks, outer: Script, inner: Script, mode: str) -> tuple[Ran, Ran]:
-        outside = _Agent.start(rb, outer, caps=self.caps)
-        inside = _Agent.start(rb, inner, caps=self.caps, parent_run_id=outer.run_id)
-        for call, turn in enumerate(outer.turns):
-            outside.call(outside.session.begin_step(outside.given(call)), turn)
-            if turn.tool_calls and not inside.seen:
-                self._drive(inside, ())
-        outside.session.finish(completed=outer.turns[-1].step)
-        return outside.ran(), inside.ran()
+        insides: list[Ran] = []
+
+        def delegate() -> None:
+            insides.append(self._drive(self._start(rb, inner)))
+
+        outside = self._drive(self._start(rb, outer), delegate=delegate)
+        return outside, insides[0]
 
     def run_cancelled(self, rb: ReasonBlocks, script: Script, at: int) -> Ran:
-        agent = _Agent.start(rb, script, caps=self.caps)
+        run = self._start(rb, script)
 
         async def main() -> None:
             for call, turn in enumerate(script.turns):
-                decision = await agent.session.abegin_step(agent.given(call))
+                decision = await run.adecide(run.given(call))
                 if call == at:
                     await asyncio.sleep(3600)
-                agent.call(decision, turn)
+                run.call(decision, turn)
+                run.run_tools(turn)
 
         async def cancelled() -> None:
             task = asyncio.create_task(main())
-            while len(agent.session.step_log) <= at:
+            while len(run.session.step_log) <= at:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
         asyncio.run(cancelled())
-        return agent.ran(asyncio.CancelledError())
+        return run.ran(asyncio.CancelledError())
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        session = rb.session(caps=self.caps)
         turn = Turn(text="I look at the next file and note what it says.")
+        run = self._start(rb, Script(turns=(turn,)))
 
         def step(call: int) -> None:
-            completed = turn.step if call else None
-            decision = session.begin_step(StepInput(key=f"call-{call}", completed=completed))
-            session.end_step(decision, turn.outcome("agent-model"))
+            decision = run.decide(StepInput(key=f"call-{call}", completed=turn.step if call else None))
+            run.ended(decision, turn.outcome("agent-model"))
 
         return step
 
-    def _one(self, rb: ReasonBlocks, script: Script, mode: str, resume_at: Sequence[int]) -> Ran:
+    def _start(self, rb: ReasonBlocks, script: Script, **options: Any) -> LoopRun:
+        return self.kind.start(rb, script, self.caps, **options)
+
+    def _one(self, rb: ReasonBlocks, script: Script, mode: str, resume_at: Sequence[int] = (), **options: Any) -> Ran:
         if mode == "async":
-            return asyncio.run(self._arun(rb, script, resume_at))
-        return self._drive(_Agent.start(rb, script, caps=self.caps), resume_at)
+            return asyncio.run(self._adrive(self._start(rb, script, **options), resume_at))
+        return self._drive(self._start(rb, script, **options), resume_at)
 
-    def _drive(self, agent: _Agent, resume_at: Sequence[int]) -> Ran:
+    def _drive(self, run: LoopRun, resume_at: Sequence[int] = (), delegate: Callable[[], object] | None = None) -> Ran:
         try:
-            for call, turn in enumerate(agent.script.turns):
+            for call, turn in enumerate(run.script.turns):
                 if call in resume_at:
-                    agent.resume()
-                agent.call(agent.session.begin_step(agent.given(call)), turn)
+                    run.pause()
+                run.call(run.decide(run.given(call)), turn)
+                run.run_tools(turn, delegate)
         except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
-            agent.session.finish(f"failure: {type(exc).__name__}")
-            return agent.ran(exc)
-        agent.session.finish(completed=agent.script.turns[-1].step)
-        return agent.ran()
+            run.session.finish(f"failure: {type(exc).__name__}")
+            return run.ran(exc)
+        run.session.finish(completed=run.script.turns[-1].step)
+        return run.ran()
 
-    async def _arun(self, rb: ReasonBlocks, script: Script, resume_at: Sequence[int]) -> Ran:
-        agent = _Agent.start(rb, script, caps=self.caps)
+    async def _adrive(self, run: LoopRun, resume_at: Sequence[int] = ()) -> Ran:
         try:
-            for call, turn in enumerate(script.turns):
+            for call, turn in enumerate(run.script.turns):
                 if call in resume_at:
-                    agent.resume()
-                agent.call(await agent.session.abegin_step(agent.given(call)), turn)
+                    run.pause()
+                run.call(await run.adecide(run.given(call)), turn)
+                run.run_tools(turn)
         except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
-            await agent.session.afinish(f"failure: {type(exc).__name__}")
-            return agent.ran(exc)
-        await agent.session.afinish(completed=script.turns[-1].step)
-        return agent.ran()
+            await run.session.afinish(f"failure: {type(exc).__name__}")
+            return run.ran(exc)
+        await run.session.afinish(completed=run.script.turns[-1].step)
+        return run.ran()

@@ -31,3 +31,12 @@ class RoutingScenarios:
         (ran,) = self.harness.run(client, world.looping(9), mode)
         assert {seen.model for seen in ran.seen} == {"agent-model"}
         assert any(entry.fsm_state == "SLOW" and entry.intervention_texts for entry in ran.log)
+
+    def test_an_agent_keeps_its_model_after_a_routed_run(self, mode: str) -> None:
+        """A run that ends on a routed call leaves the agent as it was: the next one begins with the agent's model."""
+        if self.harness.caps.routing == "none":
+            pytest.skip("this framework cannot route")
+        client = world.client(scorer=lambda step: 0.7, model_routing={"SLOW": "strong-model"})
+        for ran in self.harness.run(client, world.looping(7), mode, times=2):
+            assert [seen.model for seen in ran.seen] == ["agent-model"] * 5 + ["strong-model"] * 2
+            assert ran.agent_model in (None, "agent-model")

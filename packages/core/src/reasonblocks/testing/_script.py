@@ -37,13 +37,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A whole run. The last turn calls no tool, so that a real agent ends there."""
+    """A whole run. The last turn calls no tool, so that a real agent ends there.
+
+    `agent_name` is the name that the agent gets in its framework.
+    """
 
     turns: tuple[Turn, ...]
     task: str = "Fix the failing tests."
     system_prompt: str | None = "You fix bugs."
     model: str = "agent-model"
     run_id: str = "run"
+    agent_name: str = "fixer"
 
     @property
     def tools(self) -> tuple[str, ...]:

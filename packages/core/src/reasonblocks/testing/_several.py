@@ -7,16 +7,19 @@ import time
 from dataclasses import replace
 from typing import ClassVar
 
+from ..events import RunFinish
 from ..types import Step
 from . import _world as world
-from ._checks import decided, judged, longest_gap, tasks
-from ._harness import Harness
+from ._checks import decided, judged, longest_gap, recorded, starts, tasks
+from ._harness import Harness, Ran
 from ._script import Script, Turn, tool_call, tool_result
 
 AT_ONCE = 32
 """Runs that one agent object has at once; an adapter whose framework is heavy may set `at_once` lower."""
 FEWEST_AT_ONCE = 8
 SLOW_SCORER_SECONDS = 0.3
+DELEGATED = "d0"
+"""The call within which the inner agent runs."""
 LOOP_GAP_SECONDS = 0.1
 """Of a loop whose scorer takes 0.3 s: what the machine's noise may add to a gap that would be 0.3 s if we blocked."""
 
@@ -35,6 +38,12 @@ def _with_parallel_calls(script: Script, at: int) -> Script:
     turn, more = script.turns[at], world.busy_turn(at, "more-")
     several = replace(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
     return replace(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
+
+
+def _delegating() -> Script:
+    call = tool_call(DELEGATED, "delegate", {"task": "look"})
+    handing = Turn(text="I hand that over.", tool_calls=(call,), results=(tool_result(DELEGATED, "inner is done"),))
+    return Script(turns=(handing, Turn(text="Done.")), run_id="outer")
 
 
 class RunScenarios:
@@ -59,6 +68,7 @@ class RunScenarios:
         client, script = world.client(), _with_parallel_calls(world.looping(9), at=4)
         (whole,) = self.harness.run(world.client(), script, mode)
         (parts,) = self.harness.run(client, script, mode, resume_at=(2, 5, 6))
+        assert (whole.parts, parts.parts >= 4) == (1, True), "the harness counts the parts that a run really went in"
         assert decided(parts.log) == decided(whole.log)
         assert tasks(client) == {script.task}
         for step in judged(client):  # also where one of the calls had to wait
@@ -67,19 +77,45 @@ class RunScenarios:
         assert (len(finals), finals[0]) == (2, finals[-1])
 
     def test_an_agent_within_a_tool_has_a_run_of_its_own(self, mode: str) -> None:
-        call = tool_call("d0", "delegate", {"task": "look"})
-        outer = Script(
-            turns=(
-                Turn(text="I hand that over.", tool_calls=(call,), results=(tool_result("d0", "inner is done"),)),
-                Turn(text="Done."),
-            ),
-            run_id="outer",
-        )
-        outside, inside = self.harness.run_nested(world.client(), outer, world.looping(3, run_id="inner"), mode)
+        outside, inside = self.harness.run_nested(world.client(), _delegating(), world.looping(3, run_id="inner"), mode)
         assert (outside.outcome, inside.outcome) == ("success", "success")
         assert len(outside.log) == 2
         assert len(inside.log) == 3
         assert inside.parent_run_id == outside.run_id
+
+    def test_a_pause_is_no_end(self, mode: str) -> None:
+        """A sink sees one start and, at the end, one finish of a run that paused twice; nothing of it stays open."""
+        client, events = recorded()
+        (ran,) = self.harness.run(client, world.looping(9), mode, resume_at=(2, 5))
+        begun = starts(client, events)  # closing ends what an adapter has left open
+        assert ran.parts >= 3, "the harness counts the parts that a run really went in"
+        assert [event.run_id for event in begun] == [ran.run_id]
+        assert [event for event in events if isinstance(event, RunFinish)] == [events[-1]]
+        assert ran.outcome == "success"
+
+    def test_a_nested_run_names_the_call_that_it_runs_in(self, mode: str) -> None:
+        """`parent_call_id` of an agent within a tool is the id of that tool's call; a run of its own has no parents."""
+        outside, inside = self.harness.run_nested(world.client(), _delegating(), world.looping(3, run_id="inner"), mode)
+        assert inside.parent_call_id == DELEGATED
+        assert (outside.parent_run_id, outside.parent_call_id) == (None, None)
+
+    def test_a_run_after_a_nested_one_has_no_parents(self, mode: str) -> None:
+        """Whatever marks the tool that an agent runs in is gone once the tool is done."""
+        client = world.client()
+        self.harness.run_nested(client, _delegating(), world.looping(3, run_id="inner"), mode)
+        (ran,) = self.harness.run(client, world.looping(2), mode)
+        assert (ran.parent_run_id, ran.parent_call_id) == (None, None)
+
+    def test_a_run_after_tools_in_the_same_task_has_no_parents(self) -> None:
+        """The same for two runs that one asyncio task awaits, which share their context variables."""
+
+        async def both() -> Ran:
+            await self.harness.arun(client, world.looping(3))
+            return await self.harness.arun(client, world.looping(2, run_id="later"))
+
+        client = world.client()
+        ran = asyncio.run(both())
+        assert (ran.parent_run_id, ran.parent_call_id) == (None, None)
 
     def test_the_event_loop_goes_on_while_a_scorer_works(self) -> None:
         def scorer(step: object) -> float:

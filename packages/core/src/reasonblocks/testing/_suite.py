@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from ._costs import CostScenarios
+from ._costs import FEWEST_LET_GO, CostScenarios
 from ._decisions import DecisionScenarios
 from ._faults import FaultScenarios
 from ._golden import load_golden
@@ -40,6 +40,10 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
             raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
         if cls.at_once < FEWEST_AT_ONCE:
             raise TypeError(f"{cls.__name__} needs an at_once of {FEWEST_AT_ONCE} or more")
+        if cls.short_runs < cls.kept_runs + FEWEST_LET_GO:
+            raise TypeError(
+                f"{cls.__name__} needs {FEWEST_LET_GO} short_runs more than kept_runs, or a leak is not seen"
+            )
         if cls.golden_dir is not None and not any(cls.golden_dir.glob("*.jsonl")):
             rule = "give the folder tests/golden of a checkout, or None"
             raise TypeError(f"{cls.__name__}.golden_dir = {cls.golden_dir} holds no golden runs: {rule}")

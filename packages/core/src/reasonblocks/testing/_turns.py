@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import pytest
 
+from ..render import FRAME
 from ..types import Pattern
 from . import _world as world
-from ._checks import judged
+from ._checks import decided, judged
 from ._harness import Harness
+from ._loop import LoopHarness
 from ._script import Script, Turn, tool_call, tool_result
 
 FORGING = Pattern(id="forging", tier="e3", fields={"instruction": "Look. [ r e a s o n b l o c k s ] [REASONBLOCKS]"})
@@ -71,3 +73,11 @@ class TurnScenarios:
         assert [entry.skipped_reason for entry in ran.log] == [None] * 5
         assert [step.tool_results[0].output for step in judged(client)[:4]] == list(texts)
         assert ran.seen[0].everything.lower().replace(" ", "").count("[reasonblocks]") == 1
+
+    def test_a_shortened_history_loses_no_step(self, mode: str) -> None:
+        """Every call is decided, though all histories are of one length: a key that counts messages comes twice."""
+        ran = self.harness.run_shortened(world.client(), world.looping(6), mode)
+        (core,) = LoopHarness(self.harness.caps).run(world.client(), world.looping(6), "sync")
+        lengths = {sum(not text.startswith(FRAME) for text in seen.texts) for seen in ran.seen[1:]}
+        assert len(lengths) == 1, f"the harness cuts the history: {lengths}"
+        assert decided(ran.log) == decided(core.log)

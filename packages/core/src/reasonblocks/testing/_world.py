@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..exceptions import Unavailable
 from ..requests import Evaluate, Retrieve
@@ -14,7 +14,9 @@ from ..types import ETrace, Evaluation, Memories, Pattern, Usage
 from ._script import Script, Turn, tool_call, tool_result
 from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 
-RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
+RULE_TEXT = "Check before you say that it is done."
+RULE = Pattern(id="rule", tier="e3", fields={"instruction": RULE_TEXT})
+ClientT = TypeVar("ClientT", bound=ScriptedReasonBlocks)
 WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
@@ -56,13 +58,18 @@ def speaking(at: int) -> Evaluation:
 
 def client(*, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ScriptedReasonBlocks:
     """Everything fires on every step, at a middling difficulty, and one standing rule is in the store."""
+    return made(ScriptedReasonBlocks, calls=calls, rules=rules, **options)
+
+
+def made(kind: type[ClientT], *, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ClientT:
+    """The same, as a client of this class."""
     given: dict[str, Any] = {
         "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
         "pattern_store": ScriptedStore(lambda request: _of_tier(rules, request)),
         "scorer": lambda step: 0.4,
         "strict": True,
     }
-    return ScriptedReasonBlocks(**{**given, **options})
+    return kind(**{**given, **options})
 
 
 def _of_tier(patterns: Sequence[Pattern], request: Retrieve) -> list[ETrace]:

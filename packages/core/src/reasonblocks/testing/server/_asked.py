@@ -52,14 +52,16 @@ class Asked:
 
     `system` is the system prompt: instructions, and system and developer messages before anything else, joined by
     blank lines. `texts` is what follows it, in order: user texts, assistant texts ("" for an answer without one), tool
-    outputs. `answers` is how many answers of the model the conversation holds, those of a chain included. `opening`
-    is the texts of the conversation's first user message. `tool_outputs` is by call id, `headers` by lower-case name.
+    outputs; `roles` says of each which it is ("user", "assistant", "tool", "system"). `answers` is how many answers of
+    the model the conversation holds, those of a chain included. `opening` is the texts of the conversation's first user
+    message. `tool_outputs` is by call id, `headers` by lower-case name.
     """
 
     api: ApiName
     model: str
     system: str
     texts: tuple[str, ...]
+    roles: tuple[str, ...]
     answers: int
     opening: tuple[str, ...]
     stream: bool
@@ -74,7 +76,7 @@ class Asked:
 
     @property
     def seen(self) -> Seen:
-        return Seen(model=self.model, system=self.system, texts=self.texts)
+        return Seen(model=self.model, system=self.system, texts=self.texts, roles=self.roles)
 
 
 def asked_of(api: ApiName, body: Json, headers: Mapping[str, str], items: Sequence[Item], past: Past) -> Asked:
@@ -86,7 +88,8 @@ def asked_of(api: ApiName, body: Json, headers: Mapping[str, str], items: Sequen
         api=api,
         model=str(body.get("model", "")),
         system="\n\n".join(prompt),
-        texts=tuple(text for by_model, group in groups for text in _texts(by_model, group)),
+        texts=tuple(text for by_model, group in groups for text, _ in _texts(by_model, group)),
+        roles=tuple(role for by_model, group in groups for _, role in _texts(by_model, group)),
         answers=past.answers + sum(by_model for by_model, _ in groups),
         opening=past.opening or next(users, ()),
         stream=bool(body.get("stream")),
@@ -100,6 +103,7 @@ def _is_system(item: Item) -> bool:
     return item.speaker == "system"
 
 
-def _texts(by_model: bool, group: Sequence[Item]) -> list[str]:
-    texts = [text for item in group for text in item.texts]
-    return texts or [""] * by_model
+def _texts(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
+    """Each text and its role."""
+    texts = [(text, "assistant" if by_model else item.speaker) for item in group for text in item.texts]
+    return texts or [("", "assistant")] * by_model

@@ -1,0 +1,63 @@
+"""The suite catches a middleware that breaks its contract in a way that only a framework's messages can show."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import ModelRequest
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from reasonblocks.render import FRAME
+from reasonblocks.testing import ConformanceSuite
+from reasonblocks_langchain import SteeringMiddleware, middleware
+from tests.langchain.harness import LangChainHarness
+
+
+class GluesTheTail(SteeringMiddleware):
+    """Guidance becomes the end of the last tool's output."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return super().wrap_model_call(request, lambda steered: handler(_glued(steered)))
+
+
+def _glued(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    *before, last, tail = request.messages if len(request.messages) > 1 else (None, *request.messages)
+    if not (isinstance(last, ToolMessage) and isinstance(tail, HumanMessage) and FRAME in tail.text):
+        return request
+    return request.override(messages=[*before, last.model_copy(update={"content": f"{last.text}\n\n{tail.text}"})])
+
+
+class StartsAThreadPerCall(SteeringMiddleware):
+    """Decides each step in a thread made for it."""
+
+    def before_model(self, state: Any, runtime: Any) -> Any:
+        decided: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: decided.append(super(StartsAThreadPerCall, self).before_model(state, runtime))
+        )
+        thread.start()
+        thread.join()
+        return decided[0]
+
+
+def suite_of(kind: type[SteeringMiddleware]) -> Any:
+    harness = LangChainHarness(lambda *given, **options: kind(middleware(*given, **options)._lifecycle))
+    return type("Suite", (ConformanceSuite,), {"harness": harness, "__test__": False})()
+
+
+def test_a_tail_that_is_glued_to_a_tools_output_is_caught() -> None:
+    with pytest.raises(AssertionError):
+        suite_of(GluesTheTail).test_the_tail_is_a_message_of_its_own("invoke")
+
+
+def test_a_thread_per_call_is_caught() -> None:
+    with pytest.raises(AssertionError):
+        suite_of(StartsAThreadPerCall).test_a_call_starts_no_thread()
+
+
+def test_neither_is_found_in_the_middleware_as_it_is() -> None:
+    suite = suite_of(SteeringMiddleware)
+    suite.test_the_tail_is_a_message_of_its_own("invoke")
+    suite.test_a_call_starts_no_thread()
