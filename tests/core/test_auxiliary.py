@@ -326,3 +326,19 @@ def test_a_planner_by_hand_is_steered_in_its_steps_alone() -> None:
 
 def _rule() -> Any:
     return replace(found("e3-a")[0], pattern=pattern("e3-a"))
+
+
+def test_a_step_that_another_process_takes_over_after_an_auxiliary_call_has_its_entry() -> None:
+    rb = client()
+    session = rb.session()
+    session.end_step(begin(session, 0, key="a"), called(0))
+    begin(session, 1, key="b")
+    elsewhere = rb.session(snapshot=through_json(session.trace.snapshot()))
+    plan(elsewhere)
+    elsewhere.end_step(begin(elsewhere, 1, key="b"), called(1))
+    elsewhere.end_step(begin(elsewhere, 2, key="c"), called(2))
+    assert [(entry.step, entry.attempts, entry.tokens) for entry in elsewhere.step_log] == [
+        (1, 1, 12),
+        (2, 1, 550),
+        (3, 1, 12),
+    ]

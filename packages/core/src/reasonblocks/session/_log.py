@@ -46,8 +46,10 @@ class StepLog:
         self._open_decision, self._open_step = decision, step
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
-        """An entry for a decision that another process took."""
-        if self._at(decision.step) is None:
+        """An entry for a decision that another process took; auxiliary calls may have been made since."""
+        if self._entries and self._entries[0].step == decision.step + 1:
+            self._entries.appendleft(entry_of(decision, time.time(), 0.0))
+        elif self._at(decision.step) is None:
             self.open(decision, step, time.time(), 0.0)
 
     def close(self) -> Closed | None:
