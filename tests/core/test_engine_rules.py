@@ -13,7 +13,17 @@ import pytest
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import ETrace, Evaluation, FSMState, Step, StepDecision, StepLogEntry
+from reasonblocks.types import (
+    ETrace,
+    Evaluation,
+    FSMState,
+    Step,
+    StepDecision,
+    StepInput,
+    StepLogEntry,
+    StepOutcome,
+    Usage,
+)
 from tests.core.simulator import Answer, Asked, Expected, Judged, Knobs, Simulator
 from tests.core.world import (
     ScriptedEvaluator,
@@ -177,8 +187,10 @@ def plain(expected: Expected) -> Expected:
     return expected
 
 
-def differs(knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]]) -> list[str]:
-    """What the engine decides otherwise than the simulator, field by field."""
+def differs(
+    knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]], planning: Random | None = None
+) -> list[str]:
+    """What the engine decides otherwise than the simulator, field by field; `planning` makes auxiliary calls, too."""
     evaluator, store, simulator = (
         ScriptedEvaluator([one.evaluation for one in judged]),
         Store(scripts),
@@ -188,6 +200,7 @@ def differs(knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]]
     pairs = []
     for number in range(len(judged)):
         store.call, store.asked = number, []
+        _plan(session, planning)
         decision = begin(session, number)
         session.end_step(decision, called(number))
         expected = (
@@ -195,6 +208,7 @@ def differs(knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]]
         )
         pairs.append((seen(session.step_log[-1], decision, store.asked, expected.down), expected))
     store.asked = []
+    _plan(session, planning)
     session.finish(completed=step(len(judged) - 1))
     assert session.final is not None
     pairs.append((seen(session.final, None, store.asked, False), simulator.final(len(judged), judged[-1])))
@@ -206,6 +220,12 @@ def differs(knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]]
     ]
 
 
+def _plan(session: SteeringSession, planning: Random | None) -> None:
+    for _ in range(planning.choice((0, 0, 1, 1, 4)) if planning else 0):
+        decision = session.begin_step(StepInput(auxiliary=True))
+        session.end_step(decision, StepOutcome(text="thought-99- is a plan", usage=Usage(input=900, output=90)))
+
+
 @pytest.mark.parametrize("hundred", range(4))
 def test_random_runs_are_decided_as_the_contract_says(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
@@ -213,6 +233,14 @@ def test_random_runs_are_decided_as_the_contract_says(hundred: int) -> None:
         calls = dice.randint(1, 24)
         judged, scripts = judgements(dice, calls), [script(dice) for _ in range(calls)]
         assert differs(knobs(dice), judged, scripts) == [], f"seed {seed}"
+
+
+def test_random_runs_with_auxiliary_calls_anywhere_are_decided_as_if_these_had_not_been() -> None:
+    for seed in range(150):
+        dice = Random(seed)
+        calls = dice.randint(1, 24)
+        judged, scripts = judgements(dice, calls), [script(dice) for _ in range(calls)]
+        assert differs(knobs(dice), judged, scripts, planning=dice) == [], f"seed {seed}"
 
 
 def test_random_runs_reach_every_state_gate_decision_and_skipped_reason() -> None:

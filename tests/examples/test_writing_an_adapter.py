@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from textwrap import dedent
@@ -41,6 +44,21 @@ def test_the_page_names_every_field(kind: type) -> None:
 
 def test_the_page_names_the_whole_kit() -> None:
     assert [name for name in reasonblocks.adapters.__all__ if f"`{name}`" not in PAGE] == []
+
+
+def test_the_parity_command_prints_what_the_page_shows() -> None:
+    ((line, shown),) = re.findall(r"^```console\n\$ python (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    path = os.pathsep.join([str(TEMPLATE / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, *line.split()],
+        cwd=TEMPLATE,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == (shown, 0), done.stderr
 
 
 def test_the_page_names_every_method_of_a_harness() -> None:

@@ -125,7 +125,7 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
             state = session.trace.state
             given = StepInput(
                 key=call_key(state),
-                completed=completed_step(request.messages) if state.calls else None,
+                completed=completed_step(request.messages) if state.steps_begun else None,
                 default_model=request.model,
                 agent_name=agent.name,
             )

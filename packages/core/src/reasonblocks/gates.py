@@ -62,14 +62,14 @@ _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:
-    """The first reason against an injection before call `state.calls`; None when only `duplicate` can still forbid."""
+    """The first reason against an injection into the next step; None when only `duplicate` can still forbid."""
     if evaluation is None:
         return "unavailable"
     if not evaluation.inject or not (evaluation.intervention_text or "").strip():
         return "quiet"
     if len(state.injected) >= MONITOR_CAP:
         return "cap"
-    if state.injected and state.calls - state.injected[-1].step < COOLDOWN[now]:
+    if state.injected and state.steps_begun - state.injected[-1].step < COOLDOWN[now]:
         return "cooldown"
     return None
 

@@ -32,7 +32,7 @@ from .types import (
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 2
+VERSION = 3
 """Rises when a change would make an older reader go on differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
@@ -76,9 +76,11 @@ def _judged_anew(state: TraceState) -> TraceState:
 def _check_numbers(state: TraceState) -> None:
     if not all(0 <= difficulty <= 1 for difficulty in state.difficulty_history):
         raise SnapshotError("difficulty_history", state.difficulty_history, "must be numbers in [0, 1]")
-    for name in ("calls", "faults", "total_tokens"):
+    for name in ("calls", "auxiliary_calls", "faults", "total_tokens"):
         if getattr(state, name) < 0:
             raise SnapshotError(name, getattr(state, name), "must be at least 0")
+    if state.steps_begun < 0:
+        raise SnapshotError("auxiliary_calls", state.auxiliary_calls, f"must be at most the {state.calls} calls")
     if state.token_budget is not None and state.token_budget < 1:
         raise SnapshotError("token_budget", state.token_budget, "must be at least 1, or null")
 

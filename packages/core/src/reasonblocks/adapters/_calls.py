@@ -16,8 +16,8 @@ def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOu
 
 
 def call_key(state: TraceState) -> str:
-    """The next call's key where the framework has none: the number of answers so far.
+    """The next call's key where the framework has none: the number of answered steps so far.
 
-    A call that was never answered is the same call when it comes again.
+    A call that was never answered is the same call when it comes again. Not for auxiliary calls.
     """
-    return f"call-{state.calls - (state.calls > 0 and state.pending is None)}"
+    return f"call-{state.steps_begun - (state.steps_begun > 0 and state.pending is None)}"

@@ -8,7 +8,7 @@ succeeded. Standing rules are shown to every run, and are not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from ..events import Event, RunFinish, StepEvent
@@ -47,7 +47,9 @@ class PatternStats:
         self._shown: dict[str, list[_Shown]] = {}
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, StepEvent):
+        if isinstance(event, StepEvent) and event.metadata.get("skipped_reason") == "auxiliary":
+            self._put_off(event.run_id)
+        elif isinstance(event, StepEvent):
             self._judge(event)
             self._note(event)
         elif isinstance(event, RunFinish):
@@ -56,6 +58,11 @@ class PatternStats:
     def close(self) -> None:
         """Runs that are still open stay unjudged."""
         self._shown.clear()
+
+    def _put_off(self, run_id: str) -> None:
+        """A call that was no step: whatever waits for steps waits for one call more."""
+        if run_id in self._shown:
+            self._shown[run_id] = [replace(one, step=one.step + 1) for one in self._shown[run_id]]
 
     def _judge(self, event: StepEvent) -> None:
         waiting = self._shown.get(event.run_id, [])

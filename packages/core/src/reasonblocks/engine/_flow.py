@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 from .. import gates, render, routing
-from ..exceptions import BadAnswer, StaleKey
+from ..exceptions import StaleKey
 from ..requests import Flow
 from ..text import bounded, digest
 from ..types import (
     FSMState,
     Injection,
-    Pending,
     Placement,
     Settings,
     SkippedReason,
@@ -19,13 +16,11 @@ from ..types import (
     Step,
     StepDecision,
     StepInput,
-    StepOutcome,
-    ToolCall,
     TraceState,
-    canonical,
     evolve,
 )
 from ._judge import Judged, after, judge, judgement
+from ._kept import KEY_BYTES, checked_step, completed_step
 from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
 from ._speak import speak, spoken
 
@@ -33,73 +28,41 @@ SENT_KEPT = 64
 """Texts that are known to be sent; the caps allow fewer in a run."""
 KEYS_KEPT = 64
 """Newest keys by which an older one is known."""
-KEY_BYTES = 200
-PENDING_CALLS = 4
-CALL_BYTES = 300
-PENDING_BYTES = 1_200
-"""Per text of what `end_step` keeps for adapters that cannot read the history."""
-_PLAIN = json.JSONDecoder(parse_constant=str)
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """The decision for call `state.calls`, and the state after it (section 1)."""
-    again = _again(state, given.key)
+    """The decision for call `state.calls`, and the state after it (section 1). An auxiliary call asks nothing."""
+    again = _again(state, given)
     if again is not None:
         return state, again
+    if given.auxiliary:
+        return _auxiliary(state, given, settings)
     if settings.disabled:
         return _decided(state, given, _blank(state, settings, skipped="disabled"), settings)
-    if state.calls == 0:
+    if state.steps_begun == 0:
         return (yield from _first_call(state, given, settings))
     return (yield from _next_call(state, given, settings))
 
 
 def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
-    judged = yield from judge(state, _checked(completed_step(state, completed)), settings)
+    judged = yield from judge(state, checked_step(completed_step(state, completed)), settings)
     skipped = _skipped(judged, settings, failed=False)
     return after(state, judged), judgement(state, judged, settings, gate="final", skipped=skipped)
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
-    moved = evolve(
-        state,
-        faults=state.faults + 1,
-        fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :],
-    )
+    moved = evolve(state, faults=state.faults + 1)
+    if given.auxiliary:
+        return _auxiliary(moved, given, settings)
+    moved = evolve(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
     return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
     """What a fault leaves of the last step."""
     return state, evolve(_blank(state, settings, skipped="fault"), gate_decision="final")
-
-
-def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
-    """The state after a call: tokens counted, and what it said kept for the next step."""
-    tokens = outcome.usage.total
-    said = Pending(
-        text=bounded(outcome.text or "", PENDING_BYTES),
-        reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
-        tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
-    )
-    return evolve(
-        state,
-        total_tokens=state.total_tokens + (tokens or 0),
-        call_tokens=tokens,
-        pending=None if outcome.error is not None else said,
-    )
-
-
-def _bounded_call(call: ToolCall) -> ToolCall:
-    """The call, its arguments as bounded text where they are too long to be kept as they are."""
-    arguments = canonical(call.arguments)
-    text = bounded(arguments, CALL_BYTES)
-    return ToolCall(
-        id=bounded(str(call.id), KEY_BYTES),
-        name=bounded(str(call.name), KEY_BYTES),
-        arguments=_PLAIN.decode(text) if text == arguments else text,
-    )
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -117,7 +80,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
-    judged = yield from judge(state, _checked(completed_step(state, given.completed)), settings)
+    judged = yield from judge(state, checked_step(completed_step(state, given.completed)), settings)
     state_after = after(state, judged)
     if judged.now is FSMState.END:
         decision = judgement(state, judged, settings, gate=None, skipped="end")
@@ -138,8 +101,26 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     return _decided(state_spoken, given, decision, settings, injections, speech.notes + lessons.notes)
 
 
-def _again(state: TraceState, key: str | None) -> StepDecision | None:
-    """The last decision, if this is its key; an older key is refused."""
+def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """A call that is no step: it takes a number, and nothing that decides the steps moves."""
+    decision = evolve(_blank(state, settings, skipped="auxiliary"), key=_bounded_key(given))
+    calls, auxiliary = state.calls + 1, state.auxiliary_calls + 1
+    return evolve(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision
+
+
+def _bounded_key(given: StepInput) -> str | None:
+    return None if given.key is None else bounded(given.key, KEY_BYTES)
+
+
+def _again(state: TraceState, given: StepInput) -> StepDecision | None:
+    """The last decision, if this is its key; an older key of a step is refused.
+
+    Auxiliary calls have keys of their own: a step that is tried again after one is still the same step.
+    """
+    key, auxiliary = given.key, state.last_auxiliary
+    if given.auxiliary:
+        same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == _bounded_key(given)
+        return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
     if key is None or not state.keys:
         return None
     mark = digest(key)
@@ -148,25 +129,6 @@ def _again(state: TraceState, key: str | None) -> StepDecision | None:
     if mark in state.keys:
         raise StaleKey(key, state.last.key if state.last else None)
     return None
-
-
-def completed_step(state: TraceState, given: Step | None) -> Step:
-    """The completed step; what the adapter could not read is what `end_step` kept."""
-    step = given or Step()
-    if state.pending is None or step.thought or step.reasoning or step.tool_calls:
-        return step
-    said = state.pending
-    return evolve(step, thought=said.text, reasoning=said.reasoning, tool_calls=said.tool_calls)
-
-
-def _checked(step: Step) -> Step:
-    """Texts are texts: a None from some model's API is said here, not found deep below."""
-    texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
-    texts += [("tool output", result.output) for result in step.tool_results]
-    for name, text in texts:
-        if not isinstance(text, str):
-            raise BadAnswer(f"the completed step's {name}", text, "must be a string, '' where there was nothing")
-    return step
 
 
 def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:
@@ -208,7 +170,7 @@ def _decided(
         guidance = render.guidance(kept)
     decision = evolve(
         decision,
-        key=None if given.key is None else bounded(given.key, KEY_BYTES),
+        key=_bounded_key(given),
         injections=kept,
         dropped=dropped,
         standing_rules=rules,
@@ -217,7 +179,8 @@ def _decided(
         notes=notes,
     )
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
-    return evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision), decision
+    moved = evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision)
+    return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
 
 
 def _told(

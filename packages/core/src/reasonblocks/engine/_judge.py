@@ -86,7 +86,7 @@ def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) 
 
 
 def _evaluate(state: TraceState, step: Step, settings: Settings) -> Flow[tuple[Evaluation | None, Memories]]:
-    index, memories = state.calls - 1, state.memories
+    index, memories = state.steps_begun - 1, state.memories
     observed: Observed = ()
     if settings.custom_monitors:
         observed = yield from ask(Observe(step=step, index=index, memories=memories))
@@ -152,7 +152,7 @@ def after(state: TraceState, judged: Judged) -> TraceState:
 
 def _record(state: TraceState, step: Step, difficulty: float | None, fired: tuple[str, ...]) -> StepRecord:
     return StepRecord(
-        step=state.calls - 1,
+        step=state.steps_begun - 1,
         text=bounded(step.scored_text, TEXT_BYTES),
         action=bounded(step.action, ACTION_BYTES),
         action_input=bounded(step.action_input, INPUT_BYTES),

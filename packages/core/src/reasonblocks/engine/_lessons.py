@@ -35,7 +35,7 @@ def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: st
     lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
     if not settings.e_traces_enabled or judged.now is FSMState.FAST:
         return lessons
-    evaluation, call = judged.evaluation, state.calls
+    evaluation, call = judged.evaluation, state.steps_begun
     if gates.may_ask(state.e1, call) and gates.e1_open(before, evaluation):
         lessons = yield from _similar("e1", state, lessons, judged.step, None, model, settings)
     if gates.may_ask(state.e2, call) and (
@@ -64,7 +64,7 @@ def _similar(
         found = yield from retrieve(tier, state, failure_type, model, settings, step)
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
-    use = gates.after_answer(use, state.calls, got_any=bool(found))
+    use = gates.after_answer(use, state.steps_begun, got_any=bool(found))
     injections, notes = render.tier_injections(tier, found, model)
     return evolve(
         lessons,

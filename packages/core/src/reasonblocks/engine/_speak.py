@@ -105,7 +105,7 @@ def spoken(state: TraceState, judged: Judged, speech: Speech, settings: Settings
     """The state after a monitor's injection: what the next gates and rungs look at."""
     if speech.injection is None or judged.evaluation is None:
         return state
-    said = Injected(step=state.calls, monitor=_speaker(judged.evaluation, settings))
+    said = Injected(step=state.steps_begun, monitor=_speaker(judged.evaluation, settings))
     kinds = state.injected_types
     if judged.evaluation.failure_type and judged.evaluation.failure_type not in kinds:
         kinds = (*kinds, judged.evaluation.failure_type)

@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..engine import amended_calls, completed_step
 from ..text import preview
-from ..types import Step, StepDecision, StepLogEntry, StepOutcome, evolve, quick
+from ..types import Step, StepDecision, StepLogEntry, StepOutcome, TraceState, evolve, quick
 
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
@@ -45,8 +46,10 @@ class StepLog:
         self._open_decision, self._open_step = decision, step
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
-        """An entry for a decision that another process took."""
-        if self._at(decision.step) is None:
+        """An entry for a decision that another process took; auxiliary calls may have been made since."""
+        if self._entries and self._entries[0].step == decision.step + 1:
+            self._entries.appendleft(entry_of(decision, time.time(), 0.0))
+        elif self._at(decision.step) is None:
             self.open(decision, step, time.time(), 0.0)
 
     def close(self) -> Closed | None:
@@ -59,6 +62,14 @@ class StepLog:
         if entry.attempts == 0:
             entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
         return Closed(entry=entry, step=step, scores=decision.scores)
+
+    def completed(self, before: TraceState, given: Step | None) -> Step:
+        """The completed step. The entry of its call shows the calls that are known only now."""
+        calls = amended_calls(before, given)
+        at = self._at(before.last.step) if calls and before.last is not None else None
+        if at is not None:
+            self._entries[at] = evolve(self._entries[at], tool_calls=tuple([call.name for call in calls]))
+        return completed_step(before, given)
 
     def rewind(self, calls: int) -> None:
         """Forget the entries of calls that a restored state has not made."""

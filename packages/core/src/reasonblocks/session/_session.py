@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..engine import completed_step, faulted, final_fault, final_flow, step_flow, with_outcome
+from ..engine import faulted, final_fault, final_flow, step_flow, with_outcome
 from ..exceptions import ConfigError, ProtocolError
 from ..memo import Memo
 from ..requests import Flow
@@ -34,7 +34,7 @@ from ._runs import OpenRuns
 from ._telemetry import Telemetry
 from ._teller import Teller
 from ._trace import TraceStateManager
-from ._turn import Turn, checked, ms_since, reason_of
+from ._turn import Turn, checked, is_newest, ms_since, reason_of
 
 ABANDONED = "failure: abandoned"
 
@@ -96,11 +96,11 @@ class SteeringSession(Reports):
         """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
         started = time.perf_counter()
         with self._faults.guard("ending a step"):
-            if newest := decision.step == self._state.calls - 1:
+            if newest := is_newest(decision, self._state):
                 self._log.ensure(decision)
             self._log.fill(decision.step, outcome, ms_since(started))
             if newest:
-                self._state = with_outcome(self._state, outcome)
+                self._state = with_outcome(self._state, outcome, auxiliary=decision.skipped_reason == "auxiliary")
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
@@ -190,7 +190,7 @@ class SteeringSession(Reports):
         self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
             self._faults.say(note, note)
-        done = completed_step(before, given.completed) if before.calls else None
+        done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
         self._log.open(decision, done, time.time(), ms_since(turn.started))
         return decision
 
@@ -199,14 +199,14 @@ class SteeringSession(Reports):
         if self.outcome is not None:
             return None
         self._teller.step(self.run.run_id, self._log.close())
-        if self._state.calls == 0 or self._settings.disabled or (completed is None and self._state.pending is None):
+        if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
         return self._turn(final_flow(self._state, completed, self._settings))
 
     def _finalised(self, turn: Turn, completed: Step | None) -> None:
         self._state, decision = turn.came or final_fault(turn.before, self._settings)
         self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(turn.started))
-        closed = Closed(entry=self.final, step=completed_step(turn.before, completed), scores=decision.scores)
+        closed = Closed(entry=self.final, step=self._log.completed(turn.before, completed), scores=decision.scores)
         self._teller.step(self.run.run_id, closed)
 
     def _finished(self, outcome: str) -> None:

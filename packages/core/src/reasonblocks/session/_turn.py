@@ -25,6 +25,11 @@ class Turn:
     came: tuple[TraceState, StepDecision] | None = None
 
 
+def is_newest(decision: StepDecision, state: TraceState) -> bool:
+    """Is it the last step's, or that of an auxiliary call since then?"""
+    return any(one is not None and one.step == decision.step for one in (state.last, state.last_auxiliary))
+
+
 def ms_since(started: float) -> float:
     """Milliseconds since a `time.perf_counter()`."""
     return round((time.perf_counter() - started) * 1000, 3)
@@ -40,6 +45,8 @@ def checked(given: object) -> StepInput:
         raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
     if not isinstance(completed, (Step, type(None))):
         raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")
+    if not isinstance(given.auxiliary, bool):
+        raise ProtocolError(f"StepInput.auxiliary is True or False, not {given.auxiliary!r:.80}")
     return given
 
 

@@ -1,12 +1,15 @@
 """The conformance suite: what every adapter has to do on a real agent of its framework, scenario by scenario.
 
 An adapter subclasses `ConformanceSuite` in its tests and gives `harness`. A scenario that is overridden or deleted
-fails when the class is made; one that cannot be passed is declared with `expected_failures = {name: reason}`.
+fails when the class is made; one that cannot be passed is declared with `expected_failures = {name: reason}`, as a
+whole ("test_x"), in one mode ("test_x[stream]"), of one golden run ("test_x[slow]"), or of both ("test_x[slow-stream]",
+pytest's own id).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Collection
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,20 +54,47 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
             if getattr(cls, name, None) is not getattr(ConformanceSuite, name):
                 raise TypeError(f"{cls.__name__}.{name} is overridden: a scenario is passed, or an expected failure")
         for name, reason in cls.expected_failures.items():
-            if name not in SCENARIOS or not reason:
-                raise TypeError(f"expected_failures[{name!r}] needs the name of a scenario and a reason")
+            if not reason:
+                raise TypeError(f"{cls.__name__}.expected_failures[{name!r}] needs a reason: what the framework does")
+            cls._check_expected(name)
+
+    @classmethod
+    def _check_expected(cls, name: str) -> None:
+        """Refuse what names no scenario, mode or golden run of this suite, with the names that there are."""
+        scenario, _, cell = name.partition("[")
+        if scenario not in SCENARIOS:
+            valid: Collection[str] = SCENARIOS
+        elif not cell or name in (valid := cls._cells(scenario)):
+            return
+        there = ", ".join(valid) if valid else f"{scenario}, which has neither modes nor golden runs"
+        raise TypeError(f"{cls.__name__}.expected_failures[{name!r:.200}] names nothing here; there is {there}")
+
+    @classmethod
+    def _cells(cls, scenario: str) -> list[str]:
+        """The parts of a scenario that may fail by themselves."""
+        takes = inspect.signature(getattr(cls, scenario)).parameters
+        modes = list(cls.harness.modes) if "mode" in takes else []
+        runs = [path.stem for path in cls._golden_files()] if "golden" in takes else []
+        return [f"{scenario}[{cell}]" for cell in (*modes, *runs, *(f"{run}-{mode}" for run in runs for mode in modes))]
+
+    @classmethod
+    def _golden_files(cls) -> list[Path]:
+        return sorted(cls.golden_dir.glob("*.jsonl")) if cls.golden_dir else []
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "golden" in metafunc.fixturenames:
-            found = sorted(self.golden_dir.glob("*.jsonl")) if self.golden_dir else []
-            metafunc.parametrize("golden", [pytest.param(load_golden(path), id=path.stem) for path in found])
+            runs = [pytest.param(load_golden(path), id=path.stem) for path in self._golden_files()]
+            metafunc.parametrize("golden", runs)
         if "mode" in metafunc.fixturenames:
             metafunc.parametrize("mode", self.harness.modes)
 
     @pytest.fixture(autouse=True)
     def _declared(self, request: pytest.FixtureRequest) -> None:
-        function: Callable[..., object] = request.function
-        reason = self.expected_failures.get(function.__name__)
+        scenario, _, cell = request.node.name.rstrip("]").partition("[")
+        callspec = getattr(request.node, "callspec", None)  # of a scenario that runs in modes
+        mode = callspec.params["mode"] if callspec else ""
+        names = (*(f"{scenario}[{part}]" for part in (cell, cell.removesuffix(f"-{mode}"), mode)), scenario)
+        reason = next((self.expected_failures[name] for name in names if name in self.expected_failures), None)
         if reason is not None:
             request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
 

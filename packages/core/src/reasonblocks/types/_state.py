@@ -52,7 +52,8 @@ class Pending:
 class TraceState:
     """All that decides the rest of a run. Frozen: a step that fails leaves everything as it was.
 
-    `calls` counts decisions taken, so it is the number of the next call. `keys` are short hashes of the newest keys.
+    `calls` counts decisions taken, so it is the number of the next call; `auxiliary_calls` of them were no steps.
+    `keys` are short hashes of the newest keys.
     """
 
     trace_id: str
@@ -62,6 +63,7 @@ class TraceState:
     total_tokens: int = 0
     token_budget: int | None = None
     calls: int = 0
+    auxiliary_calls: int = 0
     faults: int = 0
     score_memory: ScoreMemory = field(default_factory=ScoreMemory)
     memories: Mapping[str, JSON] = field(default_factory=dict)
@@ -82,3 +84,11 @@ class TraceState:
     pending: Pending | None = None
     keys: tuple[str, ...] = ()
     last: StepDecision | None = None
+    """Of the last step."""
+    last_auxiliary: StepDecision | None = None
+    """Of the last auxiliary call since then."""
+
+    @property
+    def steps_begun(self) -> int:
+        """Calls that were steps, and so the number of the next step."""
+        return self.calls - self.auxiliary_calls

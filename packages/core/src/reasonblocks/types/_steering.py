@@ -28,7 +28,7 @@ Placement: TypeAlias = Literal["system", "tail", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
 Source: TypeAlias = Literal["MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"]
 GateDecision: TypeAlias = Literal["unavailable", "quiet", "cap", "cooldown", "duplicate", "inject", "final"]
-SkippedReason: TypeAlias = Literal["end", "fault", "disabled", "fast", "unavailable"]
+SkippedReason: TypeAlias = Literal["auxiliary", "end", "fault", "disabled", "fast", "unavailable"]
 
 
 @quick

@@ -100,15 +100,23 @@ class Step(_Cut):
 class StepInput:
     """What an adapter gives before a model call.
 
-    `key` names the call (the same key again gives the same decision; None: always a new step). `completed` is the
-    step before it; where its thought, reasoning and calls are all empty, those that `end_step` kept are used.
-    `default_model` is the name of the model that the agent would call by itself.
+    `key` names the call (the same key again gives the same decision; None: always a new step). `default_model` is the
+    name of the model that the agent would call by itself.
+
+    `completed` is the step before it. With a thought or a reasoning it is whole, and taken as it is. Without them, both
+    are those that `end_step` kept, and so are the calls where it has none. Calls that are known only once the answer
+    was executed are thus given here; the log of the call that led to them is amended.
+
+    `auxiliary` marks a call that is no step: planning, summarising, making a title. It gets no guidance, and is logged
+    with its tokens as `skipped_reason="auxiliary"`; every rule goes on as if it had not been. Its `completed` is not
+    read: the next step gives it.
     """
 
     key: str | None = None
     completed: Step | None = None
     default_model: str = ""
     agent_name: str | None = None
+    auxiliary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reasonblocks.testing import Script, Turn, tool_call, tool_result
-from reasonblocks.types import ToolCall, ToolResult, Usage
+from ..types import ToolCall, ToolResult, Usage
+from ._script import Script, Turn, tool_call, tool_result
 
 STEPS = 60
 HARD = range(16, 40)

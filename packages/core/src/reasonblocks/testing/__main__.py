@@ -1,0 +1,101 @@
+"""`python -m reasonblocks.testing parity`: compares an adapter's decisions and guidance with the core's."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from importlib import import_module
+
+from ..exceptions import ConfigError
+from ._against_core import against_core, limits_of
+from ._harness import Harness
+from ._parity import ParityRun
+from ._parity_runs import long_runs, recorded_runs
+
+MOST_SHOWN = 20
+"""Differences of one run that are printed."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: nothing differs; 1: something does; 2: there is nothing to compare."""
+    parser = _parser()
+    given = parser.parse_args(argv)
+    harness = _harness(given.harness, parser)
+    modes = tuple(dict.fromkeys(given.mode or harness.modes))
+    if unknown := [mode for mode in modes if mode not in harness.modes]:
+        parser.error(f"--mode {unknown[0]!r:.80} is none of the harness's: {', '.join(harness.modes)}")
+    runs = _recorded(given.runs) if given.runs else list(long_runs())
+    if not runs:
+        parser.error(f"{', '.join(given.runs)} has no run that can be compared")
+    return _compare(harness, runs, modes)
+
+
+def _compare(harness: Harness, runs: Sequence[ParityRun], modes: Sequence[str]) -> int:
+    entries = differences = 0
+    declared: Counter[str] = Counter()
+    for one in against_core(harness, runs, modes):
+        print(f"{one.run}, {one.mode}: {one.entries} entries, {len(one.differences)} differences", flush=True)
+        for text in one.differences[:MOST_SHOWN]:
+            print(f"  {text}")
+        if len(one.differences) > MOST_SHOWN:
+            print(f"  and {len(one.differences) - MOST_SHOWN} more")
+        entries, differences = entries + one.entries, differences + len(one.differences)
+        declared.update(one.declared)
+    for field, reason in limits_of(harness).items():
+        print(f"{field}: {declared[field]} declared differences ({reason})")
+    print(f"{entries} entries compared with the core's, {differences} undeclared differences")
+    return 1 if differences else 0
+
+
+def _recorded(paths: Sequence[str]) -> list[ParityRun]:
+    found = [run for path in paths for run in recorded_runs(path)]
+    for problem in found:
+        if isinstance(problem, str):
+            print(problem, file=sys.stderr)
+    return [run for run in found if isinstance(run, ParityRun)]
+
+
+def _harness(target: str, parser: argparse.ArgumentParser) -> Harness:
+    """The harness that `package.module:NAME` names; a class is made one of."""
+    module, _, name = target.partition(":")
+    if not module or not name:
+        parser.error(f"{target!r:.200} is not MODULE:NAME, as in my_package.tests.harness:MyHarness")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        parser.error(f"{target!r:.200} cannot be imported ({exc}): run this where `import {module}` works")
+    harness: Harness = found() if isinstance(found, type) else found
+    lacking = [part for part in ("modes", "caps", "run") if not hasattr(harness, part)]
+    if lacking:
+        parser.error(f"{target!r:.200} is no harness: it has no {lacking[0]!r}")
+    try:
+        limits_of(harness)
+    except ConfigError as exc:
+        parser.error(str(exc))
+    return harness
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reasonblocks.testing", description="Checks for adapters.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parity = commands.add_parser(
+        "parity",
+        help="compare an adapter with the core, entry by entry",
+        description="Runs the harness and the hand-written loop through the same runs, and compares every entry of the"
+        " step log, the guidance that the model read, and the final entry. Exits with 1 where something differs.",
+    )
+    parity.add_argument("harness", metavar="MODULE:NAME", help="the harness of the conformance suite, or its class")
+    parity.add_argument("--mode", action="append", help="one of the harness's modes (all); may be repeated")
+    parity.add_argument(
+        "--runs",
+        action="append",
+        metavar="FILE",
+        help="recorded runs, as `reasonblocks replay` reads them (the long run of the package); may be repeated",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

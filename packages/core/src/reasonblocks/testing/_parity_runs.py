@@ -1,0 +1,142 @@
+"""Runs for parity that need no checkout: a long one that comes with the package, and recorded ones of a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..backends.local_store import LocalStore
+from ..client import ReasonBlocks
+from ..exceptions import RecordError
+from ..ports import TelemetrySink
+from ..starter import starter_patterns
+from ..traces import RecordedRun, read_runs
+from ..types import JSON, Pattern, Step, ToolResult, Usage
+from ._long_script import long_script
+from ._parity import ParityRun
+from ._script import Script, Turn, tool_call, tool_result
+
+PATIENCE_MS = 60_000
+"""A step's deadline: a busy machine decides nothing."""
+
+ROUTES = {"FAST": "fast-model", "NORMAL": "plain-model", "SLOW": "strong-model", "SKIP": "last-model"}
+LONG: Mapping[str, Mapping[str, Any]] = {
+    "system": {"placement": "system"},
+    "tail": {"placement": "tail", "standing_rules": "run", "e2_requires_signal": True},
+    "routed": {"model_routing": ROUTES, "task_profile": "pr_review"},
+}
+"""The long run's settings, by the name of the run."""
+LESSONS = (
+    Pattern(
+        id="clock",
+        tier="e1",
+        org_id="default",
+        fields={"observation": "The tests pin the clock to UTC.", "recommended_action": "Compare dates in UTC."},
+        exemplars=("The date is wrong again; I run the failing test of the parser.",),
+        gate_threshold=0.3,
+    ),
+    Pattern(
+        id="loop",
+        tier="e2",
+        fields={
+            "diagnosis": "The same command is run without a change.",
+            "intervention": "Read the assertion before the next run.",
+            "anti_pattern": "Running the tests once more.",
+        },
+        exemplars=("Same again: I run the tests of the parser.",),
+        gate_threshold=0.2,
+    ),
+)
+
+
+def long_runs() -> Iterator[ParityRun]:
+    """Sixty steps with the real scorer, monitors and patterns, once with each of the settings."""
+    for name, settings in LONG.items():
+        yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=partial(_client, LESSONS, settings))
+
+
+def recorded_runs(path: str) -> Iterator[ParityRun | str]:
+    """The runs of a file in any format that `reasonblocks replay` reads, or why one is left out."""
+    for run in read_runs(path):
+        if isinstance(run, RecordError):
+            yield str(run)
+        elif (silent := _silent_step(run)) is not None:
+            yield f"{path}: run {run.run_id!r} is left out: step {silent} calls no tool, and a real agent ends there"
+        else:
+            yield recorded_run(run)
+
+
+def recorded_run(run: RecordedRun) -> ParityRun:
+    return ParityRun(name=f"recorded {run.run_id}", script=sayable(script_of(run)), client=partial(_client, (), {}))
+
+
+def _silent_step(run: RecordedRun) -> int | None:
+    return next((at for at, step in enumerate(run.steps[:-1]) if not step.tool_calls), None)
+
+
+def _client(lessons: tuple[Pattern, ...], settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
+    """The real scorer and monitors, and the patterns of nobody's home."""
+    store = LocalStore(patterns=[*starter_patterns(), *lessons])
+    return ReasonBlocks(sinks=[sink], strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store, **settings)
+
+
+# --- a recorded run as a script
+
+
+def script_of(run: RecordedRun) -> Script:
+    """The run as a scripted model and its tools would go through it. What it calls its model is kept out."""
+    turns = [_turn(at, step, usage) for at, (step, usage) in enumerate(zip(run.steps, run.usages, strict=True))]
+    if not turns or turns[-1].tool_calls:
+        turns.append(Turn(text="I leave it there."))
+    return Script(turns=tuple(turns), task=run.task or "Go on.", run_id=run.run_id)
+
+
+def _turn(at: int, step: Step, usage: Usage) -> Turn:
+    results = {result.call_id: result for result in step.tool_results}
+    ids = [f"call-{at}-{number}" for number in range(len(step.tool_calls))]
+    calls = [tool_call(id, _tool_name(call.name), _arguments(call.arguments)) for id, call in zip(ids, step.tool_calls)]
+    came = [_result(id, results.get(call.id)) for id, call in zip(ids, step.tool_calls)]
+    return Turn(text=step.thought, reasoning=step.reasoning, tool_calls=(*calls,), results=(*came,), usage=usage)
+
+
+def _result(id: str, known: ToolResult | None) -> ToolResult:
+    return tool_result(id, known.output, known.is_error) if known else tool_result(id, "")
+
+
+def _tool_name(name: str) -> str:
+    """As the APIs of models ask for."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "tool"
+
+
+def _arguments(given: JSON) -> Mapping[str, JSON]:
+    return given if isinstance(given, Mapping) else {"input": given}
+
+
+# --- what every framework can say
+
+
+UNCOUNTED = Usage(input=100, output=20, cache_read=0, cache_write=0)
+"""Tokens of a call whose recording counts none: in some frameworks 0 is what is said of a call without counts."""
+
+
+def sayable(script: Script) -> Script:
+    """The same run in words that every framework has: calls with counts of their tokens, errors or nothing.
+
+    A result that is expressly no error is one of which nothing is said, since some frameworks cannot tell them apart.
+    """
+    return replace(script, turns=tuple(map(_sayable, script.turns)))
+
+
+def _sayable(turn: Turn) -> Turn:
+    used = turn.usage
+    usage = Usage(
+        input=used.input or UNCOUNTED.input,
+        output=used.output or UNCOUNTED.output,
+        cache_read=used.cache_read or UNCOUNTED.cache_read,
+        cache_write=used.cache_write or UNCOUNTED.cache_write,
+    )
+    results = (replace(result, is_error=result.is_error or None) for result in turn.results)
+    return replace(turn, usage=usage, results=tuple(results))
