@@ -133,12 +133,13 @@ class SteeringSession:
     def abandon(self, ends: float | None = None) -> None:
         """End an open run as abandoned; its last step is judged until `ends` on the monotonic clock, or not at all."""
         if self.outcome is not None or self._paused or not self._state.calls:
-            return None
+            return
         if ends is not None:
             self._ends = ends
-            return self.finish(ABANDONED)
-        self._teller.step(self.run.run_id, self._log.close())
-        self._tell_finish(self._failure or ABANDONED)
+            self.finish(ABANDONED)
+        else:
+            self._teller.step(self.run.run_id, self._log.close())
+            self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish as abandoned what is still open, and wait for the sinks: at most `timeout` seconds in all."""
