@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, StepInput, StepOutcome
+from reasonblocks.authoring import read_patterns
+from reasonblocks.backends.embed._curves import curves_for
 from reasonblocks.calibration import as_toml, calibration_of, fit, shipped
 from reasonblocks.calibration._file import MOST_WEIGHT, SHIPPED
 from reasonblocks.exceptions import ConfigError, ExtraMissing
@@ -159,3 +162,93 @@ def test_without_scikit_learn_a_fit_says_what_to_install(monkeypatch: pytest.Mon
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ExtraMissing, match=r"pip install 'scikit-learn>=1.4'$"):
         fit(telling(40))
+
+
+# ------------------------------------------------------------ files that are damaged
+
+DAMAGED = {
+    "deep": b"a = " + b"[" * 5_000,
+    "deep tables": b".".join([b"a"] * 5_000) + b" = 1",
+    "year 0": b"a = 0000-01-01",
+    "month 13": b"a = 2026-13-01",
+    "many digits": b"difficulty_mean = " + b"9" * 5_000,
+    "many hex digits": b"difficulty_mean = 0x" + b"f" * 5_000,
+    "more than a float holds": b"[evidence.same_result]\nweight = 0x" + b"f" * 500 + b"\ncentre = 0.5",
+    "no UTF-8": b"\xff\xfe",
+    "NUL": b"difficulty_mean = 0.5\n\0",
+    "long": b"#" * 2_000_000,
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=list(DAMAGED))
+def test_a_damaged_file_is_refused_in_a_short_message(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"^calibration") as caught:
+        calibration_of(path)
+    assert len(str(caught.value)) < 1_000
+
+
+PIECES = st.sampled_from(
+    [b"difficulty_mean", b"fires", b"evidence", b" = ", b"0.5", b"1e999", b"nan", b"[", b"]", b"{", b"}", b".", b"\n",
+     b"'", b'"', b"\\", b",", b"0000-00-00", b"24:60:60", b"0x", b"9" * 5_000, b"[" * 3_000, b"\0", b"\xff", b"#"]
+)  # fmt: skip
+
+
+@given(content=st.binary(max_size=200) | st.lists(PIECES, max_size=12).map(b"".join))
+def test_any_bytes_are_a_calibration_or_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_bytes(content)
+    try:
+        made: object = calibration_of(path)
+    except ConfigError as error:
+        made = error
+    assert isinstance(made, (Calibration, ConfigError))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text() | st.dates(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["weight", "centre", "same_result"]), inner),
+    max_leaves=6,
+)
+
+
+@given(values=st.dictionaries(st.sampled_from(["difficulty_mean", "composite_fires", "fires", "evidence"]), VALUES))
+def test_any_mapping_is_a_calibration_or_refused(values: dict[str, Any]) -> None:
+    try:
+        made: object = calibration_of(values)
+    except ConfigError as error:
+        made = error
+    assert isinstance(made, (Calibration, ConfigError))
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "device", "missing", "NUL in its name"])
+def test_what_is_no_file_is_refused_and_not_waited_for(kind: str, tmp_path: Path) -> None:
+    path = {"device": "/dev/zero", "NUL in its name": "a\0b"}.get(kind, str(tmp_path / "agent.toml"))
+    if kind == "directory":
+        os.mkdir(path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match=r"^calibration=.* cannot be read as TOML"):
+        calibration_of(path)
+
+
+@pytest.mark.parametrize("suffix", [".toml", ""])
+def test_a_pipe_in_the_place_of_authored_patterns_is_not_waited_for(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"patterns{suffix}"
+    os.mkfifo(path)
+    assert [str(one) for one in read_patterns(path)] == [f"{path}: cannot be read: is not a regular file"]
+
+
+def test_a_pipe_in_the_place_of_curves_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "curves.toml")
+    with pytest.raises(ConfigError, match="cannot be read: is not a regular file"):
+        curves_for("any", tmp_path / "curves.toml")
+
+
+@pytest.mark.parametrize("point", ["nan", "inf", "0x" + "f" * 500, "2", "true", "[]"])
+def test_curves_of_no_numbers_are_refused(point: str, tmp_path: Path) -> None:
+    path = tmp_path / "curves.toml"
+    path.write_text(f'embedder = "any"\n[e1]\npoints = [[0.0, 0.0], [1.0, {point}]]\n[e2]\npoints = [[0, 0], [1, 1]]\n')
+    with pytest.raises(ConfigError):
+        curves_for("any", path)

@@ -27,6 +27,8 @@ __all__ = ["ReasonBlocks"]
 TASK_CHARS = 2_000
 EXIT_SECONDS = 1.0
 """The most that the sinks of all clients may hold up the interpreter's exit."""
+SINKS_SHARE = 0.9
+"""Of the time of `close`: what is left is for the store, which the sinks may count into until then."""
 
 
 class ReasonBlocks:
@@ -194,15 +196,16 @@ class ReasonBlocks:
         return self._faults.guard(kind)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Finish open runs as abandoned, and give the sinks at most `timeout` seconds in all; then they are closed."""
-        ends = time.monotonic() + timeout
+        """Finish open runs as abandoned, close the sinks, then the store, in at most `timeout` seconds in all.
+
+        The last steps of open runs have the first half of it. What hangs is named in the log and left behind.
+        """
+        begun = time.monotonic()
         for session in self._runs.all():
-            if time.monotonic() < ends:
-                session.close(0.0)
-            else:
-                session.abandon()
-        self._telemetry.close(max(0.0, ends - time.monotonic()))
-        self._config.close()
+            session.abandon(begun + timeout / 2 if time.monotonic() < begun + timeout / 2 else None)
+        self._telemetry.close(begun + timeout * SINKS_SHARE - time.monotonic())
+        with self._faults.guard("closing the pattern store"):
+            self._config.close(begun + timeout - time.monotonic(), self._faults)
 
     def __enter__(self) -> ReasonBlocks:
         return self
@@ -233,9 +236,12 @@ _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 
 @atexit.register
 def _at_exit() -> None:
-    """Open runs end as abandoned, and the sinks get a moment."""
+    """Open runs end as abandoned, and the sinks of all clients get a moment, the same one."""
     ends = time.monotonic() + EXIT_SECONDS
-    for client in list(_CLIENTS):
+    clients = list(_CLIENTS)
+    for client in clients:
         for session in client._runs.all():
             session.abandon()
-        client._telemetry.close(max(0.0, ends - time.monotonic()))
+        client._telemetry.start_closing()
+    for client in clients:
+        client._telemetry.wait_closed(ends)

@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 
+VALUE_CHARS = 500
+"""Of a wrong setting that its error shows: a path is shown whole."""
+
+
 class ReasonBlocksError(Exception):
     """The root: catch this to catch everything that is ours."""
 
@@ -37,7 +41,7 @@ class ConfigError(ReasonBlocksError, ValueError):
 
     def __init__(self, name: str, value: object, rule: str) -> None:
         self.name, self.value, self.rule = name, value, rule
-        super().__init__(f"{name}={value!r}: {rule}")
+        super().__init__(f"{name}={_short(value, VALUE_CHARS)}: {rule}")
 
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
@@ -169,6 +173,9 @@ class StoreError(ReasonBlocksError):
         super().__init__(f"the pattern store {store}: {reason}")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+def _short(value: object, most: int = 120) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an int of more digits than Python prints, lists in lists without end
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."

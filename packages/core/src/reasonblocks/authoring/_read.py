@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._toml import regular
 from ..exceptions import ConfigError, RecordError
 from ..patterns import pattern_of
 from ..text import preview
@@ -92,7 +93,7 @@ def _values(path: str) -> Iterator[Table | RecordError]:
     try:
         is_json = _is_json_file(path)
     except OSError:
-        is_json = True  # whose reader says what is wrong with it
+        is_json = False  # whose reader says what is wrong with it, and waits for no pipe
     yield from _json_values(path) if is_json else _toml_values(path)
 
 
@@ -100,6 +101,7 @@ def _is_json_file(path: str) -> bool:
     """By its name, else by how it begins."""
     if _JSON_SUFFIX.search(path) or path.lower().endswith(".toml"):
         return not path.lower().endswith(".toml")
+    regular(path)
     with open(path, "rb") as file:
         start = file.read(4096).removeprefix(b"\xef\xbb\xbf")
     return not start.strip() or bool(_JSON_START.match(start))
@@ -117,6 +119,7 @@ def _json_values(path: str) -> Iterator[Table | RecordError]:
 
 def _toml_values(path: str) -> Iterator[Table | RecordError]:
     try:
+        regular(path)
         with open(path, "rb") as file:
             data = file.read(TOML_BYTES + 1)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._toml import TOMLDecodeError, loads
+from .._toml import NotToml, loads, read_toml
 from ..exceptions import ConfigError
 from ..monitors.builtin import BY_NAME
 from ..monitors.calibration import Calibration, Weighed
@@ -92,11 +92,9 @@ def monitors_toml(calibration: Calibration) -> str:
 
 def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            parsed: dict[str, Any] = loads(file.read())
-    except (OSError, UnicodeDecodeError, TOMLDecodeError) as exc:
+        return read_toml(path)
+    except (OSError, NotToml) as exc:
         raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
-    return parsed
 
 
 def _table(values: Mapping[str, Any], name: str, known: Mapping[str, object]) -> Mapping[str, Any]:
@@ -135,4 +133,5 @@ def _weighed(name: str, told: object) -> Weighed:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Any int is finite, also one that no float can hold."""
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)

@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..exceptions import ConfigError
@@ -208,15 +207,14 @@ def _of_file(path: str) -> dict[str, Any]:
 
 
 def _toml(path: str) -> dict[str, Any]:
-    from .._toml import TOMLDecodeError, loads
+    from .._toml import NotToml, read_toml
 
     try:
-        settings: dict[str, Any] = loads(Path(path).read_text(encoding="utf-8"))
+        return read_toml(path)
     except OSError as error:
         raise ConfigError("--config", path, f"cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, TOMLDecodeError) as error:
+    except NotToml as error:
         raise ConfigError("--config", path, f"is not TOML: {error}") from error
-    return settings
 
 
 def _resolved(path: str, name: str, value: object) -> object:

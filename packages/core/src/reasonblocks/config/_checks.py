@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    return not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
+    """Any int is finite, also one that no float can hold."""
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)
 
 
 def text(name: str, value: object) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..backends.local_store import LocalStore
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
-from ..session import Backends
+from ..session import Backends, Faults, Workers
 from ..types import Placement, Settings, Step, Transition
 
 Calibration = Mapping[str, Any] | str | os.PathLike[str]
 Standing = Literal["first_call", "run"]
+CLOSE_SECONDS = 0.05
+"""What a store has to close in any case; a file takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,19 @@ class Config:
         if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
             store.load()
 
-    def close(self) -> None:
-        """Close the store, unless it is the caller's."""
-        if self.owns_store and isinstance(self.backends.store, Closes):
-            self.backends.store.close()
+    def close(self, seconds: float, faults: Faults) -> None:
+        """Close the store, unless it is the caller's. One that is not closed in time is left behind."""
+        store = self.backends.store
+        if not (self.owns_store and isinstance(store, Closes)):
+            return
+        try:
+            closing = Workers().submit(store.close)
+        except RuntimeError:  # at exit no thread can be started
+            store.close()
+            return
+        wait([closing], timeout=max(seconds, CLOSE_SECONDS))
+        if closing.done():
+            closing.result()
+        else:
+            name = f"the pattern store {type(store).__name__}"
+            faults.say("left behind", f"{name} did not close in the time it had; it is left behind")

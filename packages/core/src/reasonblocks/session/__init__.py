@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
-from ._runs import OpenRuns, RunView
-from ._session import ABANDONED, SteeringSession
+from ._runs import ABANDONED, OpenRuns, RunView
+from ._session import SteeringSession
 from ._telemetry import Telemetry
 from ._trace import TraceStateManager
 from ._turn import PROTOCOL, ms_since

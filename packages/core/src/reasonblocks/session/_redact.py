@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -59,3 +60,22 @@ class Redactor:
                 return shown
             raise BadAnswer("redact", shown, "must be text")
         return UNREDACTED
+
+
+class Told:
+    """An event on its way to several sinks: redacted once, in the thread of the first of them that takes it.
+
+    `lock` is held meanwhile, so that `redact` is called by one thread at a time.
+    """
+
+    __slots__ = ("_lock", "_redactor", "_shown", "event")
+
+    def __init__(self, event: Event, redactor: Redactor, lock: threading.Lock) -> None:
+        self.event, self._redactor, self._lock = event, redactor, lock
+        self._shown: Event | None = None
+
+    def shown(self) -> Event:
+        with self._lock:
+            if self._shown is None:
+                self._shown = self._redactor.redacted(self.event)
+            return self._shown

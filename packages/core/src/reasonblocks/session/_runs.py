@@ -13,6 +13,7 @@ from ._trace import TraceStateManager
 if TYPE_CHECKING:
     from ._session import SteeringSession
 
+ABANDONED = "failure: abandoned"
 OPEN_RUNS = 1_024
 """Open runs that a client remembers."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from ..engine import faulted, final_fault, final_flow, step_flow, with_outcome
@@ -30,13 +31,11 @@ from ._drivers import adrive, drive
 from ._guard import Faults
 from ._log import Closed, StepLog, entry_of
 from ._reports import Reports
-from ._runs import OpenRuns
+from ._runs import ABANDONED, OpenRuns
 from ._telemetry import Telemetry
 from ._teller import Teller
 from ._trace import TraceStateManager
 from ._turn import Turn, checked, is_newest, ms_since, reason_of
-
-ABANDONED = "failure: abandoned"
 
 
 class SteeringSession(Reports):
@@ -56,13 +55,12 @@ class SteeringSession(Reports):
         open_runs: OpenRuns,
         owner: object = None,
     ) -> None:
-        self.run = run
-        self.caps = caps or AdapterCaps()
+        self.run, self.caps = run, caps or AdapterCaps()
         self.final: StepLogEntry | None = None
         self.final_decision: StepDecision | None = None
         self.outcome: str | None = None
         self._settings, self._backends, self._telemetry = settings, backends, telemetry
-        self._deadline = deadline_seconds
+        self._deadline, self._ends = deadline_seconds, inf
         self._open_runs = open_runs
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
@@ -132,17 +130,22 @@ class SteeringSession(Reports):
         self._open_runs.forget(self)
         self._paused = True
 
-    def abandon(self) -> None:
-        """End an open run without judging its last step: the process is about to go."""
-        if self._is_open():
+    def abandon(self, ends: float | None = None) -> None:
+        """End an open run as abandoned; its last step is judged until `ends` on the monotonic clock, or not at all."""
+        if self.outcome is not None or self._paused or not self._state.calls:
+            return
+        if ends is not None:
+            self._ends = ends
+            self.finish(ABANDONED)
+        else:
             self._teller.step(self.run.run_id, self._log.close())
             self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Finish as abandoned what is still open, and give the sinks at most `timeout` seconds to take it all."""
-        if self._is_open():
-            self.finish(ABANDONED)
-        self._telemetry.flush(timeout)
+        """Finish as abandoned what is still open, and wait for the sinks: at most `timeout` seconds in all."""
+        ends = time.monotonic() + timeout
+        self.abandon(ends)
+        self._telemetry.flush(ends - time.monotonic())
 
     @property
     def step_log(self) -> list[StepLogEntry]:
@@ -167,7 +170,7 @@ class SteeringSession(Reports):
         return self._turn(step_flow(self._state, checked(given), self._settings))
 
     def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
-        ends = time.monotonic() + self._deadline
+        ends = min(time.monotonic() + self._deadline, self._ends)
         return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
 
     def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
@@ -186,7 +189,7 @@ class SteeringSession(Reports):
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._teller.start(self.run)
         self._open_runs.add(self)
-        self._state, self._paused = state, False
+        self._state, self._paused, self._ends = state, False, inf
         self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
             self._faults.say(note, note)
@@ -225,6 +228,3 @@ class SteeringSession(Reports):
         self._log.rewind(state.calls)
         self.run = evolve(self.run, run_id=state.trace_id)
         self._faults.owner = f"run {state.trace_id!r}"
-
-    def _is_open(self) -> bool:
-        return self.outcome is None and not self._paused and self._state.calls > 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from ..._toml import TOMLDecodeError, loads
+from ..._toml import NotToml, read_toml
 from ...exceptions import ConfigError
 from ...patterns import Curve, SimilarityCurves
 
@@ -53,10 +53,10 @@ def _quoted(text: str) -> str:
 
 def _read(path: Path, embedder_id: str) -> SimilarityCurves:
     try:
-        values = loads(path.read_text(encoding="utf-8"))
+        values = read_toml(path)
     except OSError as error:
         raise ConfigError("curves", str(path), f"cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, TOMLDecodeError) as error:
+    except NotToml as error:
         raise ConfigError("curves", str(path), f"is not TOML: {error}") from error
     if values.get("embedder") != embedder_id:
         rule = f"is of embedder {values.get('embedder')!r}, not of {embedder_id!r}: fit it with {COMMAND}"
@@ -68,7 +68,7 @@ def _curve(values: Mapping[str, object], name: str, path: Path) -> Curve:
     table = values.get(name)
     points = table.get("points") if isinstance(table, Mapping) else None
     if not isinstance(points, list) or not all(map(_is_point, points)):
-        rule = f"[{name}] needs points = [[cosine, similarity], ...]"
+        rule = f"[{name}] needs points = [[cosine, similarity], ...], from -1 to 1"
         raise ConfigError("curves", str(path), rule)
     return Curve(tuple((float(cosine), float(similarity)) for cosine, similarity in points))
 
@@ -77,5 +77,5 @@ def _is_point(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in value)
+        and all(isinstance(one, (int, float)) and not isinstance(one, bool) and -1 <= one <= 1 for one in value)
     )
