@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._write import write_whole
 from ..exceptions import RecordError
 from ._output import Bar, say, warn
 
@@ -49,8 +50,8 @@ def size(path: str) -> int:
 
 
 def write(path: str, text: str) -> None:
-    """The whole text to a file, or to stdout for `STDOUT`. Lines end alike on every system."""
+    """The whole text to a file, or to stdout for `STDOUT`. After an error a file that was there is as before."""
     if path != STDOUT:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        write_whole(path, text)
     elif text:
         say(text.rstrip("\n"))
