@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -216,6 +217,76 @@ def test_memory_holds_no_more_of_a_line_than_its_limit(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 8_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_packed_file_is_read_up_to_a_limit_that_is_said(tmp_path: Path) -> None:
+    line = json.dumps(RUN) + "\n"
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(line.encode() * 9_000))
+    *found, last = read_records(str(path), unpacked=len(line) * 5_000)
+    assert 0 < len(found) <= 5_000
+    assert isinstance(last, RecordError)
+    assert (last.line, "REASONBLOCKS_UNPACKED_MB" in last.reason) == (len(found) + 1, True)
+
+
+def test_a_packed_file_of_just_the_limit_and_a_plain_one_of_any_size_are_read_whole(write: Write) -> None:
+    size = len(json.dumps(RUN)) + 1
+    assert len(list(read_records(write("a.gz", *[RUN] * 9, packed=True), unpacked=9 * size))) == 9
+    assert len(list(read_records(write("a.jsonl", *[RUN] * 9), unpacked=1))) == 9
+
+
+def test_a_bomb_of_blank_lines_is_passed_over_at_once_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(40):
+            file.write(b"\n" * 1_000_000)
+        file.write(json.dumps(RUN).encode())
+    started = time.perf_counter()
+    (run,) = read_runs(str(path))
+    assert run.line == 40_000_001
+    assert time.perf_counter() - started < 5  # a line at a time they took 20 s
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\t", "\r", " \n \n\n"])
+def test_blank_lines_of_any_kind_between_blocks_are_counted(tmp_path: Path, blank: str) -> None:
+    one, count = json.dumps(RUN) + "\n", 200_000
+    path = tmp_path / "a.jsonl"
+    path.write_bytes((one + (blank + "\n") * count + one).encode())
+    assert [run.line for run in runs(str(path))] == [1, 2 + (blank.count("\n") + 1) * count]
+
+
+def test_a_value_over_more_lines_than_are_held_does_not_hide_the_records_after_it(write: Write) -> None:
+    path = write("a.jsonl", '{"task": ', *['"x",'] * 4, "{}")
+    assert [item for item in bounded(path) if isinstance(item, int)] == [6]
+
+
+def test_a_value_of_too_many_lines_is_one_reason(write: Write) -> None:
+    assert bounded(write("a.json", "[", *["1,"] * 99)) == [":1: begins a value of more than 20 bytes"]
+
+
+def test_the_fault_of_a_document_is_on_the_line_where_it_stands(write: Write) -> None:
+    assert [error.line for error in errors(write("a.json", "{", "", "", '"a": 1,', "", "b", "}"))] == [6]
+
+
+DEEP = [100, 900, 3_000, 20_000, 200_000]
+
+
+@pytest.mark.parametrize("depth", DEEP)
+@pytest.mark.parametrize("where", ["action_input", "tool_calls", "observation", "tokens"])
+def test_a_value_of_any_depth_is_a_run_or_an_error_of_its_line(write: Write, depth: int, where: str) -> None:
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        inner = opening * depth + "1" + closing * depth
+        deep = f'{{"run_id": "deep", "steps": [{{"action": "ls", "{where}": {inner}}}]}}'
+        one, other, last = read_runs(write("a.jsonl", RUN, deep, RUN))
+        assert isinstance(other, (RecordedRun, RecordError))
+        assert (one.line, other.line, last.line) == (1, 2, 3)
+        assert isinstance(last, RecordedRun)
+
+
+def test_a_number_of_thousands_of_digits_is_one_malformed_record(write: Write) -> None:
+    path = write("a.jsonl", RUN, f'{{"steps": [], "tokens": {"9" * 9_999}}}', RUN)
+    assert [error.line for error in errors(path)] == [2]
+    assert len(runs(path)) == 2
 
 
 json_values = st.recursive(

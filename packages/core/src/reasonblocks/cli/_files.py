@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exceptions import RecordError
+from .._write import write_whole
+from ..exceptions import ConfigError, RecordError
 from ._output import Bar, say, warn
 
 if TYPE_CHECKING:
     from ..traces import RecordedRun
 
-__all__ = ["STDOUT", "runs_of", "size", "write"]
+__all__ = ["STDOUT", "recorded", "runs_of", "size", "write"]
 
 STDOUT = "-"
+MEGABYTE = 1024 * 1024
+
+
+def recorded(path: str, progress: Callable[[int], None]) -> Iterator[RecordedRun | RecordError]:
+    """The runs of a file, within the limit that the environment may raise. Raises `ConfigError`."""
+    from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
+
+    given = os.environ.get(UNPACKED_VARIABLE)
+    if given and not (given.isascii() and given.isdigit() and len(given) <= 9 and int(given)):
+        raise ConfigError(UNPACKED_VARIABLE, given[:40], "must be a whole number of megabytes")
+    return read_runs(path, progress=progress, unpacked=int(given) * MEGABYTE if given else UNPACKED_BYTES)
 
 
 def runs_of(files: Sequence[str]) -> Iterator[RecordedRun]:
     """All runs of all files; what is malformed goes to stderr."""
-    from ..traces import read_runs
-
     bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
     for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
-        for run in read_runs(path, progress=partial(_progress, bar, seen, offset)):
+        for run in recorded(path, partial(_progress, bar, seen, offset)):
             if isinstance(run, RecordError):
                 bar.clear()
                 warn(str(run))
@@ -49,8 +60,8 @@ def size(path: str) -> int:
 
 
 def write(path: str, text: str) -> None:
-    """The whole text to a file, or to stdout for `STDOUT`. Lines end alike on every system."""
+    """The whole text to a file, or to stdout for `STDOUT`. After an error a file that was there is as before."""
     if path != STDOUT:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        write_whole(path, text)
     elif text:
         say(text.rstrip("\n"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
 from ..replay import replay as replayed_run
-from ._files import size
+from ._files import recorded, size
 from ._one_run import run_lines
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, say, show, warn, warnings_once
@@ -103,10 +103,8 @@ class _Work:
         return bool(self.arguments.json or self.arguments.run)
 
     def _file(self, path: str, offset: int) -> None:
-        from ..traces import read_runs
-
         summary = Summary(path)
-        runs = read_runs(path, progress=lambda at: self._progress(offset + at))
+        runs = recorded(path, lambda at: self._progress(offset + at))
         for run in islice(self._wanted(runs, summary), self.arguments.limit):
             self._one(run, summary)
             if self.arguments.run:

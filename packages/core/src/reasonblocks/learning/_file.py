@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .._write import write_whole
 from ..exceptions import ConfigError
 from ..text import whole
 from ..types import compact
@@ -40,13 +40,9 @@ def _read(path: str | Path, number: int, line: str) -> Proposal:
 
 
 def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
-    """Replace the file as a whole: after a crash it is the old one or the new one."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    text = "".join(f"{whole(compact(one.as_json()))}\n" for one in proposals)
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(beside, target)
+    """Replace the file as a whole: after an error or a crash it is the old one or the new one. Raises `OSError`."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(f"{whole(compact(one.as_json()))}\n" for one in proposals))
 
 
 def together(known: Sequence[Proposal], found: Sequence[Proposal]) -> tuple[Proposal, ...]:

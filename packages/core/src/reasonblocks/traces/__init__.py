@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ._files import Record, read_records
+from ._files import UNPACKED_BYTES, UNPACKED_VARIABLE, Record, read_records
 from ._read import READERS, read_runs
 from ._run import Reader, RecordedRun
 
-__all__ = ["READERS", "Reader", "Record", "RecordedRun", "read_records", "read_runs"]
+__all__ = [
+    "READERS", "UNPACKED_BYTES", "UNPACKED_VARIABLE", "Reader", "Record", "RecordedRun", "read_records", "read_runs",
+]  # fmt: skip

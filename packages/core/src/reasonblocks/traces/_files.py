@@ -9,26 +9,28 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BufferedIOBase, BufferedReader
+from functools import partial
+from io import BufferedReader, BytesIO
 from itertools import chain
 from typing import TypeAlias
 
 from ..exceptions import RecordError
 from ..types import JSON
+from ._lines import Line, TooMuch, split
 
-__all__ = ["Progress", "Record", "mended", "read_records"]
+__all__ = ["UNPACKED_BYTES", "UNPACKED_VARIABLE", "Progress", "Record", "mended", "read_records"]
 
 LINE_BYTES = 256 * 1024 * 1024
 """Longest line that is read: the whole of it stands in memory, several times while it is parsed."""
-SKIPPED_BYTES = 1024 * 1024
-"""How much of a longer line is read at once, and dropped."""
+UNPACKED_BYTES = 1024 * 1024 * 1024
+"""Most that is read of a packed file: a megabyte may unpack to a gigabyte. An unpacked file is read whole."""
+UNPACKED_VARIABLE = "REASONBLOCKS_UNPACKED_MB"
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 HEAD_LINES = 8
 """How many first lines may hold no JSON before the file is taken for something else."""
 
 Progress: TypeAlias = Callable[[int], None]
-_Line: TypeAlias = "tuple[int, bytes]"
 _half_pair = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -41,21 +43,25 @@ class Record:
 
 
 def read_records(
-    path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES
+    path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES, unpacked: int = UNPACKED_BYTES
 ) -> Iterator[Record | RecordError]:
     """Every JSON object or list of the file, in order; what cannot be read is an error in its place.
 
-    `progress` is told, after each line, how many bytes of the file are read. A line of more than `longest` bytes is an
-    error.
+    `progress` is told, as they are read, how many bytes of the file are. A line of more than `longest` bytes is an
+    error, and so is the end of what is read of a packed file, after `unpacked` bytes.
     """
     try:
         with open(path, "rb") as raw, _unpacked(raw) as stream:
-            yield from _values(path, _lines(path, stream, raw, progress, longest))
+            told = partial(_tell, raw, progress) if progress else None
+            most = unpacked if stream is not raw else None
+            yield from _values(
+                path, _readable(path, split(stream, longest, most=most, progress=told), longest), longest
+            )
     except OSError as error:
         yield RecordError(path, None, _os_reason(error))
 
 
-def _unpacked(raw: BufferedReader) -> BufferedIOBase:
+def _unpacked(raw: BufferedReader) -> gzip.GzipFile | BufferedReader:
     return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP_MAGIC else raw
 
 
@@ -67,48 +73,41 @@ def _os_reason(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _lines(
-    path: str, stream: BufferedIOBase, raw: BufferedReader, progress: Progress | None, longest: int
-) -> Iterator[_Line | RecordError]:
-    """The lines that are not blank, each with its number. Damaged gzip data ends them with an error."""
-    number = 0
+def _tell(raw: BufferedReader, progress: Progress) -> None:
+    with suppress(OSError):  # a pipe has no position
+        progress(raw.tell())
+
+
+def _readable(path: str, found: Iterator[Line], longest: int) -> Iterator[Line | RecordError]:
+    """The lines that are text; damaged gzip data ends them with an error."""
+    number, first = 0, True
     try:
-        for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), 1):
-            if progress:
-                progress(_position(raw))
-            if number == 1 and (reason := _not_text(line)):
+        for line in found:
+            number, data = line
+            if first and (reason := _not_text(data)):
                 yield RecordError(path, None, reason)
                 return
-            if len(line) > longest:
-                yield RecordError(path, number, f"line longer than {longest:,} bytes")
-                _skip_line(stream, line)
-            elif not line.isspace():
-                yield number, line
+            yield line if len(data) <= longest else RecordError(path, number, f"line longer than {longest:,} bytes")
+            first = False
+    except TooMuch as error:
+        megabytes = f"{error.most / 1024 / 1024:,.6g} MB"
+        reason = f"unpacks to more than {megabytes}; the rest is not read: unpack it, or set {UNPACKED_VARIABLE}"
+        yield RecordError(path, number + 1, reason)
     except EOFError:
         yield RecordError(path, number + 1, "the gzip data ends too early; the file was cut short")
     except (gzip.BadGzipFile, zlib.error) as error:
         yield RecordError(path, number + 1, f"the gzip data is damaged: {error}")
 
 
-def _skip_line(stream: BufferedIOBase, line: bytes) -> None:
-    """To the end of the line that begins so."""
-    while line and not line.endswith(b"\n"):
-        line = stream.readline(SKIPPED_BYTES)
-
-
-def _position(raw: BufferedReader) -> int:
-    with suppress(OSError):  # a pipe has no position
-        return raw.tell()
-    return 0
-
-
-def _values(path: str, lines: Iterator[_Line | RecordError]) -> Iterator[Record | RecordError]:
+def _values(path: str, lines: Iterator[Line | RecordError], longest: int) -> Iterator[Record | RecordError]:
     """Decide by the first line: no text at all, one value for the whole file, or one a line."""
     first = next(lines, None)
     if first is None:
         yield RecordError(path, None, "the file is empty")
-    elif _goes_on(value := _parsed(path, first), first):
-        yield from _document(path, [first, *lines])
+        return
+    value = _parsed(path, first)
+    if not isinstance(first, RecordError) and _goes_on(value, first):
+        yield from _document(path, first, lines, longest)
     else:
         yield from _json_lines(chain([value], (_parsed(path, line) for line in lines)))
 
@@ -119,9 +118,9 @@ def _not_text(line: bytes) -> str | None:
     return "is binary data, not JSON" if b"\0" in line else None
 
 
-def _goes_on(value: Record | RecordError, line: _Line | RecordError) -> bool:
+def _goes_on(value: Record | RecordError, line: Line) -> bool:
     """Whether the first line is only the beginning of a value, as in a file that was written with an indent."""
-    if isinstance(value, Record) or isinstance(line, RecordError):
+    if isinstance(value, Record):
         return False
     with suppress(ValueError, RecursionError):
         text = line[1].decode("utf-8-sig").rstrip()
@@ -132,22 +131,29 @@ def _goes_on(value: Record | RecordError, line: _Line | RecordError) -> bool:
     return False
 
 
-def _document(path: str, lines: list[_Line | RecordError]) -> Iterator[Record | RecordError]:
+def _document(
+    path: str, first: Line, lines: Iterator[Line | RecordError], longest: int
+) -> Iterator[Record | RecordError]:
     """The whole file as one value; where it is none, its lines may still be records."""
-    whole = _joined(path, lines)
-    if isinstance(whole, Record):
-        yield whole
-    else:
-        yield from _json_lines((_parsed(path, line) for line in lines), instead=whole)
-
-
-def _joined(path: str, lines: list[_Line | RecordError]) -> Record | RecordError:
-    held = []
+    start, text = first[0], bytearray(first[1])
+    number, after = start, list[RecordError]()
     for line in lines:
         if isinstance(line, RecordError):
-            return line
-        held.append(line)
-    return _parsed(path, (held[0][0], b"".join(data for _, data in held)))
+            after.append(line)
+            break
+        text += b"\n" * min(line[0] - number - 1, longest)  # blank lines, so that lines are counted as they stand
+        text += line[1]
+        number = line[0]
+        if len(text) > longest:
+            after.append(RecordError(path, start, f"begins a value of more than {longest:,} bytes"))
+            break
+    whole = after[0] if after else _parsed(path, (start, bytes(text)))
+    if isinstance(whole, Record):
+        yield whole
+        return
+    held = _readable(path, split(BytesIO(text), longest, number=start), longest)
+    seen = after if after and after[0].line != start else []
+    yield from _json_lines((_parsed(path, line) for line in chain(held, seen, lines)), instead=whole)
 
 
 def _json_lines(
@@ -177,7 +183,7 @@ def _none_of(head: Iterable[Record | RecordError]) -> RecordError:
     )
 
 
-def _parsed(path: str, line: _Line | RecordError) -> Record | RecordError:
+def _parsed(path: str, line: Line | RecordError) -> Record | RecordError:
     if isinstance(line, RecordError):
         return line
     number, data = line

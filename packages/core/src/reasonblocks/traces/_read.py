@@ -7,7 +7,7 @@ from itertools import chain
 
 from ..exceptions import RecordError
 from ..types import JSON
-from ._files import Progress, Record, read_records
+from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._langchain import LangChainMessages
 from ._ours import OurJSONL
 from ._run import Reader, RecordedRun
@@ -20,13 +20,18 @@ HEAD_RECORDS = 8
 
 
 def read_runs(
-    path: str, *, readers: Sequence[Reader] = READERS, progress: Progress | None = None
+    path: str,
+    *,
+    readers: Sequence[Reader] = READERS,
+    progress: Progress | None = None,
+    unpacked: int = UNPACKED_BYTES,
 ) -> Iterator[RecordedRun | RecordError]:
     """The runs of a file in order, one in memory at a time; a malformed one is an error in its place.
 
     Never raises for what is in the file, nor when there is none. `progress` is told the bytes read so far.
+    Of a packed file no more than `unpacked` bytes are read, as they are once unpacked.
     """
-    records = read_records(path, progress)
+    records = read_records(path, progress, unpacked=unpacked)
     head: list[Record | RecordError] = []
     for record in records:
         head.append(record)

@@ -1,0 +1,91 @@
+"""What a text is read as: entities decoded, look-alike letters and compatible forms as plain ones, marks taken off."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+from ._lookalikes import LOOKALIKES
+
+__all__ = ["folded", "origins", "visible"]
+
+NARROW = 0x3000
+"""Code points below this, the alphabets, are looked up once each; of the ideographs above only what is changed."""
+NESTED = 4
+"""How often an entity's own ampersand may be an entity."""
+_MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
+_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+"""Separators, fillers and variation selectors: no category tells them from letters and marks."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ENTITY = r"&(?:amp;?){0,4}(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[a-zA-Z]{2,31};|[lg]t)"
+_entity = re.compile(_ENTITY)
+_unit = re.compile(rf"{_ENTITY}|.", re.DOTALL)
+
+
+def visible(text: str) -> str:
+    """Without control, format (bidi, zero-width, tags), surrogate and private-use characters, and invisible fillers."""
+    return _CONTROL.sub("", text) if text.isascii() else text.translate(_VISIBLE)
+
+
+def folded(text: str) -> str:
+    """The text itself where it is plain already, but for capitals."""
+    if "&" in text:
+        text = _entity.sub(_decoded, text)
+    return text.lower() if text.isascii() else text.translate(_FOLDED)
+
+
+def origins(text: str) -> Sequence[int]:
+    """For each character of the folded text, and for its end, where in the text it comes from."""
+    if text.isascii() and "&" not in text:
+        return range(len(text) + 1)
+    found: list[int] = []
+    for unit in _unit.finditer(text):
+        found += [unit.start()] * len(folded(unit[0]))
+    return [*found, len(text)]
+
+
+def _decoded(entity: re.Match[str]) -> str:
+    from html import unescape  # with its two thousand names: few texts hold an entity
+
+    text = entity[0]
+    for _ in range(NESTED + 1):
+        text = unescape(text)
+    return visible(text)
+
+
+class _Visible(dict[int, int | None]):
+    """For `str.translate`: None takes a character out."""
+
+    def __missing__(self, code: int) -> int | None:
+        char = chr(code)
+        kept = char in "\n\t" or (unicodedata.category(char)[0] != "C" and char not in _INVISIBLE)
+        value = code if kept else None
+        if code < NARROW:
+            self[code] = value
+        return value
+
+
+class _Folded(dict[int, str]):
+    """For `str.translate`: what each character is read as."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        looks = _lookalikes()
+        chars = char if code in looks else unicodedata.normalize("NFKD", char)
+        kept = (one for one in chars if one in "\n\t" or unicodedata.category(one) not in _MARKS)
+        value = "".join(looks.get(ord(one)) or one.lower() for one in kept)
+        if code < NARROW or value != char:
+            self[code] = value
+        return value
+
+
+@cache
+def _lookalikes() -> dict[int, str]:
+    return {int(code, 16): plain for plain, codes in LOOKALIKES.items() for code in codes.split()}
+
+
+_VISIBLE, _FOLDED = _Visible(), _Folded()
