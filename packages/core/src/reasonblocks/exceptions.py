@@ -159,5 +159,9 @@ class StoreError(ReasonBlocksError):
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    """Whatever its `__repr__` raises, the error is said; an int may have more digits than Python prints."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - whatever a foreign object's __repr__ raises
+        return f"of type {type(value).__name__}"
     return text if len(text) <= 120 else text[:117] + "..."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from .. import gates, render, routing
 from ..exceptions import BadAnswer, StaleKey
 from ..requests import Flow
 from ..text import bounded, digest
 from ..types import (
+    LARGEST_INT,
     FSMState,
     Injection,
     Pending,
@@ -23,6 +22,7 @@ from ..types import (
     TraceState,
     canonical,
     evolve,
+    storable_json,
 )
 from ._judge import Judged, after, judge, judgement
 from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
@@ -37,7 +37,6 @@ PENDING_CALLS = 4
 CALL_BYTES = 300
 PENDING_BYTES = 1_200
 """Per text of what `end_step` keeps for adapters that cannot read the history."""
-_PLAIN = json.JSONDecoder(parse_constant=str)
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -84,7 +83,7 @@ def with_outcome(state: TraceState, outcome: StepOutcome) -> TraceState:
     )
     return evolve(
         state,
-        total_tokens=state.total_tokens + (tokens or 0),
+        total_tokens=min(state.total_tokens + (tokens or 0), LARGEST_INT),
         call_tokens=tokens,
         pending=None if outcome.error is not None else said,
     )
@@ -97,7 +96,7 @@ def _bounded_call(call: ToolCall) -> ToolCall:
     return ToolCall(
         id=bounded(str(call.id), KEY_BYTES),
         name=bounded(str(call.name), KEY_BYTES),
-        arguments=_PLAIN.decode(text) if text == arguments else text,
+        arguments=storable_json(text) if text == arguments else text,
     )
 
 
