@@ -35,7 +35,7 @@ class ConfigError(ReasonBlocksError, ValueError):
 
     def __init__(self, name: str, value: object, rule: str) -> None:
         self.name, self.value, self.rule = name, value, rule
-        super().__init__(f"{name}={value!r}: {rule}")
+        super().__init__(f"{name}={_printed(value)}: {rule}")
 
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
@@ -158,10 +158,14 @@ class StoreError(ReasonBlocksError):
         super().__init__(f"the pattern store {store}: {reason}")
 
 
-def _short(value: object) -> str:
-    """Whatever its `__repr__` raises, the error is said; an int may have more digits than Python prints."""
+def _printed(value: object) -> str:
+    """Its repr, or its type where it has none: an int may have more digits than Python prints."""
     try:
-        text = repr(value)
+        return repr(value)
     except Exception:  # noqa: BLE001 - whatever a foreign object's __repr__ raises
-        return f"of type {type(value).__name__}"
+        return f"<{type(value).__name__}>"
+
+
+def _short(value: object) -> str:
+    text = _printed(value)
     return text if len(text) <= 120 else text[:117] + "..."
