@@ -16,7 +16,7 @@ from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, ru
 
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks.adapters import failure_of, ms_since
-from reasonblocks.render import place
+from reasonblocks.render import count_breakpoints, place
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
 
@@ -37,7 +37,7 @@ def run(client: Anthropic, session: SteeringSession, task: str) -> str:
             started = time.perf_counter()
             try:
                 message = client.messages.create(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision, history), messages=history, tools=TOOLS
                 )
             except BaseException as exc:
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
@@ -62,7 +62,7 @@ async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str)
             started = time.perf_counter()
             try:
                 message = await client.messages.create(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision, history), messages=history, tools=TOOLS
                 )
             except BaseException as exc:  # a cancellation, too
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
@@ -87,7 +87,7 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
             started = time.perf_counter()
             try:
                 with client.messages.stream(
-                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision), messages=history, tools=TOOLS
+                    model=MODEL, max_tokens=MAX_TOKENS, system=system(decision, history), messages=history, tools=TOOLS
                 ) as stream:
                     for text in stream.text_stream:
                         say(text)
@@ -108,12 +108,15 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
 # --- the client's words and ours
 
 
-def system(decision: StepDecision) -> Any:
+def system(decision: StepDecision, history: list[Any]) -> Any:
     """The system prompt of this one request: a cached block, and the guidance in one of its own behind it.
+
+    Anthropic takes four marks for its cache in one request: ours stays out where the rest of it has four.
 
     (Any: `place` serves clients that take plain text, too.)
     """
-    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=True)
+    marks = count_breakpoints([history, TOOLS])
+    return place(SYSTEM_PROMPT, decision.guidance, decision.standing_rules, cache_control=True, breakpoints=marks)
 
 
 def outcome_of(message: Message, latency_ms: float) -> StepOutcome:
