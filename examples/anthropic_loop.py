@@ -112,8 +112,11 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
 
 
 def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
-    """The system prompt of this one request, a cached block, and its messages. (Any: others take plain text, too.)"""
-    return steered_request(decision, SYSTEM_PROMPT, history, cache_control=True)
+    """The system prompt of this one request, a cached block, and its messages. (Any: others take plain text, too.)
+
+    Anthropic takes four marks for its cache in one request: none is added where prompt, messages and tools have four.
+    """
+    return steered_request(decision, SYSTEM_PROMPT, history, cache_control=True, tools=TOOLS)
 
 
 def outcome_of(message: Message, latency_ms: float) -> StepOutcome:

@@ -129,6 +129,7 @@ class ReasonBlocks:
         """
         from .config import bounded_id, check_given, settings_of
         from .session import SteeringSession
+        from .text import whole
         from .types import AdapterCaps, RunInfo
 
         check_given(locals())
@@ -136,7 +137,7 @@ class ReasonBlocks:
             run_id=bounded_id(run_id) if run_id else os.urandom(16).hex(),
             framework=framework,
             agent_name=agent_name or "",
-            task=(task or "")[:TASK_CHARS],
+            task=whole((task or "")[:TASK_CHARS]),
             model=model or "",
             parent_run_id=parent_run_id,
             parent_call_id=parent_call_id,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeGuard
 
 from .exceptions import ConfigError
 from .types import FSMState
 
-__all__ = ["ROUTED_STATES", "check_routing", "model_name", "route"]
+__all__ = ["ROUTED_STATES", "attribute", "check_routing", "is_identifier", "model_name", "route"]
 
 ROUTED_STATES = ("FAST", "NORMAL", "SLOW", "SKIP")
 
@@ -17,7 +19,7 @@ def check_routing(given: Mapping[str, object]) -> None:
     for state, model in given.items():
         if state not in ROUTED_STATES:
             raise ConfigError.unknown("model_routing", state, ROUTED_STATES)
-        if model is None or model == "":
+        if model is None or (is_identifier(model) and not model):
             raise ConfigError(f"model_routing[{state!r}]", model, "must be a model identifier or a model object")
 
 
@@ -28,10 +30,22 @@ def route(state: FSMState, names: Mapping[str, str]) -> str | None:
 
 def model_name(model: object) -> str:
     """A name for a mapped model: the identifier itself, or what a model object calls itself."""
-    if isinstance(model, str):
+    if is_identifier(model):
         return model
-    for attribute in ("model_name", "model", "model_id", "name"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
+    for name in ("model_name", "model", "model_id", "name"):
+        value = attribute(model, name)
+        if is_identifier(value) and value:
             return value
     return type(model).__name__
+
+
+def is_identifier(model: object) -> TypeGuard[str]:
+    """Whether it is text by its real type: to ask a foreign object for its `__class__` may raise."""
+    return issubclass(type(model), str)
+
+
+def attribute(model: object, name: str) -> object:
+    """What a foreign object has under that name; None also where looking it up raises."""
+    with suppress(Exception):
+        return getattr(model, name, None)
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
@@ -28,6 +27,7 @@ from .types import (
     TierUse,
     ToolCall,
     TraceState,
+    storable,
 )
 
 __all__ = ["VERSION", "decode", "encode"]
@@ -58,7 +58,6 @@ def decode(data: Mapping[str, Any]) -> TraceState:
         raise SnapshotError("version", version, f"is newer than this library's {VERSION}: upgrade reasonblocks-core")
     try:
         state = _built(TraceState, data)
-        json.dumps(state.memories, allow_nan=False)
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:
         if isinstance(exc, SnapshotError):
             raise
@@ -106,7 +105,7 @@ def _plain(value: Any) -> JSON:
         return value.value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return value if isinstance(value, (str, int, float)) else [_plain(item) for item in value]
+    return storable(value)  # a subclass of one of them, which not every serializer takes
 
 
 _SCALARS = frozenset({NoneType, str, bool, int, float})
@@ -167,11 +166,9 @@ def _read(name: str, value: Any, hint: Any) -> Any:
     if hint is FSMState and value in FSMState.__members__:
         return FSMState(value)
     if hint is float and type(value) in (int, float) and math.isfinite(value):
-        return value
-    if hint in (str, int, bool) and type(value) is hint:
-        return value
-    if kind is Mapping and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _read(name, item, parts[1]) for key, item in value.items()}
-    if hint is Any:
-        return value
+        return storable(value)
+    if hint is Any or (hint in (str, int, bool) and type(value) is hint):
+        return storable(value)
+    if kind is Mapping and isinstance(value, Mapping):
+        return {_read(name, key, str): _read(name, item, parts[1]) for key, item in value.items()}
     raise SnapshotError(name, value, f"must be {getattr(hint, '__name__', hint)}")

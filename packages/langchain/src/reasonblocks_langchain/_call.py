@@ -14,6 +14,7 @@ from reasonblocks.adapters import failure_of
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import StepDecision, StepOutcome
 
+from ._breakpoints import breakpoints
 from ._channel import CHANNEL, Carried
 from ._convert import outcome_of
 from ._models import Routes, model_name, takes_cache_control
@@ -90,7 +91,9 @@ class Calls:
         if self.routes:
             messages = without_foreign_thinking(messages, model_name(model), own)
         overrides: Overrides = {"model": model, "messages": messages}
-        overrides.update(steer(request.system_message, messages, decision, cache_control=takes_cache_control(model)))
+        cached = takes_cache_control(model)
+        marks = breakpoints(request, messages, model) if cached else 0
+        overrides.update(steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks))
         return Call(
             request=request.override(**overrides),
             name=self.name,

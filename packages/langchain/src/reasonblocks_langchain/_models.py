@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from reasonblocks.routing import attribute, is_identifier
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -16,8 +19,8 @@ _NO_CACHE_CONTROL = ("openai", "azure", "amazon", "aws", "bedrock", "google", "v
 def model_name(model: object) -> str:
     """The name that the provider knows it by, or that of its class."""
     named = _ls_params(model).get("ls_model_name")
-    found = (named, *(getattr(model, name, None) for name in ("model_name", "model", "model_id")))
-    return next((name for name in found if isinstance(name, str) and name), type(model).__name__)
+    found = (named, *(attribute(model, name) for name in ("model_name", "model", "model_id")))
+    return next((name for name in found if is_identifier(name) and name), type(model).__name__)
 
 
 def takes_cache_control(model: object) -> bool:
@@ -30,7 +33,7 @@ def takes_cache_control(model: object) -> bool:
 
 def route_names(models: Mapping[str, object]) -> dict[str, str]:
     """State to model name, as the engine knows them."""
-    return {state: model if isinstance(model, str) else model_name(model) for state, model in models.items()}
+    return {state: model if is_identifier(model) else model_name(model) for state, model in models.items()}
 
 
 class Routes:
@@ -47,12 +50,12 @@ class Routes:
     def ready(self, state: str) -> bool:
         """Whether `model` answers without building anything."""
         wanted = self._models[state]
-        return not isinstance(wanted, str) or wanted in self._built
+        return not is_identifier(wanted) or wanted in self._built
 
     def model(self, state: str) -> BaseChatModel:
         """The model of a state. Raises what LangChain raises when it cannot be built."""
         wanted: Any = self._models[state]
-        if not isinstance(wanted, str):
+        if not is_identifier(wanted):
             return _chat_model(wanted)
         with self._lock:
             if wanted not in self._built:
@@ -76,5 +79,8 @@ def _build(name: str) -> BaseChatModel:
 
 def _ls_params(model: object) -> Mapping[str, Any]:
     """What LangChain tells its tracing about a model; the only place where every integration names its provider."""
-    params = getattr(model, "_get_ls_params", None)
-    return params() if callable(params) else {}
+    ask = attribute(model, "_get_ls_params")
+    with suppress(Exception):  # of a foreign object: its own names are left then
+        params = ask() if callable(ask) else None
+        return params if isinstance(params, dict) else {}
+    return {}

@@ -26,9 +26,17 @@ class Overrides(TypedDict, total=False):
 
 
 def steer(
-    system: SystemMessage | None, messages: Sequence[AnyMessage], decision: StepDecision, *, cache_control: bool
+    system: SystemMessage | None,
+    messages: Sequence[AnyMessage],
+    decision: StepDecision,
+    *,
+    cache_control: bool,
+    breakpoints: int = 0,
 ) -> Overrides:
-    """What this call's request carries beyond the agent's own; empty when it is left as it is."""
+    """What this call's request carries beyond the agent's own; empty when it is left as it is.
+
+    `breakpoints` are the blocks with `cache_control` that the rest of the request holds.
+    """
     in_system = decision.placement == "system"
     overrides: Overrides = {}
     base = system.content if system else None
@@ -37,6 +45,7 @@ def steer(
         decision.guidance if in_system else "",
         decision.standing_rules,
         cache_control=cache_control and (in_system or bool(decision.standing_rules)),
+        breakpoints=breakpoints,
     )
     if content is not None and content is not base:
         overrides["system_message"] = _system(system, cast("Content", content))

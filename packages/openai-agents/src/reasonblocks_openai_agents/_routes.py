@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from agents import Model, ModelSettings
 from agents.models import get_default_model_settings
 
+from reasonblocks.routing import is_identifier
+
 if TYPE_CHECKING:
     from ._calls import Call
 
@@ -34,15 +36,15 @@ class Routes:
             return None
         with call.run.session.routing(state):
             wanted = call.run.model_routing.get(state)
-            if isinstance(wanted, str) and wanted not in self._built:  # it may load a provider's package
+            if is_identifier(wanted) and wanted not in self._built:  # it may load a provider's package
                 return await asyncio.to_thread(self._made, wanted, build)
-            return self._built[wanted] if isinstance(wanted, str) else _model(wanted)
+            return self._built[wanted] if is_identifier(wanted) else _model(wanted)
         return None
 
     def settings(self, call: Call) -> ModelSettings:
         """What the SDK fills in for that model: for an identifier alone."""
         wanted = call.run.model_routing.get(call.decision.route or "")
-        return get_default_model_settings(wanted) if isinstance(wanted, str) else ModelSettings()
+        return get_default_model_settings(wanted) if is_identifier(wanted) else ModelSettings()
 
     def built(self) -> list[Model]:
         """What was made here, and nobody else closes."""

@@ -12,10 +12,13 @@ from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Workers, guests
+from ..text import whole
 from ._checks import items, mapping
 from ._options import Options
 
 MONITOR_GROUP = "reasonblocks.monitors"
+MOST_NAME_CHARS = 200
+"""Of a monitor's name, and of its failure type."""
 MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
@@ -48,10 +51,19 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
         name: object = getattr(monitor, "name", None)
         if isinstance(monitor, type) or not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:
             raise ConfigError("monitors", monitor, "a monitor has name, failure_type and observe(step, memory, run)")
+        for label in (name, getattr(monitor, "failure_type", None)):
+            _kept_text(monitor, label)
         if name in seen or name.startswith("_"):
             raise ConfigError("monitors", name, "a monitor of that name is there already, or the name is reserved")
         seen.add(name)
         yield monitor
+
+
+def _kept_text(monitor: Any, label: object) -> None:
+    """Both its names enter the trace state."""
+    if type(label) is not str or whole(label) != label or len(label) > MOST_NAME_CHARS:
+        rule = f"name and failure_type are texts of at most {MOST_NAME_CHARS} characters"
+        raise ConfigError(f"monitors[{type(monitor).__name__}]", label, rule)
 
 
 def _named(name: str) -> Monitor:

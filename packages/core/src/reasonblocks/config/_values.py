@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..exceptions import ConfigError, NotYetAvailable
 from ..fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
-from ..types import Transition
+from ..types import LARGEST_INT, Transition
 from ._checks import call_back, is_number, mapping
 from ._options import Options
 
@@ -46,8 +46,10 @@ def machine(given: Options) -> tuple[Transition | None, int]:
 
 
 def budget(value: object) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ConfigError("token_budget", value, "must be an int >= 1 (tokens), or None")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_INT:
+        raise ConfigError("token_budget", value, "must be an int from 1 to 2**63 - 1 (tokens), or None")
     return value
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
 from ..exceptions import BadAnswer
 from ..text import bounded
-from ..types import Pending, Step, StepOutcome, ToolCall, TraceState, canonical, evolve
+from ..types import LARGEST_INT, Pending, Step, StepOutcome, ToolCall, TraceState, canonical, evolve, storable_json
 
 KEY_BYTES = 200
 PENDING_CALLS = 4
 CALL_BYTES = 300
 PENDING_BYTES = 1_200
 """Per text that is kept."""
-_PLAIN = json.JSONDecoder(parse_constant=str)
 
 
 def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
     """The state after a call: tokens counted, and the answer kept for the next step unless the call was auxiliary."""
     tokens = outcome.usage.total
-    counted = evolve(state, total_tokens=state.total_tokens + (tokens or 0))
+    counted = evolve(state, total_tokens=min(state.total_tokens + (tokens or 0), LARGEST_INT))
     if auxiliary:
         return counted
     said = Pending(
@@ -37,7 +34,7 @@ def _bounded_call(call: ToolCall) -> ToolCall:
     return ToolCall(
         id=bounded(str(call.id), KEY_BYTES),
         name=bounded(str(call.name), KEY_BYTES),
-        arguments=_PLAIN.decode(text) if text == arguments else text,
+        arguments=storable_json(text) if text == arguments else text,
     )
 
 

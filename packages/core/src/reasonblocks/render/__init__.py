@@ -14,7 +14,7 @@ from ._guidance import (
     steered_text,
     tier_injections,
 )
-from ._placement import Block, Content, place, steered_request, with_tail
+from ._placement import Block, Content, count_breakpoints, place, steered_request, with_tail
 from ._sanitise import sanitise
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Block",
     "Content",
     "Family",
+    "count_breakpoints",
     "family",
     "fit",
     "guidance",

@@ -11,17 +11,24 @@ Block: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = "str | Sequence[str | Block] | None"
 T = TypeVar("T")
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
+MOST_BREAKPOINTS = 4
+"""Blocks with `cache_control` that Anthropic takes in one request: with one more it refuses the whole."""
+_HOLD_BLOCKS = ("system", "messages", "tools", "content", "source", "extras")
+"""Parts of a request in which marks stand; never what a tool is called with, which may have a field of that name."""
 
 
-def place(base: Content, guidance: str, standing_rules: str = "", *, cache_control: bool) -> Content:
+def place(
+    base: Content, guidance: str, standing_rules: str = "", *, cache_control: bool, breakpoints: int = 0
+) -> Content:
     """The content of one call's system message.
 
     `base` is the agent's own: text, content blocks, or None. With `cache_control` (Anthropic models only) the base is
-    a cached block on every call and the guidance a second block without. Otherwise text stays one plain string.
+    a cached block on every call and the guidance a second block without; it is not marked when it has a mark, or
+    when the rest of the request holds as many `breakpoints` as it may. Otherwise text stays one plain string.
     Gives `base` itself back when there is nothing to change, None when there is nothing at all.
     """
     if cache_control:
-        return _blocks(base, guidance, standing_rules) or None
+        return _blocks(base, guidance, standing_rules, marked=breakpoints < MOST_BREAKPOINTS) or None
     if not guidance and not standing_rules:
         return base
     if base is None or isinstance(base, str):
@@ -30,15 +37,23 @@ def place(base: Content, guidance: str, standing_rules: str = "", *, cache_contr
 
 
 def steered_request(
-    decision: StepDecision, system: Content, messages: Sequence[T], *, cache_control: bool = False
+    decision: StepDecision,
+    system: Content,
+    messages: Sequence[T],
+    *,
+    cache_control: bool = False,
+    tools: Sequence[object] = (),
 ) -> tuple[Content, list[T | Block]]:
     """The system content and the messages of one call, with the decision's guidance where its placement says.
 
-    For a loop over a chat API. What is returned is for this one request: the history goes on from `messages`.
+    For a loop over a chat API. What is returned is for this one request: the history goes on from `messages`. With
+    `cache_control`, the marks of messages and `tools` count towards the four that Anthropic takes in one request.
     """
     at_tail = decision.placement == "tail"
+    guidance = "" if at_tail else decision.guidance
+    marks = count_breakpoints([*messages, *tools]) if cache_control else 0
     return (
-        place(system, "" if at_tail else decision.guidance, decision.standing_rules, cache_control=cache_control),
+        place(system, guidance, decision.standing_rules, cache_control=cache_control, breakpoints=marks),
         with_tail(messages, decision.guidance if at_tail else ""),
     )
 
@@ -64,10 +79,21 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block]:
     return [*messages[:-1], {**last, "content": [*content, block]}]
 
 
-def _blocks(base: Content, guidance: str, standing_rules: str) -> list[str | Block]:
+def count_breakpoints(part: object) -> int:
+    """How many blocks with `cache_control` a request to Anthropic, or a part of it, holds: tools and results too.
+
+    The request's own, by which the API marks a block itself, is one of them.
+    """
+    if isinstance(part, Mapping):
+        within = sum(count_breakpoints(part[name]) for name in _HOLD_BLOCKS if name in part)
+        return within + bool(part.get("cache_control"))
+    return sum(map(count_breakpoints, part)) if isinstance(part, (list, tuple)) else 0
+
+
+def _blocks(base: Content, guidance: str, standing_rules: str, *, marked: bool) -> list[str | Block]:
     own = [*_texts(base)] if base is None or isinstance(base, str) else list(base)
     own += _texts(standing_rules)
-    if own and not any(isinstance(block, Mapping) and "cache_control" in block for block in own):
+    if marked and own and not any(isinstance(block, Mapping) and "cache_control" in block for block in own):
         last = own[-1]
         own[-1] = {**(_text(last) if isinstance(last, str) else last), "cache_control": dict(CACHED)}
     return [*own, *_texts(guidance)]

@@ -5,7 +5,6 @@ What comes back is checked here, once, where it enters.
 
 from __future__ import annotations
 
-import json
 import math
 import numbers
 import time
@@ -19,7 +18,9 @@ from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve, quick
+from ..text import whole
+from ..types import JSON, ETrace, FSMState, Pattern, RunInfo, Step, Transition, compact, evolve, quick, storable
+from ._evaluations import evaluation_of, unit
 from ._guard import Faults
 from ._worker import Guest, Workers
 
@@ -27,6 +28,8 @@ MEMORY_BYTES = 3_072
 """The most that a monitor may remember, as compact JSON."""
 MOST_PATTERNS = 1_000
 """Of a store's answer that are looked at."""
+MOST_ID_CHARS = 1_000
+"""Of a pattern's id, which the trace state remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,7 @@ class Answers:
     def _jobs(self, request: Request[Any]) -> list[Job]:
         backends = self._backends
         if isinstance(request, Evaluate):
-            return [self._job("the evaluator", partial(_evaluation, backends.evaluator, request))]
+            return [self._job("the evaluator", partial(evaluation_of, backends.evaluator, request))]
         if isinstance(request, Retrieve):
             return [self._retrieval(backends.store, evolve(request, memo=self._memo))]
         if isinstance(request, Score) and backends.scorer is not None:
@@ -142,12 +145,12 @@ class _Border:
 
 
 def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
-    return _unit("the scorer", scorer(request.step))
+    return unit("the scorer", scorer(request.step))
 
 
 def _state(transition: Transition, request: Advance) -> FSMState:
     state: object = transition(request.state, request.history)
-    if not isinstance(state, FSMState):
+    if type(state) is not FSMState:  # `isinstance` believes an object that only says so
         raise BadAnswer("the transition", state, "must be an FSMState")
     return state
 
@@ -158,34 +161,19 @@ def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float,
     if not isinstance(answer, tuple) or len(answer) != 3:
         raise BadAnswer(name, answer, "must be (score, memory, evidence)")
     score, memory, evidence = answer
-    if not isinstance(evidence, tuple) or not all(isinstance(at, int) and 0 <= at <= request.index for at in evidence):
+    if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
         raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
-    return monitor.name, _unit(name, score), _memory(name, memory), tuple(evidence)
+    return monitor.name, unit(name, score), _memory(name, memory), tuple(evidence)
 
 
 def _memory(name: str, memory: JSON) -> JSON:
     try:
-        plain: JSON = json.loads(text := json.dumps(memory, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-        size = len(text.encode())
-    except (TypeError, ValueError) as exc:
-        raise BadAnswer(name, memory, f"its memory must be JSON ({exc})") from exc
-    if size > MEMORY_BYTES:
+        plain = storable(memory, MEMORY_BYTES)
+    except ValueError as exc:
+        raise BadAnswer(name, memory, f"its memory must be JSON of at most {MEMORY_BYTES} bytes, but {exc}") from exc
+    if (size := len(compact(plain).encode())) > MEMORY_BYTES:
         raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
     return plain
-
-
-def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
-    answer: object = evaluator.evaluate(request)
-    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
-        raise BadAnswer("the evaluator", answer, "must be (Evaluation, memories)")
-    evaluation, memories = answer
-    if not isinstance(memories, Mapping):
-        raise BadAnswer("the evaluator", memories, "memories must be a mapping")
-    for value in (*evaluation.scores.values(), evaluation.composite):
-        _unit("the evaluator", value)
-    if not isinstance(evaluation.intervention_text, (str, type(None))):
-        raise BadAnswer("the evaluator", evaluation.intervention_text, "intervention_text must be text or None")
-    return evaluation, memories
 
 
 def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
@@ -210,16 +198,9 @@ def _check_trace(given: object) -> None:
     similarity: object = given.similarity
     if not isinstance(pattern, Pattern):
         raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
+    if type(pattern.id) is not str or len(pattern.id) > MOST_ID_CHARS or whole(pattern.id) != pattern.id:
+        raise BadAnswer(
+            "the pattern store", pattern.id, f"a pattern's id is text of at most {MOST_ID_CHARS} characters"
+        )
     if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
         raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")
-
-
-def _unit(source: str, value: object) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
-        return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise BadAnswer(source, value, "must be a finite number")
-    number = float(value)
-    if not 0 <= number <= 1:
-        raise BadAnswer(source, value, "must be in [0, 1]")
-    return number

@@ -29,9 +29,11 @@ from ._steering import (
     Transition,
 )
 from ._step import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from ._storable import LARGEST_INT, storable, storable_json
 
 __all__ = [
     "JSON",
+    "LARGEST_INT",
     "AdapterCaps",
     "DifficultyParts",
     "ETrace",
@@ -70,4 +72,6 @@ __all__ = [
     "evolve",
     "quick",
     "retrieved_json",
+    "storable",
+    "storable_json",
 ]

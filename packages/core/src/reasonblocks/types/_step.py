@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..text import clip, words
 from ._json import JSON, canonical
 from ._quick import quick
+from ._storable import LARGEST_INT
 
 
 @quick
@@ -133,7 +134,7 @@ class Usage:
         """What is no count of tokens is not known."""
         for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < 0):
+            if value is not None and (type(value) is not int or not 0 <= value <= LARGEST_INT):
                 object.__setattr__(self, name, None)
 
     def __add__(self, other: Usage) -> Usage:
@@ -187,4 +188,5 @@ class RunInfo:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
+    """Never more than a store holds."""
+    return other if one is None else one if other is None else min(one + other, LARGEST_INT)
