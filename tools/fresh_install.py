@@ -10,11 +10,13 @@ import argparse
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -94,16 +96,20 @@ def call(what: str, command: Sequence[str], limit: float, cwd: Path | None = Non
     """Raises `Failed` with the last lines of what was said."""
     env = {name: value for name, value in os.environ.items() if not NOT_A_READERS.match(name)}
     env |= {"REASONBLOCKS_STRICT": "1", "REASONBLOCKS_HOME": "home"}
-    try:
-        done = subprocess.run(
-            command, cwd=cwd, env=env, timeout=limit, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as expired:
-        raise Failed(f"{what} has not ended within {limit:.0f} s") from expired
-    if done.returncode:
-        said = "\n".join(done.stdout.strip().splitlines()[-LAST_LINES:])
-        raise Failed(f"{what} failed ({done.returncode}):\n{said}")
+    with subprocess.Popen(
+        command, cwd=cwd, env=env, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as process:  # fmt: skip
+        try:
+            said, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired as expired:
+            raise Failed(f"{what} has not ended within {limit:g} s") from expired
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it started: pip builds in other processes
+    if process.returncode:
+        last = "\n".join(said.strip().splitlines()[-LAST_LINES:])
+        raise Failed(f"{what} failed ({process.returncode}):\n{last}")
 
 
 if __name__ == "__main__":

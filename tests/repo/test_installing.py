@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import runpy
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -68,15 +69,15 @@ def fresh(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A distribution that pip installs without any index: it builds itself."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("tiny")
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "build_it"\nbackend-path = ["."]\n'
     )
     (folder / "build_it.py").write_text(BACKEND)
+    (folder / "look.py").write_text("import tiny; raise SystemExit(f'weighs {len(tiny.WEIGHT)}')")
     return folder
 
 
@@ -94,31 +95,52 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """
 
 
-def test_an_install_is_one_line_with_what_it_took(package: Path) -> None:
-    done = fresh(str(package))
+@pytest.fixture(scope="module")
+def done(package: Path) -> subprocess.CompletedProcess[str]:
+    """Installed, and then looked at by a script that fails."""
+    return fresh("--run", str(package / "look.py"), str(package))
+
+
+def test_an_install_is_one_line_with_what_it_took(done: subprocess.CompletedProcess[str], package: Path) -> None:
     said = re.fullmatch(r"Python ([\d.]+), pip [\d.]+, (.*): \d+ s, (\d+) MB, 1 packages\n", done.stdout)
     assert said is not None, done
-    assert said.group(1, 2) == (sys.version.split()[0], str(package))
+    assert said.group(1, 2) == (platform.python_version(), str(package))
     assert int(said.group(3)) >= 3
 
 
+def test_what_is_run_sees_what_was_installed(done: subprocess.CompletedProcess[str]) -> None:
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "weighs 3000000")
+
+
 def test_an_install_that_takes_too_long_fails_and_says_so(package: Path) -> None:
-    (package / "seconds").write_text("60")
-    began = time.monotonic()
-    done = fresh("--limit", "2", str(package))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.search(r"tiny: pip [\d.]+ has not ended within 2 s$", done.stderr)
-    assert time.monotonic() - began < 55
+    failed = fresh("--limit", "0.1", str(package))
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert re.search(r"pip [\d.]+ has not ended within 0\.1 s$", failed.stderr)
 
 
 def test_an_install_that_fails_says_why(tmp_path: Path) -> None:
-    done = fresh(str(tmp_path / "nothing"))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "nothing" in done.stderr.splitlines()[-1]
+    failed = fresh(str(tmp_path / "nothing"))
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "nothing" in failed.stderr.splitlines()[-1]
 
 
-def test_what_is_run_sees_what_was_installed(package: Path, tmp_path: Path) -> None:
-    script = tmp_path / "look.py"
-    script.write_text("import tiny; raise SystemExit(f'weighs {len(tiny.WEIGHT)}')")
-    done = fresh("--run", str(script), str(package))
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "weighs 3000000")
+STARTS_ANOTHER = """
+import pathlib, subprocess, sys
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(sys.argv[1]).write_text(str(other.pid))
+other.wait()
+"""
+
+
+def test_nothing_goes_on_after_what_takes_too_long(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    tool = runpy.run_path(TOOL)
+    with pytest.raises(tool["Failed"], match="has not ended within 10 s"):
+        tool["call"]("a build", [sys.executable, "-c", STARTS_ANOTHER, str(file)], 10)
+    assert not is_running(int(file.read_text()))
+
+
+def is_running(process: int) -> bool:
+    """One that was killed and waits for its parent is not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return state.stdout.strip()[:1] not in ("", "Z")
