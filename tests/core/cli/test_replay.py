@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -309,3 +310,15 @@ def test_runs_of_every_source_of_the_corpus_are_replayed(command: Command) -> No
     assert (done.code, done.err) == (0, "")
     assert len(done.objects) == 5 * len(files)
     assert all(json.dumps(run, allow_nan=False) for run in done.objects)
+
+
+def test_the_environment_says_how_much_of_a_packed_file_is_read(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(f"{json.dumps(RUN)}\n".encode() * 9_000, 1))
+    monkeypatch.setenv("REASONBLOCKS_UNPACKED_MB", "1")
+    done = command("replay", str(path), "--limit", "9000", "--run", "none")
+    assert (done.code, "unpacks to more than 1 MB" in done.err) == (1, True)
+    monkeypatch.setenv("REASONBLOCKS_UNPACKED_MB", "many")
+    assert command("replay", str(path)).code == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .._write import write_whole
 from ..exceptions import ConfigError, RecordError
-from ._output import Bar, say, warn
+from ._output import Bar, say_data, warn
 
 if TYPE_CHECKING:
     from ..traces import RecordedRun
@@ -59,9 +59,9 @@ def size(path: str) -> int:
     return 0
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, text: str, *, toml: bool = True) -> None:
     """The whole text to a file, or to stdout for `STDOUT`. After an error a file that was there is as before."""
     if path != STDOUT:
         write_whole(path, text)
     elif text:
-        say(text.rstrip("\n"))
+        say_data(text, toml=toml)

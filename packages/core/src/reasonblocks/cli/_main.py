@@ -12,7 +12,7 @@ from typing import NoReturn
 from .. import __version__
 from ..exceptions import ConfigError, NotYetAvailable, ReasonBlocksError
 from . import _calibrate_command, _doctor, _learn_command, _patterns_command, _replay_command
-from ._output import OK, PROBLEM, USAGE, printable
+from ._output import OK, PROBLEM, USAGE, Bar, printable, warnings_once
 
 __all__ = ["main"]
 
@@ -51,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
-    code = command(arguments)
+    with warnings_once(Bar(total=0, active=False)):
+        code = command(arguments)
     sys.stdout.flush()
     return code
 

@@ -1,8 +1,12 @@
-"""What a terminal gets: plain lines anywhere, colour where rich is installed and someone is watching."""
+"""What a terminal gets: plain lines anywhere, colour where rich is installed and someone is watching.
+
+Texts of others (ids, runs, files, errors) may hold escape sequences: everything goes through `clean` here.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import sys
 import time
@@ -11,7 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
 
-__all__ = ["OK", "PROBLEM", "USAGE", "Bar", "Table", "columns", "printable", "say", "show", "warn", "warnings_once"]
+__all__ = [
+    "OK", "PROBLEM", "USAGE", "Bar", "Table", "clean", "columns", "printable", "say", "say_data", "show", "warn",
+    "warnings_once",
+]  # fmt: skip
 
 OK, PROBLEM, USAGE = 0, 1, 2
 BAR_CELLS = 24
@@ -29,22 +36,33 @@ class Table:
 
 
 def say(text: str = "") -> None:
-    """A line on stdout. A character that its encoding lacks is written as an escape."""
-    print(_encodable(text, sys.stdout))
+    """A line on stdout. A character that its encoding lacks is written as an escape. JSON from `json.dumps` stays."""
+    print(_encodable(clean(text), sys.stdout))
+
+
+def say_data(text: str, *, toml: bool = False) -> None:
+    """The lines of a JSON or TOML file on stdout, with escapes for what a terminal may obey: the same data."""
+    for line in text.rstrip("\n").split("\n"):
+        say("".join(char if char.isprintable() else _escaped(char, toml) for char in line))
 
 
 def warn(text: str) -> None:
     """A line on stderr."""
-    print(_encodable(printable(text), sys.stderr), file=sys.stderr)
+    print(_encodable(clean(text).strip(), sys.stderr), file=sys.stderr)
 
 
 def show(table: Table) -> None:
     """The table on stdout; with rich on a terminal in colour."""
+    shown = Table(
+        title=clean(table.title),
+        head=[clean(cell) for cell in table.head],
+        rows=[[clean(cell) for cell in row] for row in table.rows],
+    )
     if sys.stdout.isatty() and importlib.util.find_spec("rich"):
-        _show_rich(table)
+        _show_rich(shown)
     else:
-        say(table.title)
-        for line in columns([table.head, *table.rows] if any(table.head) else table.rows):
+        say(shown.title)
+        for line in columns([shown.head, *shown.rows] if any(shown.head) else shown.rows):
             say(f"  {line}")
     say()
 
@@ -56,9 +74,21 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
+def clean(text: str) -> str:
+    """One line as long as the text, without control, bidi and invisible characters; a line break is a blank."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " if char.isspace() else "\ufffd" for char in text)
+
+
 def printable(text: str) -> str:
-    """One line without control characters: recorded texts may hold escape sequences."""
-    return "".join(char if char.isprintable() else " " if char.isspace() else "\ufffd" for char in text).strip()
+    """As `clean`, without blanks at its ends."""
+    return clean(text).strip()
+
+
+def _escaped(char: str, toml: bool) -> str:
+    """As JSON and TOML write it within a text: beyond 16 bits TOML has eight digits, JSON two halves."""
+    return f"\\U{ord(char):08x}" if toml and ord(char) > 0xFFFF else json.dumps(char)[1:-1]
 
 
 def _encodable(text: str, stream: TextIO) -> str:
@@ -69,15 +99,15 @@ def _encodable(text: str, stream: TextIO) -> str:
 def _show_rich(table: Table) -> None:
     from rich import box
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table as RichTable
+    from rich.text import Text  # interprets no markup
 
-    drawn = RichTable(title=escape(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     drawn.show_header = any(table.head)
     for index, name in enumerate(table.head):
-        drawn.add_column(escape(name), style="cyan" if index == 0 else None)
+        drawn.add_column(Text(name), style="cyan" if index == 0 else None)
     for row in table.rows:
-        drawn.add_row(*map(escape, row))
+        drawn.add_row(*map(Text, row))
     Console().print(drawn)
 
 
@@ -100,13 +130,12 @@ class _Once(logging.Handler):
 def warnings_once(bar: Bar) -> Iterator[None]:
     """What the library logs goes to stderr without its tracebacks; hundreds of runs may have the same fault."""
     logger, handler = logging.getLogger("reasonblocks"), _Once(bar)
-    propagate, logger.propagate = logger.propagate, False
-    logger.addHandler(handler)
+    propagate, handlers = logger.propagate, logger.handlers
+    logger.propagate, logger.handlers = False, [handler]  # one within another has the word alone
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        logger.propagate = propagate
+        logger.propagate, logger.handlers = propagate, handlers
 
 
 @dataclass(slots=True)

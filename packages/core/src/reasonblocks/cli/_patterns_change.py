@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
-from ._output import OK, PROBLEM, say, warn
+from ._output import OK, PROBLEM, say, say_data, warn
 from ._parsers import Parsers
 from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
 
@@ -86,7 +86,10 @@ def _add(arguments: argparse.Namespace) -> int:
         store.add([pattern])
     for line in warnings(pattern):
         warn(f"{pattern.id}: {line}")
-    say(as_jsonl([pattern]).rstrip("\n") if arguments.json else f"added {pattern.id}")
+    if arguments.json:
+        say_data(as_jsonl([pattern]))
+    else:
+        say(f"added {pattern.id}")
     return OK
 
 

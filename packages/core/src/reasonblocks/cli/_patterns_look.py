@@ -222,7 +222,7 @@ def _export(arguments: argparse.Namespace) -> int:
         warn(f"what org {ORG!r} sees; lessons that belong to another org are exported with --org")
     toml = arguments.toml or arguments.out.lower().endswith(".toml")
     text = as_toml(found) if toml else as_jsonl(found)
-    write(arguments.out, text)
+    write(arguments.out, text, toml=toml)
     if arguments.out != STDOUT:
         say(f"{arguments.out}: {_counted(found)}")
     return OK

@@ -1,0 +1,145 @@
+"""Texts of others never reach the terminal as something that it obeys."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\u200b\u2028\nnew line\r[red]x[/red][link=http://e]y[/link]\\"
+ID, RUN_ID = f"id{EVIL}", f"run{EVIL}"
+LESSON = {
+    "id": ID,
+    "tier": "e2",
+    "failure_type": f"loop{EVIL}",
+    "org_id": "default",
+    "fields": {
+        "diagnosis": f"It fails {EVIL}",
+        "intervention": f"Print {EVIL}",
+        "anti_pattern": EVIL,
+        f"x{EVIL}": EVIL,
+    },
+    "exemplars": [f"I look again {EVIL}"],
+}
+STEP = {
+    "thought": f"I look {EVIL}", "action": f"ls{EVIL}", "action_input": f".{EVIL}", "observation": f"Error {EVIL}",
+}  # fmt: skip
+RUN = {"run_id": RUN_ID, "task": EVIL, "source": EVIL, "outcome": f"failure: {EVIL}", "steps": [STEP] * 9}
+Command = Callable[..., Any]
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
+COMMANDS: dict[str, Sequence[str]] = {
+    "import": ("patterns", "import", "PATTERNS"),
+    "import bad": ("patterns", "import", "BROKEN"),
+    "import none": ("patterns", "import", f"no{EVIL}"),
+    "add": ("patterns", "add", "--id", f"b{EVIL}", "--tier", "e3", "--field", f"instruction=Do {EVIL}"),
+    "add json": ("patterns", "add", "--id", f"b{EVIL}", "--tier", "e3", "--field", f"instruction={EVIL}.", "--json"),
+    "add again": ("patterns", "add", "--id", ID, "--tier", "e3", "--field", "instruction=x"),
+    "list": ("patterns", "list"),
+    "list json": ("patterns", "list", "--json"),
+    "show": ("patterns", "show", ID),
+    "show json": ("patterns", "show", ID, "--json"),
+    "show none": ("patterns", "show", f"none{EVIL}"),
+    "search": ("patterns", "search", f"I look again {EVIL}", "--all"),
+    "search none": ("patterns", "search", "nothing", "--failure-type", EVIL),
+    "search json": ("patterns", "search", f"I look again {EVIL}", "--all", "--json"),
+    "check": ("patterns", "check"),
+    "check file": ("patterns", "check", "PATTERNS", "BROKEN"),
+    "check json": ("patterns", "check", "PATTERNS", "BROKEN", "--json"),
+    "export": ("patterns", "export"),
+    "export toml": ("patterns", "export", "--toml"),
+    "export out": ("patterns", "export", "--out", f"out{EVIL}"),
+    "remove": ("patterns", "remove", ID),
+    "restore": ("patterns", "restore", ID),
+    "patterns calibrate": ("patterns", "calibrate", "RUNS", "--embedder", "hash", "--out", f"c{EVIL}"),
+    "replay": ("replay", "RUNS"),
+    "replay run": ("replay", "RUNS", "--run", RUN_ID),
+    "replay none": ("replay", "RUNS", "--run", f"none{EVIL}"),
+    "replay json": ("replay", "RUNS", "--json"),
+    "replay settings": ("replay", "RUNS", "--task-profile", EVIL),
+    "learn": ("learn", "RUNS"),
+    "learn json": ("learn", "RUNS", "--json"),
+    "doctor": ("doctor",),
+    "doctor json": ("doctor", "--json"),
+    "usage": ("replay", "--limit", EVIL, "RUNS"),
+    "command": (EVIL,),
+}
+
+
+def prepared(folder: Path, argv: Sequence[str]) -> list[str]:
+    files = {"RUNS": f"runs{EVIL}", "PATTERNS": f"patterns{EVIL}", "BROKEN": f"broken{EVIL}"}
+    names = {name: folder / file.replace("/", "_") for name, file in files.items()}
+    run = json.dumps(RUN)
+    names["RUNS"].write_text(f"{run}\n{run}\n{{\n", encoding="utf-8")
+    names["PATTERNS"].write_text(json.dumps(LESSON) + "\n", encoding="utf-8")
+    broken = json.dumps({**LESSON, "tier": f"e9{EVIL}"}) + "\n" + json.dumps({**LESSON, EVIL: EVIL}) + "\n"
+    names["BROKEN"].write_text(broken, encoding="utf-8")
+    return [str(names.get(one, one)) for one in argv]
+
+
+def called(folder: Path, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    environment = {**os.environ, "REASONBLOCKS_HOME": str(folder), "REASONBLOCKS_EVIL" + EVIL[:4]: "", "TERM": "xterm"}
+    environment.pop("REASONBLOCKS_STRICT", None)
+    return [sys.executable, "-m", "reasonblocks", *prepared(folder, argv)], environment
+
+
+def obeyed(text: str) -> list[str]:
+    return [char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+
+
+@pytest.fixture
+def store(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder whose store holds the pattern, and in which the commands work."""
+    monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert command(*prepared(tmp_path, COMMANDS["import"])).code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_prints_what_a_terminal_obeys(store: Path, command: Command, name: str) -> None:
+    done = command(*prepared(store, COMMANDS[name]))
+    assert (obeyed(done.out), obeyed(done.err)) == ([], [])
+    assert [line for line in f"{done.out}\n{done.err}".split("\n") if line.startswith("new line")] == []
+    if name.endswith("json"):
+        assert [line for line in done.out.splitlines() if not isinstance(json.loads(line), dict)] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("name", ["list", "search", "replay", "doctor"])
+def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
+    pytest.importorskip("rich")
+    import pty
+
+    argv, environment = called(store, COMMANDS[name])
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        argv, env={**environment, "COLUMNS": "300"}, stdout=inner, stderr=subprocess.PIPE, cwd=store
+    ) as child:
+        os.close(inner)
+        sent = b""
+        try:
+            while part := os.read(outer, 65_536):
+                sent += part
+        except OSError:  # Linux says so when the other end is closed
+            pass
+        assert child.stderr
+        assert obeyed(child.stderr.read().decode()) == []
+    os.close(outer)
+    shown = sent.decode().replace("\r\n", "\n")
+    assert obeyed(_SGR.sub("", shown)) == []
+    assert name == "doctor" or "[red]" in shown or "…" in shown
+
+
+def test_what_is_exported_to_the_terminal_is_what_is_exported_to_a_file(store: Path, command: Command) -> None:
+    from reasonblocks._toml import loads
+
+    for more, read in (([], json.loads), (["--toml"], lambda text: loads(text)["pattern"][0])):
+        assert read(command("patterns", "export", *more).out)["fields"] == LESSON["fields"]
