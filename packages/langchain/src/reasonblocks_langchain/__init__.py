@@ -33,7 +33,8 @@ def middleware(
 
     `run_id` names the first run, later ones "run_id.2", "run_id.3"; `config={"metadata": {"reasonblocks_run_id": ...}}`
     names one. `agent_name` also tells two middlewares of one agent apart; it defaults to the name that `create_agent`
-    gave. `task` defaults to the first user message of each run, `model` to the agent's own. Raises `ConfigError` for a wrong value.
+    gave. `task` defaults to the first user message of each run, `model` to the agent's own. Raises `ConfigError` for a
+    wrong value.
     """
     options = RunOptions(
         run_id=run_id,
