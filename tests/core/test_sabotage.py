@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.testing import ConformanceSuite, LoopHarness, Script, Seen
+from reasonblocks.testing import ConformanceSuite, LoopHarness, Script, Seen, Turn
 from reasonblocks.testing._loop_run import TOOL, LoopRun
 from reasonblocks.types import AdapterCaps, StepDecision, StepInput, ToolCall
 
@@ -119,6 +119,16 @@ class StartsAThreadPerCall(LoopRun):
         return decided[0]
 
 
+class LeavesAThreadPerCall(LoopRun):
+    """Only in a real run, and none of them ends before the test does."""
+
+    let_go: ClassVar[threading.Event] = threading.Event()
+
+    def call(self, decision: StepDecision | None, turn: Turn) -> None:
+        threading.Thread(target=self.let_go.wait, daemon=True).start()
+        super().call(decision, turn)
+
+
 class LeavesTheRoutedModel(LoopRun):
     """Restores the agent's model at the next call that is not routed, and not at the end of the run."""
 
@@ -145,6 +155,7 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     TakesTheLengthOfTheHistoryAsKey: {"test_a_shortened_history_loses_no_step"},
     ForgetsTheAgentsName: {"test_a_run_has_the_name_of_its_agent"},
     StartsAThreadPerCall: {"test_a_call_starts_no_thread"},
+    LeavesAThreadPerCall: {"test_a_long_run_is_steered_to_its_end"},
     LeavesTheRoutedModel: {"test_an_agent_keeps_its_model_after_a_routed_run"},
 }
 """Each spoiled adapter, and the scenarios that tell of it: these and no other."""
@@ -181,7 +192,11 @@ def _fails(scenario: Any, given: Any) -> bool:
 
 @pytest.mark.parametrize("run", CAUGHT_BY, ids=lambda run: run.__name__)
 def test_a_spoiled_adapter_is_caught_by_the_scenario_of_its_fault(run: type[LoopRun]) -> None:
-    assert failing(run) == CAUGHT_BY[run]
+    LeavesAThreadPerCall.let_go.clear()
+    try:
+        assert failing(run) == CAUGHT_BY[run]
+    finally:
+        LeavesAThreadPerCall.let_go.set()
 
 
 def test_a_sound_adapter_passes_every_scenario() -> None:

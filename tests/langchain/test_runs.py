@@ -127,12 +127,11 @@ def test_an_agent_without_a_name_does_not_take_that_of_the_watched_agent_whose_t
 
 
 def test_a_resumed_run_keeps_its_agents_name() -> None:
-    saver = InMemorySaver()
-    for question in (QUESTION, None):
-        mw = middleware(client())
+    saver, first, later = InMemorySaver(), middleware(client()), middleware(client())
+    for question, mw in ((QUESTION, first), (None, later)):
         steered = agent(scripted(), mw, checkpointer=saver, name="fixer", interrupt_before=["tools"])
         steered.invoke(question, thread())
-    assert [run.run.agent_name for run in mw.runs.values()] == ["fixer"]
+    assert [run.run.agent_name for run in later.runs.values()] == ["fixer"]
 
 
 def test_a_second_question_on_a_thread_is_a_new_run() -> None:

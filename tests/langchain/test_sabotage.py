@@ -32,10 +32,10 @@ def _glued(request: ModelRequest[Any]) -> ModelRequest[Any]:
 class StartsAThreadPerCall(SteeringMiddleware):
     """Decides each step in a thread made for it."""
 
-    def before_model(self, state: Any, runtime: Any) -> Any:
+    def before_model(self, *given: Any, **named: Any) -> Any:
         decided: list[Any] = []
         thread = threading.Thread(
-            target=lambda: decided.append(super(StartsAThreadPerCall, self).before_model(state, runtime))
+            target=lambda: decided.append(super(StartsAThreadPerCall, self).before_model(*given, **named))
         )
         thread.start()
         thread.join()

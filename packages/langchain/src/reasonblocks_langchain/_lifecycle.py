@@ -89,7 +89,7 @@ class Lifecycle:
                 session_id=None if thread is None else str(thread),
                 parent_run_id=caller.run.run_id if caller else None,
                 parent_call_id=caller.call_id if caller else None,
-                agent_name=_agent_name(config, caller.run.session.run.agent_name if caller else ""),
+                agent_name=_agent_name(config, caller.run.agent_name if caller else ""),
             ),
             before_run=before_run,
             left_open=left if left is not None and not left.over else None,

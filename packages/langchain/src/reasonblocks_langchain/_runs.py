@@ -30,6 +30,10 @@ class Run:
         return self._now[0]
 
     @property
+    def agent_name(self) -> str:
+        return self.session.run.agent_name
+
+    @property
     def over(self) -> bool:
         return self.session.outcome is not None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from typing import ClassVar
 
 from ..client import ReasonBlocks
-from ..types import Evaluation
+from ..types import Evaluation, Step
 from . import _world as world
 from ._checks import decided, kept, read, seconds, threads_started
 from ._harness import Harness
@@ -24,10 +25,19 @@ SHORT_RUNS = KEPT_RUNS + 44
 FEWEST_LET_GO = 4
 
 
-def _changing(calls: int) -> ReasonBlocks:
-    """A monitor that speaks late in the run, too: the cap leaves its last text for the last tenth."""
+def _changing(calls: int, threads: list[int] | None = None) -> ReasonBlocks:
+    """A monitor that speaks late in the run, too: the cap leaves its last text for the last tenth.
+
+    `threads` gets how many there are at each completed step.
+    """
     late = [world.speaking(at) if at % (calls // 5) == calls // 10 else Evaluation() for at in range(calls)]
-    return world.client(evaluator=ScriptedEvaluator(late))
+
+    def scorer(step: Step) -> float:
+        if threads is not None:
+            threads.append(threading.active_count())
+        return 0.4
+
+    return world.client(evaluator=ScriptedEvaluator(late), scorer=scorer)
 
 
 class CostScenarios:
@@ -50,11 +60,13 @@ class CostScenarios:
     def test_a_long_run_is_steered_to_its_end(self) -> None:
         mode = self.harness.modes[0]
         script = world.looping(self.long_run)
-        (ran,) = self.harness.run(_changing(self.long_run), script, mode)
+        threads: list[int] = []
+        (ran,) = self.harness.run(_changing(self.long_run, threads), script, mode)
         (core,) = LoopHarness(self.harness.caps).run(_changing(self.long_run), script, "sync")
         assert decided(ran.log) == decided(core.log)
         assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
         assert ran.outcome == "success"
+        assert max(threads[10:]) <= max(threads[:10]) + FEW_THREADS  # a pool may fill: none grows with the run
 
     def test_sessions_of_ended_runs_are_let_go(self) -> None:
         """After `short_runs` runs on one object no more sessions are alive than the documented newest finished runs."""

@@ -81,6 +81,7 @@ class DecisionScenarios:
         for call, seen in enumerate(ran.seen):
             assert len(seen.roles) == len(seen.texts), "the harness gives `Seen` the role of each text"
             tools = [text for role, text in zip(seen.roles, seen.texts, strict=True) if role == "tool"]
+            assert bool(tools) == bool(call)
             assert tools == outputs[call - len(tools) : call]  # `texts` may be what is new in a request
             if told[call]:
                 assert (seen.roles[-1], FRAME in seen.texts[-1]) == ("user", True)

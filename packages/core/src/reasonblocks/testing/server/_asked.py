@@ -105,7 +105,7 @@ def _is_system(item: Item) -> bool:
 
 def _texts(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
     """Each text and its role."""
-    texts: list[tuple[str, str]] = [
-        (text, "assistant" if by_model else item.speaker) for item in group for text in item.texts
-    ]
+    texts: list[tuple[str, str]] = []
+    for item in group:
+        texts += [(text, "assistant" if by_model else item.speaker) for text in item.texts]
     return texts or [("", "assistant")] * by_model
