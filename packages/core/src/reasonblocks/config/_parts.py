@@ -12,10 +12,13 @@ from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Workers, guests
+from ..text import size, whole
 from ._checks import items, mapping
 from ._options import Options
 
 MONITOR_GROUP = "reasonblocks.monitors"
+NAME_BYTES = 100
+"""Of a monitor's name, which every record of a step may hold."""
 MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
@@ -48,6 +51,8 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
         name: object = getattr(monitor, "name", None)
         if isinstance(monitor, type) or not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:
             raise ConfigError("monitors", monitor, "a monitor has name, failure_type and observe(step, memory, run)")
+        if size(name) > NAME_BYTES or name != whole(name):
+            raise ConfigError("monitors", name, f"a monitor's name is a text of at most {NAME_BYTES} bytes")
         if name in seen or name.startswith("_"):
             raise ConfigError("monitors", name, "a monitor of that name is there already, or the name is reserved")
         seen.add(name)

@@ -6,27 +6,23 @@ What comes back is checked here, once, where it enters.
 from __future__ import annotations
 
 import json
-import math
-import numbers
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, cast
 
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve, quick
+from ..types import JSON, ETrace, Evaluation, FSMState, Memories, RunInfo, Step, Transition, evolve, quick
+from ._check_answers import checked_evaluation, checked_traces, unit
 from ._guard import Faults
 from ._worker import Guest, Workers
 
 MEMORY_BYTES = 3_072
 """The most that a monitor may remember, as compact JSON."""
-MOST_PATTERNS = 1_000
-"""Of a store's answer that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +98,13 @@ class Answers:
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = partial(_atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
+        awork = (
+            partial(_atraces, cast("AsyncPatternStore", store), request, self.faults)
+            if hasattr(store, "asearch")
+            else None
+        )
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
-        return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
+        return Job(name=name, work=partial(_traces, store, request, self.faults), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
@@ -142,7 +142,7 @@ class _Border:
 
 
 def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
-    return _unit("the scorer", scorer(request.step))
+    return unit("the scorer", scorer(request.step))
 
 
 def _state(transition: Transition, request: Advance) -> FSMState:
@@ -160,7 +160,7 @@ def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float,
     score, memory, evidence = answer
     if not isinstance(evidence, tuple) or not all(isinstance(at, int) and 0 <= at <= request.index for at in evidence):
         raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
-    return monitor.name, _unit(name, score), _memory(name, memory), tuple(evidence)
+    return monitor.name, unit(name, score), _memory(name, memory), tuple(evidence)
 
 
 def _memory(name: str, memory: JSON) -> JSON:
@@ -175,51 +175,12 @@ def _memory(name: str, memory: JSON) -> JSON:
 
 
 def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
-    answer: object = evaluator.evaluate(request)
-    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
-        raise BadAnswer("the evaluator", answer, "must be (Evaluation, memories)")
-    evaluation, memories = answer
-    if not isinstance(memories, Mapping):
-        raise BadAnswer("the evaluator", memories, "memories must be a mapping")
-    for value in (*evaluation.scores.values(), evaluation.composite):
-        _unit("the evaluator", value)
-    if not isinstance(evaluation.intervention_text, (str, type(None))):
-        raise BadAnswer("the evaluator", evaluation.intervention_text, "intervention_text must be text or None")
-    return evaluation, memories
+    return checked_evaluation(evaluator.evaluate(request))
 
 
-def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(store.search(request))
+def _traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    return checked_traces(store.search(request), faults)
 
 
-async def _atraces(store: AsyncPatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(await store.asearch(request))
-
-
-def _checked_traces(found: Iterable[ETrace]) -> tuple[ETrace, ...]:
-    answer = tuple(islice(found, MOST_PATTERNS))
-    for given in answer:
-        _check_trace(given)
-    return answer
-
-
-def _check_trace(given: object) -> None:
-    if not isinstance(given, ETrace):
-        raise BadAnswer("the pattern store", given, "must give ETrace values")
-    pattern: object = given.pattern
-    similarity: object = given.similarity
-    if not isinstance(pattern, Pattern):
-        raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
-    if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
-        raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")
-
-
-def _unit(source: str, value: object) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
-        return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise BadAnswer(source, value, "must be a finite number")
-    number = float(value)
-    if not 0 <= number <= 1:
-        raise BadAnswer(source, value, "must be in [0, 1]")
-    return number
+async def _atraces(store: AsyncPatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    return checked_traces(await store.asearch(request), faults)
