@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..backends.local_store import LocalStore
+from ..exceptions import StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Faults, Workers
 from ..types import Placement, Settings, Step, Transition
@@ -75,7 +76,11 @@ class Config:
         """Read now what a step would otherwise have to: patterns, and the tables that search them."""
         store = self.backends.store
         if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
-            store.load()
+            try:
+                store.load()
+            except StoreError:  # the lessons of the library are found all the same
+                store.leave_file()
+                raise
 
     def close(self, seconds: float, faults: Faults) -> None:
         """Close the store, unless it is the caller's. One that is not closed in time is left behind."""
