@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -71,7 +71,7 @@ def make_pipe_of_the_log(path: Path) -> None:
     os.mkfifo(f"{path}-wal")
 
 
-UNUSABLE = {
+UNUSABLE: dict[str, Callable[[Path], None]] = {
     "pipe": make_pipe, "folder": Path.mkdir, "device": make_device, "socket": make_socket,
     "unreadable": make_unreadable, "garbage": make_garbage, "short": make_short, "foreign": make_foreign,
     "pipe of the log": make_pipe_of_the_log,

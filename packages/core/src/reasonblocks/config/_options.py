@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from .._secret import Secret
 from ..backends.local_store import LocalStore
 from ..exceptions import StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
@@ -24,8 +25,8 @@ CLOSE_SECONDS = 0.05
 class Options:
     """The arguments of `ReasonBlocks`, as given."""
 
-    api_key: str | None
-    base_url: str | None
+    api_key: str | None = field(repr=False)
+    base_url: str | None = field(repr=False)
     org_id: str
     project_id: str
     fsm_thresholds: Mapping[str, float] | None
@@ -68,7 +69,7 @@ class Config:
     sinks: tuple[TelemetrySink, ...]
     model_routing: Mapping[str, object]
     weights: Mapping[str, float]
-    api_key: str | None
+    api_key: Secret | None
     deadline_seconds: float
     strict: bool
 

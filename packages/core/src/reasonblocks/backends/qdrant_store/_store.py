@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..._secret import shown_url
 from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...requests import Retrieve
@@ -53,7 +54,9 @@ class QdrantStore(PointStore):
         timeout: int = TIMEOUT_S,
     ) -> None:
         if (url is None) == (client is None):
-            raise ConfigError("url", url, "give the url of a Qdrant server, or a client: one of the two")
+            raise ConfigError(
+                "url", shown_url(url) if url else url, "give the url of a Qdrant server, or a client: one of the two"
+            )
         made = embedders.default() if embedder is None else embedder
         self._clients = Clients(url, api_key, timeout, client)
         self._clients.load()
