@@ -445,3 +445,19 @@ def test_without_a_server_the_patterns_are_in_the_home_that_is_named(tmp_path: P
     store = store_with({"REASONBLOCKS_HOME": str(tmp_path)})
     assert isinstance(store, LocalStore)
     assert store.path == str(tmp_path / "patterns.db")
+
+
+@pytest.mark.parametrize("name", ["m" * 101, "\x00" * 17, "a \ud800 half"])
+def test_a_monitor_has_a_short_name(name: str) -> None:
+    with pytest.raises(ConfigError, match="a monitor's name is a text of at most 100 bytes"):
+        ReasonBlocks(monitors=[Named(name)])
+
+
+class Named:
+    failure_type = "any"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def observe(self, step: Any, memory: Any, run: Any) -> tuple[float, None, tuple[int, ...]]:
+        return 0.0, None, ()

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from inspect import signature
-from urllib.parse import urlsplit
 
 from .._extras import EXTRAS, folder_of, pip_install
+from .._secret import shown_url
 from ..adapters._find import ADAPTERS as OURS
 from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
 from ._output import OK, PROBLEM, Table, show, warn
@@ -178,13 +178,8 @@ def _shown(name: str, value: str) -> str:
         return f"set, {len(value)} characters"
     if not name.endswith("_URL"):
         return value
-    try:
-        url = urlsplit(value)
-    except ValueError:
-        return f"set, {len(value)} characters that are no URL"
-    host = url.netloc.rpartition("@")[2]
-    hidden = " (the rest is hidden)" if host != url.netloc or url.query else ""
-    return f"{url.scheme}://{host}{url.path}{hidden}"
+    shown = shown_url(value)
+    return shown if "://" in shown else f"set, {shown}"
 
 
 def _unknown(environment: Mapping[str, str]) -> list[str]:

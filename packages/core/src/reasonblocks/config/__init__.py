@@ -14,7 +14,7 @@ from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
 from ._run import bounded_id, check_given, settings_of
 from ._stores import counting, store_of
-from ._values import budget, deadline, machine, on, refuse_server
+from ._values import budget, deadline, key, machine, on, refuse_server
 
 __all__ = [
     "Calibration",
@@ -36,8 +36,6 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
     if not disabled:
         refuse_server(given, environ)
     own = tuple(monitors(given.monitors))
-    if given.api_key is not None:
-        text("api_key", given.api_key)
     for name in ("org_id", "project_id"):
         text(name, getattr(given, name))
     for name in ("e_traces_enabled", "e2_requires_signal"):
@@ -73,7 +71,7 @@ def configure(given: Options, environ: Mapping[str, str]) -> Config:
         sinks=(*sinks(given.sinks), *counting(store)),
         model_routing=routing,
         weights=weights,
-        api_key=given.api_key or environ.get("REASONBLOCKS_API_KEY"),
+        api_key=key(given.api_key, environ),
         deadline_seconds=deadline(given.step_deadline_ms),
         strict=on("REASONBLOCKS_STRICT", environ) if given.strict is None else flag("strict", given.strict),
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from .._secret import Secret
 from ..backends.local_store import LocalStore
+from ..exceptions import StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Faults, Workers
 from ..types import Placement, Settings, Step, Transition
@@ -23,8 +25,8 @@ CLOSE_SECONDS = 0.05
 class Options:
     """The arguments of `ReasonBlocks`, as given."""
 
-    api_key: str | None
-    base_url: str | None
+    api_key: str | None = field(repr=False)
+    base_url: str | None = field(repr=False)
     org_id: str
     project_id: str
     fsm_thresholds: Mapping[str, float] | None
@@ -67,7 +69,7 @@ class Config:
     sinks: tuple[TelemetrySink, ...]
     model_routing: Mapping[str, object]
     weights: Mapping[str, float]
-    api_key: str | None
+    api_key: Secret | None
     deadline_seconds: float
     strict: bool
 
@@ -75,7 +77,11 @@ class Config:
         """Read now what a step would otherwise have to: patterns, and the tables that search them."""
         store = self.backends.store
         if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
-            store.load()
+            try:
+                store.load()
+            except StoreError:  # the lessons of the library are found all the same
+                store.leave_file()
+                raise
 
     def close(self, seconds: float, faults: Faults) -> None:
         """Close the store, unless it is the caller's. One that is not closed in time is left behind."""

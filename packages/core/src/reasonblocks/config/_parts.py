@@ -12,13 +12,13 @@ from ..monitors.roles import ROLES
 from ..monitors.suite import MONITORS
 from ..ports import Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Workers, guests
-from ..text import whole
+from ..text import size, whole
 from ._checks import items, mapping
 from ._options import Options
 
 MONITOR_GROUP = "reasonblocks.monitors"
-MOST_NAME_CHARS = 200
-"""Of a monitor's name, and of its failure type."""
+NAME_BYTES = 100
+"""Of a monitor's name, which every record of a step may hold, and of its failure type."""
 MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
@@ -61,8 +61,8 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
 
 def _kept_text(monitor: Any, label: object) -> None:
     """Both its names enter the trace state."""
-    if type(label) is not str or whole(label) != label or len(label) > MOST_NAME_CHARS:
-        rule = f"name and failure_type are texts of at most {MOST_NAME_CHARS} characters"
+    if type(label) is not str or whole(label) != label or size(label) > NAME_BYTES:
+        rule = f"name and failure_type are texts of at most {NAME_BYTES} bytes"
         raise ConfigError(f"monitors[{type(monitor).__name__}]", label, rule)
 
 

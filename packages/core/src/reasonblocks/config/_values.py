@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ..exceptions import ConfigError, NotYetAvailable
 from ..fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
 from ..types import LARGEST_INT, Transition
@@ -19,13 +20,23 @@ def on(name: str, environ: Mapping[str, str]) -> bool:
     return value == "1"
 
 
+def key(value: object, environ: Mapping[str, str]) -> Secret | None:
+    """The argument, else the variable; no error shows it."""
+    if value is None:
+        found = environ.get("REASONBLOCKS_API_KEY")
+        return Secret(found) if found else None
+    if not isinstance(value, str) or not is_key(value):
+        raise ConfigError("api_key", described(value), KEY_RULE)
+    return Secret(value)
+
+
 def refuse_server(given: Options, environ: Mapping[str, str]) -> None:
     """This version has no client for a server: say so instead of steering without it."""
     reason = "this version runs embedded only and cannot talk to a server; leave it out"
     if given.base_url is not None:
-        raise NotYetAvailable("base_url", given.base_url, reason)
+        raise NotYetAvailable("base_url", shown_url(given.base_url), reason)
     if environ.get("REASONBLOCKS_BASE_URL"):
-        raise NotYetAvailable("REASONBLOCKS_BASE_URL", environ["REASONBLOCKS_BASE_URL"], reason)
+        raise NotYetAvailable("REASONBLOCKS_BASE_URL", shown_url(environ["REASONBLOCKS_BASE_URL"]), reason)
     if given.live_streaming_enabled:
         raise NotYetAvailable("live_streaming_enabled", True, reason)
 

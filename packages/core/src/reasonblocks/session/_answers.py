@@ -5,31 +5,23 @@ What comes back is checked here, once, where it enters.
 
 from __future__ import annotations
 
-import math
-import numbers
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, cast
 
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..text import whole
-from ..types import JSON, ETrace, FSMState, Pattern, RunInfo, Step, Transition, compact, evolve, quick, storable
-from ._evaluations import evaluation_of, unit
+from ..types import JSON, ETrace, FSMState, RunInfo, Step, Transition, compact, evolve, quick, storable
+from ._check_answers import checked_traces, evaluation_of, unit
 from ._guard import Faults
 from ._worker import Guest, Workers
 
 MEMORY_BYTES = 3_072
 """The most that a monitor may remember, as compact JSON."""
-MOST_PATTERNS = 1_000
-"""Of a store's answer that are looked at."""
-MOST_ID_CHARS = 1_000
-"""Of a pattern's id, which the trace state remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +97,13 @@ class Answers:
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = partial(_atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
+        awork = (
+            partial(_atraces, cast("AsyncPatternStore", store), request, self.faults)
+            if hasattr(store, "asearch")
+            else None
+        )
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
-        return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
+        return Job(name=name, work=partial(_traces, store, request, self.faults), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
@@ -176,31 +172,9 @@ def _memory(name: str, memory: JSON) -> JSON:
     return plain
 
 
-def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(store.search(request))
+def _traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    return checked_traces(store.search(request), faults)
 
 
-async def _atraces(store: AsyncPatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(await store.asearch(request))
-
-
-def _checked_traces(found: Iterable[ETrace]) -> tuple[ETrace, ...]:
-    answer = tuple(islice(found, MOST_PATTERNS))
-    for given in answer:
-        _check_trace(given)
-    return answer
-
-
-def _check_trace(given: object) -> None:
-    if not isinstance(given, ETrace):
-        raise BadAnswer("the pattern store", given, "must give ETrace values")
-    pattern: object = given.pattern
-    similarity: object = given.similarity
-    if not isinstance(pattern, Pattern):
-        raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
-    if type(pattern.id) is not str or len(pattern.id) > MOST_ID_CHARS or whole(pattern.id) != pattern.id:
-        raise BadAnswer(
-            "the pattern store", pattern.id, f"a pattern's id is text of at most {MOST_ID_CHARS} characters"
-        )
-    if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
-        raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")
+async def _atraces(store: AsyncPatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    return checked_traces(await store.asearch(request), faults)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
-from ..exceptions import BadAnswer, ProtocolError, Unavailable
+from ..exceptions import BadAnswer, ProtocolError, StoreError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
 
@@ -70,7 +70,8 @@ class Faults:
         if kind in self._said:
             return
         self._said.add(kind)
-        trace = (type(exc), exc, exc.__traceback__) if exc is not None and not isinstance(exc, Unavailable) else None
+        plain = exc is None or isinstance(exc, (Unavailable, StoreError))  # which say what to do; no code is to blame
+        trace = None if plain or exc is None else (type(exc), exc, exc.__traceback__)
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
 
 

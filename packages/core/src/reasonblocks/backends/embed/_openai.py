@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ..._secret import KEY_RULE, Secret, described, is_key
 from ...exceptions import BadAnswer, ConfigError, Unavailable
 from ...patterns import SimilarityCurves
 from ...text import clip, whole
@@ -51,7 +52,7 @@ class OpenAIEmbedder:
         self.id = id or f"openai:{model}"
         self.curves: SimilarityCurves = curves_for(self.id, curves)
         self._model, self._url, self._dim, self._timeout_s = model, _url(base_url), dim, timeout_s
-        self._headers = _authorization(api_key)
+        self._key = _checked(api_key)
         self._client, self._process = self._made(), os.getpid()
 
     @property
@@ -93,8 +94,9 @@ class OpenAIEmbedder:
 
     def _made(self) -> httpx.Client:
         """Its connections are closed when the embedder is no longer used."""
+        headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
         made = library("httpx", NAME, "httpx", "openai-embed").Client
-        client: httpx.Client = made(headers=self._headers, timeout=self._timeout_s)
+        client: httpx.Client = made(headers=headers, timeout=self._timeout_s)
         weakref.finalize(self, client.close)
         return client
 
@@ -107,11 +109,11 @@ def _url(base_url: str) -> str:
     return parts._replace(path=f"{path}/embeddings").geturl()
 
 
-def _authorization(api_key: str | None) -> dict[str, str]:
+def _checked(api_key: str | None) -> Secret | None:
     """Checked here, for the error of the library would show the key."""
-    if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise ConfigError("api_key", f"{len(api_key)} characters", "must be printable ASCII")
-    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    if api_key and not is_key(api_key):
+        raise ConfigError("api_key", described(api_key), KEY_RULE)
+    return Secret(api_key) if api_key else None
 
 
 def _in_order(answer: object) -> list[object]:

@@ -6,6 +6,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+from ..._toml import regular
+
 __all__ = ["BUSY_S", "connect"]
 
 BUSY_S = 5.0
@@ -13,7 +15,13 @@ BUSY_S = 5.0
 
 
 def connect(path: str, *, make: bool) -> sqlite3.Connection:
-    """A connection without transactions of its own. `make`: also where there is no file, and no folder, yet."""
+    """A connection without transactions of its own. `make`: also where there is no file, and no folder, yet.
+
+    Raises `OSError` for what is no regular file, as one of SQLite's own beside it: a pipe would be waited for.
+    """
+    for one in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        if os.path.exists(one):
+            regular(one)
     if make:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         return _opened(path, "mode=rwc")

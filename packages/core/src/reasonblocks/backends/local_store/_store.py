@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class LocalStore:
         embedder: Embedder | None = None,
     ) -> None:
         self.path = None if path is None else os.fspath(path)
-        self._given = embedder
+        self._given, self._is_quick = embedder, embedder is None or embedders.is_quick(embedder)
         self._layer = {pattern.id: row_of(checked(pattern)) for pattern in layer}
         stats = {name: row.pattern.stats for name, row in self._layer.items() if row.pattern.stats}
         self._shelf = self._made_shelf()
@@ -81,10 +82,6 @@ class LocalStore:
         """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
         return self._read and self._is_quick and self._snapshot.index.largest <= INLINE_MOST
 
-    @property
-    def _is_quick(self) -> bool:
-        return self._given is None or embedders.is_quick(self._given)
-
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
         self._refresh()
@@ -102,6 +99,11 @@ class LocalStore:
         self._refresh()
         if self._is_quick:
             self._snapshot.index.lay_out(self._vectors)
+
+    def leave_file(self) -> None:
+        """Go on with the layer alone: the file cannot be used."""
+        self.close()
+        self._shelf, self._read = Memory(), True
 
     def add(self, patterns: Iterable[Pattern]) -> None:
         """Add patterns, or replace those of the same id: all of them or, after an error, none.
@@ -133,11 +135,8 @@ class LocalStore:
         if what not in COUNTED:
             raise ConfigError.unknown("what", what, COUNTED)
         self._refresh()
-        counts: dict[str, int] = {}
-        for name in pattern_ids:
-            if name in self._snapshot.rows or name in self._layer:
-                counts[name] = counts.get(name, 0) + 1
-        if counts:
+        rows = self._snapshot.rows
+        if counts := Counter([name for name in pattern_ids if name in rows or name in self._layer]):
             with no_fork:
                 self._shelf.count(counts, what)
                 self._take(self._shelf.changes())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ..._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ...exceptions import ConfigError, StoreError, Unavailable
 from .._forks import no_fork, opened
 
@@ -25,13 +26,17 @@ class Clients:
     """Made when first used. `given` is the caller's own, who closes it; it serves threads only."""
 
     def __init__(self, url: str | None, api_key: str | None, timeout: int, given: QdrantClient | None) -> None:
-        self._url, self._api_key, self._timeout, self._given = url, api_key, timeout, given
+        if api_key is not None and not is_key(api_key):
+            raise ConfigError("api_key", described(api_key), KEY_RULE)
+        self._url = None if url is None else Secret(url)
+        self._api_key = None if api_key is None else Secret(api_key)
+        self._timeout, self._given = timeout, given
         self._made: QdrantClient | None = None
         self._of_loops: WeakKeyDictionary[AbstractEventLoop, AsyncQdrantClient] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
-        return f"Qdrant at {self._url}" if self._url else "Qdrant"
+        return f"Qdrant at {shown_url(self._url.reveal())}" if self._url else "Qdrant"
 
     @property
     def is_awaitable(self) -> bool:
@@ -48,7 +53,8 @@ class Clients:
         try:
             self.of_threads()
         except ValueError as exc:
-            raise ConfigError("url", self._url, f"must be the URL of a Qdrant server ({exc})") from exc
+            given = shown_url(self._url.reveal()) if self._url else None
+            raise ConfigError("url", given, "must be the URL of a Qdrant server") from exc
 
     def of_threads(self) -> QdrantClient:
         if self._given is not None:
@@ -56,14 +62,17 @@ class Clients:
         made = self._made
         return self._connected() if made is None else made
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        url, key = (None if one is None else one.reveal() for one in (self._url, self._api_key))
+        return {"url": url, "api_key": key, "timeout": self._timeout, "check_compatibility": False}
+
     def _connected(self) -> QdrantClient:
         from qdrant_client import QdrantClient
 
         with no_fork:
             if self._made is None:
-                self._made = QdrantClient(
-                    url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
-                )
+                self._made = QdrantClient(**self._options)
                 opened(self)
             return self._made
 
@@ -76,9 +85,7 @@ class Clients:
 
         with no_fork:
             if loop not in self._of_loops:
-                self._of_loops[loop] = AsyncQdrantClient(
-                    url=self._url, api_key=self._api_key, timeout=self._timeout, check_compatibility=False
-                )
+                self._of_loops[loop] = AsyncQdrantClient(**self._options)
             return self._of_loops[loop]
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..._secret import shown_url
 from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...requests import Retrieve
@@ -54,7 +55,9 @@ class QdrantStore(PointStore):
         timeout: int = TIMEOUT_S,
     ) -> None:
         if (url is None) == (client is None):
-            raise ConfigError("url", url, "give the url of a Qdrant server, or a client: one of the two")
+            raise ConfigError(
+                "url", shown_url(url) if url else url, "give the url of a Qdrant server, or a client: one of the two"
+            )
         if client is None:
             require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
         made = embedders.default() if embedder is None else embedder

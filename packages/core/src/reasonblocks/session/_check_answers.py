@@ -1,0 +1,152 @@
+"""Checks of what a store and an evaluator answer, once, where it enters: what is kept of it stays small and JSON."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, cast
+
+from ..exceptions import BadAnswer
+from ..patterns import TIERS
+from ..ports import Evaluator
+from ..requests import Evaluate
+from ..text import size
+from ..types import JSON, ETrace, Evaluation, Memories, Pattern, storable
+from ._guard import Faults
+
+MOST_PATTERNS = 1_000
+"""Of a store's answer that are looked at."""
+NAME_BYTES = 200
+"""Of an id or a name in compact JSON: a trace state holds some 100 of them and stays under 64 KB."""
+MOST_NAMES = 32
+"""Monitors of one evaluation: ours, and the four that a client may add."""
+STORE, EVALUATOR = "the pattern store", "the evaluator"
+_NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
+"""Fields of an evaluation that are a name or None."""
+
+
+def checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ...]:
+    """Those that can be used; the others are left out, as a fault. Raises `BadAnswer` where none is left."""
+    usable: list[ETrace] = []
+    bad: list[BadAnswer] = []
+    for given in islice(found, MOST_PATTERNS):
+        try:
+            _check_trace(given)
+        except BadAnswer as exc:
+            bad.append(exc)
+        else:
+            usable.append(given)
+    if bad and not usable:
+        raise bad[0]
+    for one in bad:
+        faults.report(STORE, one)
+    return tuple(usable)
+
+
+def _check_trace(given: object) -> None:
+    if not isinstance(given, ETrace):
+        raise BadAnswer(STORE, given, "must give ETrace values")
+    pattern: object = given.pattern
+    if not isinstance(pattern, Pattern):
+        raise BadAnswer(STORE, pattern, "an ETrace holds a Pattern")
+    _number(STORE, given.similarity)
+    if type(pattern.id) is not str:
+        raise BadAnswer(STORE, pattern.id, "a pattern's id is a plain string")
+    name(STORE, "a pattern's id", pattern.id)
+    tier: object = pattern.tier
+    if not isinstance(tier, str) or tier not in TIERS:
+        raise BadAnswer(STORE, tier, f"a pattern's tier is one of {', '.join(TIERS)}")
+    for kind, value in (("org_id", pattern.org_id), ("failure_type", pattern.failure_type)):
+        if value is not None:
+            name(STORE, f"a pattern's {kind}", value)
+    if pattern.gate_threshold is not None:
+        _number(STORE, pattern.gate_threshold)
+    tables: tuple[tuple[str, object], ...] = (("fields", pattern.fields), ("stats", pattern.stats))
+    for kind, table in tables:
+        if not isinstance(table, Mapping):
+            raise BadAnswer(STORE, table, f"a pattern's {kind} are a mapping")
+    for count in (pattern.revision, *pattern.stats.values()):
+        if type(count) is not int:
+            raise BadAnswer(STORE, count, "a pattern's revision and counts are ints")
+
+
+def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
+    """Ask the evaluator. Raises `BadAnswer`; one that says `inline = True` is our own, and trusted."""
+    answer: object = evaluator.evaluate(request)
+    if getattr(evaluator, "inline", False) is True:
+        return answer  # type: ignore[return-value]  # as our own is typed
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
+        raise BadAnswer(EVALUATOR, answer, "must be (Evaluation, memories)")
+    evaluation, memories = answer
+    if not isinstance(memories, Mapping):
+        raise BadAnswer(EVALUATOR, memories, "memories must be a mapping")
+    kept = {name(EVALUATOR, "a name in memories", key): _memory(key, memories[key]) for key in memories}
+    return _checked_evaluation(evaluation), kept
+
+
+def _checked_evaluation(given: Evaluation) -> Evaluation:
+    """A copy of plain values that shares nothing with what was given."""
+    scores: Any = given.scores
+    fired: Any = given.fired
+    if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MOST_NAMES:
+        raise BadAnswer(EVALUATOR, fired, f"scores by monitor, and a tuple of those that fired: at most {MOST_NAMES}")
+    named = {kind: getattr(given, kind) for kind in _NAMED}
+    texts: dict[str, Any] = {
+        kind: None if value is None else name(EVALUATOR, kind, value) for kind, value in named.items()
+    }
+    return Evaluation(
+        inject=given.inject is True,
+        intervention_text=_text(given.intervention_text),
+        fired=tuple([name(EVALUATOR, "a monitor", monitor) for monitor in fired]),
+        scores={name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in scores.items()},
+        composite=unit(EVALUATOR, given.composite),
+        **texts,
+    )
+
+
+def _text(value: object) -> str | None:
+    if not isinstance(value, (str, type(None))):
+        raise BadAnswer(EVALUATOR, value, "intervention_text must be text or None")
+    try:
+        return None if value is None else cast("str", storable(value))
+    except ValueError as exc:
+        raise BadAnswer(EVALUATOR, value, f"intervention_text must be text or None, but {exc}") from exc
+
+
+def _memory(key: object, memory: object) -> JSON:
+    try:
+        return storable(memory)
+    except ValueError as exc:
+        raise BadAnswer(EVALUATOR, memory, f"the memory of {key!r} must be JSON, but {exc}") from exc
+
+
+def name(source: str, kind: str, value: object) -> str:
+    """A short text that can be written as UTF-8, as a plain string. Raises `BadAnswer`."""
+    if issubclass(type(value), str):
+        text = str.__str__(cast("str", value))  # a subclass may answer anything
+        if 0 < len(text) <= NAME_BYTES:
+            if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:  # nearly all
+                return text
+            if size(text) <= NAME_BYTES and not any("\ud800" <= char <= "\udfff" for char in text):
+                return text
+    raise BadAnswer(source, value, f"{kind} is a text of 1 to {NAME_BYTES} bytes of JSON, in whole characters")
+
+
+def _number(source: str, value: object) -> None:
+    finite = isinstance(value, int) or (isinstance(value, numbers.Real) and math.isfinite(value))
+    if not finite:
+        raise BadAnswer(source, value, "similarity and gate_threshold must be finite numbers")
+
+
+def unit(source: str, value: object) -> float:
+    """A number in [0, 1], as a plain float."""
+    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise BadAnswer(source, value, "must be a finite number")
+    number: Any = value
+    if not 0 <= number <= 1:  # nor is NaN
+        raise BadAnswer(source, value, "must be in [0, 1]")
+    return float(number)
