@@ -199,6 +199,8 @@ def _check_trace(given: object) -> None:
     if not isinstance(pattern, Pattern):
         raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
     if type(pattern.id) is not str or len(pattern.id) > MOST_ID_CHARS or whole(pattern.id) != pattern.id:
-        raise BadAnswer("the pattern store", pattern.id, f"a pattern's id is text of at most {MOST_ID_CHARS} characters")
+        raise BadAnswer(
+            "the pattern store", pattern.id, f"a pattern's id is text of at most {MOST_ID_CHARS} characters"
+        )
     if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
         raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")

@@ -28,7 +28,7 @@ from ..types import (
 )
 from ._answers import Answers, Backends
 from ._drivers import adrive, drive
-from ._guard import Faults, said
+from ._guard import Faults, not_built
 from ._log import Closed, StepLog, entry_of
 from ._runs import OpenRuns
 from ._telemetry import Telemetry
@@ -165,7 +165,7 @@ class SteeringSession:
     def route_failed(self, state: str, exc: Exception) -> None:
         """A mapped model cannot be built: the run goes on with the agent's model, and with its steering."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
-        self._faults.say(f"route {state}", f"the model for {state} cannot be built ({said(exc)}); the agent's is used", exc)
+        self._faults.say(f"route {state}", not_built(state, exc), exc)
         self._settings = evolve(self._settings, routes=routes)
         self._log.route_failed(state)
 
