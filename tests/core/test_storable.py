@@ -126,7 +126,9 @@ ANYTHING = st.recursive(
 
 READ = st.recursive(
     LEAVES,
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4), st.builds(nested, inner)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4), st.builds(nested, inner)
+    ),
     max_leaves=12,
 )
 """What a framework reads from a model's answer: of plain containers, but with any value in them."""

@@ -71,9 +71,7 @@ SAVERS = pytest.mark.parametrize("kind", ["memory", "sqlite"])
     ],
     ids=["past 64 bits", "past -64 bits", "350 levels", "nan", "surrogate", "int key", "bytes", "set"],
 )
-def test_a_memory_that_no_checkpointer_takes_never_ends_the_agents_run(
-    kind: str, tmp_path: Path, memory: Any
-) -> None:
+def test_a_memory_that_no_checkpointer_takes_never_ends_the_agents_run(kind: str, tmp_path: Path, memory: Any) -> None:
     mw = middleware(ReasonBlocks(monitors=[Hoarder(memory)], strict=False))
     with saver(kind, tmp_path) as checkpointer:
         steered = agent(ScriptedModel(script=by_position(*looks(TURNS))), mw, checkpointer=checkpointer)

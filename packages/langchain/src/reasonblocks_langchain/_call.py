@@ -93,9 +93,7 @@ class Calls:
         overrides: Overrides = {"model": model, "messages": messages}
         cached = takes_cache_control(model)
         marks = breakpoints(request, messages, model) if cached else 0
-        overrides.update(
-            steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks)
-        )
+        overrides.update(steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks))
         return Call(
             request=request.override(**overrides),
             name=self.name,

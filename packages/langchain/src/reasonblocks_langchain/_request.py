@@ -26,7 +26,12 @@ class Overrides(TypedDict, total=False):
 
 
 def steer(
-    system: SystemMessage | None, messages: Sequence[AnyMessage], decision: StepDecision, *, cache_control: bool, breakpoints: int = 0
+    system: SystemMessage | None,
+    messages: Sequence[AnyMessage],
+    decision: StepDecision,
+    *,
+    cache_control: bool,
+    breakpoints: int = 0,
 ) -> Overrides:
     """What this call's request carries beyond the agent's own; empty when it is left as it is.
 

@@ -14,7 +14,9 @@ _HOLD_BLOCKS = ("system", "messages", "tools", "content", "source", "extras")
 """Parts of a request in which marks stand; never what a tool is called with, which may have a field of that name."""
 
 
-def place(base: Content, guidance: str, standing_rules: str = "", *, cache_control: bool, breakpoints: int = 0) -> Content:
+def place(
+    base: Content, guidance: str, standing_rules: str = "", *, cache_control: bool, breakpoints: int = 0
+) -> Content:
     """The content of one call's system message.
 
     `base` is the agent's own: text, content blocks, or None. With `cache_control` (Anthropic models only) the base is
