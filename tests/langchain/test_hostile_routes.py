@@ -21,7 +21,7 @@ class Hostile:
     def _raises(self, *given: object) -> Any:
         raise LookupError("hostile")
 
-    __class__ = property(_raises)  # type: ignore[assignment]
+    __class__ = property(_raises)
     __eq__ = __hash__ = __repr__ = __str__ = __bool__ = __len__ = __getattr__ = __call__ = _raises
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReasonBlocks"]
 
-TASK_CHARS = 2_000
 EXIT_SECONDS = 1.0
 """The most that the sinks of all clients may hold up the interpreter's exit."""
 SINKS_SHARE = 0.9
@@ -127,9 +126,8 @@ class ReasonBlocks:
         `route_names` are the names by which an adapter knows the mapped models. Raises `ConfigError`, and
         `SnapshotError` for a snapshot that cannot be read.
         """
-        from .config import bounded_id, check_given, settings_of
+        from .config import bounded_id, bounded_task, check_given, settings_of
         from .session import SteeringSession
-        from .text import whole
         from .types import AdapterCaps, RunInfo
 
         check_given(locals())
@@ -137,7 +135,7 @@ class ReasonBlocks:
             run_id=bounded_id(run_id) if run_id else os.urandom(16).hex(),
             framework=framework,
             agent_name=agent_name or "",
-            task=whole((task or "")[:TASK_CHARS]),
+            task=bounded_task(task or ""),
             model=model or "",
             parent_run_id=parent_run_id,
             parent_call_id=parent_call_id,

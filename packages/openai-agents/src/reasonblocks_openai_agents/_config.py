@@ -99,7 +99,7 @@ class Steering:
             return newest.run.within(items, lambda call_id: self._child(agent, items, newest.run, call_id))
         # After an approval the SDK goes on inside a tool without a word to our hooks; a tool may run several agents.
         answered = newest_call_id(items)
-        if answered not in home.waits_for and (waiting := (self.parent or home).waiting(answered)) is not None:
+        if answered not in home.waits_for and (waiting := (self.parent or home).waiting(answered, items)) is not None:
             return waiting
         if self.parent is None and home.agent_name not in (None, agent.name):
             return home.within(items, lambda call_id: self._child(agent, items, home, None))
@@ -130,8 +130,13 @@ class Steering:
         )
 
     async def _formatted(self, args: ToolErrorFormatterArgs[Any]) -> str | None:
-        """Notes that a call failed, wherever it was made: its id tells whose it is. The text is not ours."""
-        for run in (self.run, self.parent):
+        """Notes that a call failed, of the run in whose task the SDK asks; the text is not ours.
+
+        Where that cannot be told, after an approval, the call's id tells whose it is.
+        """
+        newest = CALL.get()
+        asks = newest is not None and args.call_id in newest.waits_for and not newest.run.over
+        for run in (newest.run,) if newest is not None and asks else (self.run, self.parent):
             if run is not None:
                 run.tools.fail(args.call_id)
         if self.config.tool_error_formatter is None:

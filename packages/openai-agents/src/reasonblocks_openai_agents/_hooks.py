@@ -17,6 +17,7 @@ from ._convert import newest_call_id, task_of
 from ._items import Item
 from ._start import ONLY_RECORDED, new_run, own_model
 from ._steered import SteeredRun, afinish
+from ._waiting import going_on, with_waiting
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
@@ -88,7 +89,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._options = options
         self._runs = Runs(options.run_id)
         self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
-        self._waiting: Newest[str, SteeredRun] = Newest(MOST_WAITING)
+        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MOST_WAITING)
 
     async def on_llm_start(
         self, context: Context, agent: Agent[Any], system_prompt: str | None, input_items: list[Item]
@@ -105,7 +106,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         if run is not None and run.call is not None:
             run.call.answer(response.output, response.usage)
             for call_id in run.waits_for:
-                self._waiting.keep(call_id, run)
+                self._waiting.keep(call_id, with_waiting(self._waiting.get(call_id, ()), call_id, run))
 
     async def on_tool_start(self, context: Context, agent: Any, tool: Any) -> None:
         if isinstance(context, ToolContext) and (run := self._run_of(context, agent, context.tool_call_id)) is not None:
@@ -140,8 +141,9 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
 
     def _gone_on(self, context: Context, items: list[Item]) -> SteeredRun | None:
         """The run that waited for an approval, after which newer versions of the SDK give it another context."""
-        run = self._waiting.get(newest_call_id(items) or "")
-        if run is None or run.over:
+        waiting = self._waiting.get(newest_call_id(items) or "", ())
+        run = going_on((run for run in waiting if not run.over), items)
+        if run is None:
             return None
         self._by_context[context] = run
         return run

@@ -15,6 +15,7 @@ from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
 from ._items import Item, Items
 from ._request import steered, without_foreign_reasoning
 from ._tools import ToolCalls
+from ._waiting import going_on
 
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})
 MOST_CHILDREN = 64
@@ -66,7 +67,9 @@ class SteeredRun(HeldRun):
         self._waited_for = tuple(waits_for)
         self._server_managed = server_managed
         self._resumed_routed = resumed and bool(model_routing)
-        self._answer: Step | None = None
+        self.answer: Step | None = None
+        self.asked: Sequence[Item] = ()
+        """What its newest call was asked, before any guidance."""
         self._authors: Newest[str, str] = Newest(MOST_AUTHORS)
         self._children: Newest[str, SteeredRun] = Newest(MOST_CHILDREN)
 
@@ -110,6 +113,7 @@ class SteeredRun(HeldRun):
                 key=call_key(self.session.trace.state), completed=done, default_model=own_model, agent_name=agent_name
             )
             decision = await self.session.abegin_step(given)
+            self.asked = items
             self.call = Call(self, decision, own_model)
             self.tools.forget()
             return self.call
@@ -133,13 +137,13 @@ class SteeredRun(HeldRun):
 
     def heard(self, answer: Step, reasoning: Sequence[str], call: Call) -> None:
         """A call was answered: what it said is known without reading it again."""
-        self._answer = answer
+        self.answer = answer
         if not same_model(call.model, call.own_model):
             for one in reasoning:
                 self._authors.keep(one, call.model)
 
     def _completed(self, items: Sequence[Item]) -> Step:
-        return completed_step(items, self._answer, self.tools.ended, self.tools.failed)
+        return completed_step(items, self.answer, self.tools.ended, self.tools.failed)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
         unknown = "" if self._resumed_routed else own_model  # what another process heard may be anyone's
@@ -154,20 +158,24 @@ class SteeredRun(HeldRun):
     def within(self, items: Sequence[Item], make: Callable[[str | None], SteeredRun]) -> SteeredRun:
         """The same where no hook has told of the tool call: known by the request, `make` gets the id if it is sure."""
         answered = newest_call_id(items)
-        waiting = (child.waiting(answered) for child in self._children.values())
         only = self.waits_for[0] if len(self.waits_for) == 1 else None
-        return next(filter(None, waiting), None) or self.adopt(make(only))
+        waiting = (run for child in self._children.values() for run in child._waiting(answered))
+        return going_on(waiting, items) or self.adopt(make(only))
 
     def adopt(self, run: SteeredRun) -> SteeredRun:
         """Holds a run that was made for an agent of a tool of this one."""
         call_id = run.session.run.parent_call_id
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
-    def waiting(self, call_id: str | None) -> SteeredRun | None:
-        """The run, this one or one within it, whose newest answer made that call."""
+    def waiting(self, call_id: str | None, items: Sequence[Item]) -> SteeredRun | None:
+        """The run, this one or one within it, whose newest answer made that call, and which `items` go on with."""
+        return going_on(self._waiting(call_id), items)
+
+    def _waiting(self, call_id: str | None) -> Iterator[SteeredRun]:
         if call_id in self.waits_for and not self.over:
-            return self
-        return next(filter(None, (child.waiting(call_id) for child in self._children.values())), None)
+            yield self
+        for child in self._children.values():
+            yield from child._waiting(call_id)
 
     @property
     def waits_for(self) -> tuple[str, ...]:

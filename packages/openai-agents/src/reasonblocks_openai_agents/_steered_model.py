@@ -22,6 +22,7 @@ from ._request import user_message
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run
 from ._steered import SteeredRun
+from ._waiting import going_on, with_waiting
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
@@ -55,7 +56,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
         self._routes = Routes()
         self._runs = Runs(options.run_id)
-        self._waiting: Newest[str, SteeredRun] = Newest(MOST_WAITING)
+        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MOST_WAITING)
         self._tried: Newest[str, tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
 
     @property
@@ -102,7 +103,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
 
     def _run_of(self, items: Items) -> SteeredRun | None:
         _, tried = self._tried.get(_which(items), (items, None))
-        return tried or self._waiting.get(newest_call_id(items) or "")
+        return tried or going_on(self._waiting.get(newest_call_id(items) or "", ()), items)
 
     def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
         run = new_run(
@@ -122,7 +123,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         run = call.run
         self._tried.pop(call.request, None)
         for call_id in call.waits_for:
-            self._waiting.keep(call_id, run)
+            self._waiting.keep(call_id, with_waiting(self._waiting.get(call_id, ()), call_id, run))
         if not call.waits_for:
             with run.session.guard("finishing a run"):
                 await run.session.afinish()

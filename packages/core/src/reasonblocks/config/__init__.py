@@ -12,7 +12,7 @@ from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
 from ._parts import backends, monitors, sinks, tool_roles
-from ._run import bounded_id, check_given, settings_of
+from ._run import bounded_id, bounded_task, check_given, settings_of
 from ._stores import counting, store_of
 from ._values import budget, deadline, key, machine, on, refuse_server
 
@@ -22,6 +22,7 @@ __all__ = [
     "Options",
     "Standing",
     "bounded_id",
+    "bounded_task",
     "check_given",
     "configure",
     "on",

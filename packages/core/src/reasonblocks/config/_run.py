@@ -9,7 +9,7 @@ from ..exceptions import ConfigError
 from ..monitors.weights import WEIGHTS, resolve_weights
 from ..render import CONTEXT_CHARS
 from ..routing import check_routing, model_name
-from ..text import bounded
+from ..text import bounded, whole
 from ..types import AdapterCaps, Placement, RunInfo, Settings
 from ._checks import json_by_name, optional_text
 from ._options import Config
@@ -17,6 +17,7 @@ from ._options import Config
 RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
 """Where guidance goes when the client's placement is not there (BEHAVIOUR section 7), the first that is."""
+TASK_CHARS = 2_000
 TEXTS = (
     *("run_id", "agent_name", "task", "model", "codebase_id", "org_id", "project_id", "task_profile", "placement"),
     *("framework", "parent_run_id", "parent_call_id", "session_id"),
@@ -39,6 +40,11 @@ def check_given(given: Mapping[str, object]) -> None:
 def bounded_id(run_id: str) -> str:
     """The id as a run has it: what is too long ends in its hash."""
     return bounded(run_id, RUN_ID_BYTES)
+
+
+def bounded_task(task: str) -> str:
+    """What a run was asked, as it is recorded and kept."""
+    return whole(task[:TASK_CHARS])
 
 
 def settings_of(

@@ -28,11 +28,16 @@ def tamed(source: str) -> Iterator[None]:
         raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
 
 
-def said(exc: BaseException) -> str:
+def _said(exc: BaseException) -> str:
     try:
         return str(exc)
     except Exception:  # noqa: BLE001 - an exception that cannot even say what it is
         return "it cannot say what"
+
+
+def not_built(state: str, exc: BaseException) -> str:
+    """What is said of a mapped model that cannot be used."""
+    return f"the model for {state} cannot be built ({_said(exc)}); the agent's is used"
 
 
 class Faults:
@@ -63,7 +68,7 @@ class Faults:
         if self._strict and not isinstance(exc, Unavailable):
             raise exc
         self.counts[kind] += 1
-        self.say(kind, f"{kind} failed ({type(exc).__name__}: {said(exc)}); the agent goes on (said once a run)", exc)
+        self.say(kind, f"{kind} failed ({type(exc).__name__}: {_said(exc)}); the agent goes on (said once a run)", exc)
 
     def say(self, kind: str, text: str, exc: Exception | None = None) -> None:
         """One warning per kind and run."""

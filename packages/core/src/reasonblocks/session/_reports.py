@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ..types import Placement, RunInfo, Settings, evolve
-from ._guard import Faults, said
+from ._guard import Faults, not_built
 from ._log import StepLog
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ class Reports:
     def route_failed(self, state: str, exc: Exception) -> None:
         """A mapped model cannot be built: the run goes on with the agent's model, and with its steering."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
-        self._faults.say(
-            f"route {state}", f"the model for {state} cannot be built ({said(exc)}); the agent's is used", exc
-        )
+        self._faults.say(f"route {state}", not_built(state, exc), exc)
         self._settings = evolve(self._settings, routes=routes)
         self._log.route_failed(state)
 
