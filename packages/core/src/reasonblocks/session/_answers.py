@@ -1,32 +1,21 @@
-"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline.
-
-What comes back is checked here, once, where it enters.
-"""
+"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline."""
 
 from __future__ import annotations
 
-import json
-import math
-import numbers
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, cast
 
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
-from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition, evolve, quick
+from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Say, Score
+from ..types import RunInfo, Step, Transition, evolve, quick
+from ._checks import atraces, difficulty, evaluation, next_state, said, seen, traces
 from ._guard import Faults
 from ._worker import Guest, Workers
-
-MEMORY_BYTES = 3_072
-"""The most that a monitor may remember, as compact JSON."""
-MOST_PATTERNS = 1_000
-"""Of a store's answer that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +44,10 @@ class Job:
     work: Callable[[], Any]
     guest: Guest | None
     awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
+    instead: tuple[Any, ...] = ()
+    """The answer where the call fails and that is nobody's fault but its own; without one the step is faulted."""
+    share: int = 1
+    """The part of the time left that the call may take is one in so many: a call that hangs leaves others theirs."""
 
 
 class Answers:
@@ -77,34 +70,65 @@ class Answers:
 
     def _do(self, job: Job) -> Any:
         self.doing = job.name
-        return job.work() if job.guest is None else job.guest.call(job.work, self._ends - time.monotonic())
+        if not job.instead:
+            return self._call(job)
+        with self.faults.guard(job.name):
+            return self._call(job)
+        return job.instead[0]
 
     async def _ado(self, job: Job) -> Any:
         self.doing = job.name
+        if not job.instead:
+            return await self._acall(job)
+        with self.faults.guard(job.name):
+            return await self._acall(job)
+        return job.instead[0]
+
+    def _call(self, job: Job) -> Any:
+        return job.work() if job.guest is None else job.guest.call(job.work, self._left(job))
+
+    async def _acall(self, job: Job) -> Any:
         if job.guest is None:
             return job.work() if job.awork is None else await job.awork()
-        left = self._ends - time.monotonic()
+        left = self._left(job)
         return await (job.guest.acall(job.work, left) if job.awork is None else job.guest.wait_for(job.awork, left))
+
+    def _left(self, job: Job) -> float:
+        return (self._ends - time.monotonic()) / job.share
 
     def _jobs(self, request: Request[Any]) -> list[Job]:
         backends = self._backends
         if isinstance(request, Evaluate):
-            return [self._job("the evaluator", partial(_evaluation, backends.evaluator, request))]
+            return [self._job("the evaluator", partial(evaluation, backends.evaluator, request))]
         if isinstance(request, Retrieve):
             return [self._retrieval(backends.store, evolve(request, memo=self._memo))]
         if isinstance(request, Score) and backends.scorer is not None:
-            return [self._job("the scorer", partial(_difficulty, backends.scorer, request))]
+            return [self._job("the scorer", partial(difficulty, backends.scorer, request))]
         if isinstance(request, Advance) and backends.transition is not None:
-            return [self._job("the transition", partial(_state, backends.transition, request))]
+            return [self._job("the transition", partial(next_state, backends.transition, request))]
         if isinstance(request, Observe):
-            return [self._job(f"monitor {one.name}", partial(_seen, one, request, self._run)) for one in self._monitors]
+            return list(self._observations(request))
+        if isinstance(request, Say):
+            return [self._speech(monitor, request) for monitor in self._monitors if monitor.name == request.monitor]
         raise BadAnswer("the session", request, "nothing here answers this request")
+
+    def _observations(self, request: Observe) -> Iterator[Job]:
+        """Each monitor by itself: one that fails is silent for this step, with the memory that it had."""
+        for to_come, monitor in zip(range(len(self._monitors), 0, -1), self._monitors, strict=True):
+            job = self._job(f"monitor {monitor.name}", partial(seen, monitor, request, self._run))
+            silent = (monitor.name, 0.0, request.memories.get(monitor.name), ())
+            yield evolve(job, instead=(silent,), share=to_come + 1)
+
+    def _speech(self, monitor: Monitor, request: Say) -> Job:
+        """A monitor's own words; one that fails has none."""
+        job = self._job(f"monitor {monitor.name}", partial(said, monitor, request))
+        return evolve(job, instead=(None,), share=2)
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = partial(_atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
+        awork = partial(atraces, cast("AsyncPatternStore", store), request) if hasattr(store, "asearch") else None
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
-        return Job(name=name, work=partial(_traces, store, request), guest=guest, awork=awork)
+        return Job(name=name, work=partial(traces, store, request), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
@@ -139,87 +163,3 @@ class _Border:
         elif self._fails_open and isinstance(exc, Exception) and not isinstance(exc, Unavailable):
             answers.faults.report(answers.doing, exc)
             raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
-
-
-def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
-    return _unit("the scorer", scorer(request.step))
-
-
-def _state(transition: Transition, request: Advance) -> FSMState:
-    state: object = transition(request.state, request.history)
-    if not isinstance(state, FSMState):
-        raise BadAnswer("the transition", state, "must be an FSMState")
-    return state
-
-
-def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, JSON, tuple[int, ...]]:
-    name = f"monitor {monitor.name}"
-    answer: object = monitor.observe(request.step, request.memories.get(monitor.name), run)
-    if not isinstance(answer, tuple) or len(answer) != 3:
-        raise BadAnswer(name, answer, "must be (score, memory, evidence)")
-    score, memory, evidence = answer
-    if not isinstance(evidence, tuple) or not all(isinstance(at, int) and 0 <= at <= request.index for at in evidence):
-        raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
-    return monitor.name, _unit(name, score), _memory(name, memory), tuple(evidence)
-
-
-def _memory(name: str, memory: JSON) -> JSON:
-    try:
-        plain: JSON = json.loads(text := json.dumps(memory, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-        size = len(text.encode())
-    except (TypeError, ValueError) as exc:
-        raise BadAnswer(name, memory, f"its memory must be JSON ({exc})") from exc
-    if size > MEMORY_BYTES:
-        raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
-    return plain
-
-
-def _evaluation(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
-    answer: object = evaluator.evaluate(request)
-    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
-        raise BadAnswer("the evaluator", answer, "must be (Evaluation, memories)")
-    evaluation, memories = answer
-    if not isinstance(memories, Mapping):
-        raise BadAnswer("the evaluator", memories, "memories must be a mapping")
-    for value in (*evaluation.scores.values(), evaluation.composite):
-        _unit("the evaluator", value)
-    if not isinstance(evaluation.intervention_text, (str, type(None))):
-        raise BadAnswer("the evaluator", evaluation.intervention_text, "intervention_text must be text or None")
-    return evaluation, memories
-
-
-def _traces(store: PatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(store.search(request))
-
-
-async def _atraces(store: AsyncPatternStore, request: Retrieve) -> tuple[ETrace, ...]:
-    return _checked_traces(await store.asearch(request))
-
-
-def _checked_traces(found: Iterable[ETrace]) -> tuple[ETrace, ...]:
-    answer = tuple(islice(found, MOST_PATTERNS))
-    for given in answer:
-        _check_trace(given)
-    return answer
-
-
-def _check_trace(given: object) -> None:
-    if not isinstance(given, ETrace):
-        raise BadAnswer("the pattern store", given, "must give ETrace values")
-    pattern: object = given.pattern
-    similarity: object = given.similarity
-    if not isinstance(pattern, Pattern):
-        raise BadAnswer("the pattern store", pattern, "an ETrace holds a Pattern")
-    if not isinstance(similarity, numbers.Real) or not math.isfinite(similarity):
-        raise BadAnswer("the pattern store", similarity, "similarity must be a finite number")
-
-
-def _unit(source: str, value: object) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
-        return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise BadAnswer(source, value, "must be a finite number")
-    number = float(value)
-    if not 0 <= number <= 1:
-        raise BadAnswer(source, value, "must be in [0, 1]")
-    return number
