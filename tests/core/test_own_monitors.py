@@ -18,8 +18,8 @@ from reasonblocks.exceptions import BadAnswer
 from reasonblocks.render import FRAME, INJECTION_BYTES
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepLogEntry
-from tests.core.test_guests import Boom, hanging
-from tests.core.world import MODEL, begin, called, run, step
+from tests.core.test_guests import Boom
+from tests.core.world import MODEL, begin, called, hanging, run, step
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 Answer = tuple[float, JSON, tuple[int, ...]]
@@ -168,9 +168,12 @@ def test_with_strict_the_fault_of_a_monitor_is_raised_and_nothing_has_moved(way:
     session = session_of(Own("bad", {0: Boom("mine")}), strict=True)
     drive(session, 1, way)
     before = session.trace.state
-    second = {"sync": lambda: begin(session, 1), "async": lambda: asyncio.run(arun_second(session))}[way]
+    ways_on: dict[str, Callable[[], object]] = {
+        "sync": lambda: begin(session, 1),
+        "async": lambda: asyncio.run(arun_second(session)),
+    }
     with pytest.raises(Boom, match="mine"):
-        second()
+        ways_on[way]()
     assert session.trace.state == before
 
 
