@@ -93,7 +93,7 @@ def story(session: SteeringSession, requests: Sequence[Asked]) -> Iterator[str]:
     for entry, request in zip(session.step_log, requests):
         score = "" if entry.difficulty is None else f", difficulty of the step before {entry.difficulty:.2f}"
         yield f"call {entry.step}: {entry.fsm_state}{score}"
-        _, frame, guidance = request.system.partition(FRAME)
+        _, frame, guidance = request.texts[-1].partition(FRAME)
         if frame:
             yield textwrap.indent(frame + guidance, "  | ", lambda _: True)
         yield f"  -> {', '.join(entry.tool_calls) or 'answers'}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from broken_repo import passing
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
@@ -109,8 +109,7 @@ def calls_of(messages: Sequence[BaseMessage]) -> list[ToolCall]:
 
 def guidance(messages: Sequence[BaseMessage]) -> str:
     """Everything from the frame on, as it stands in the request; "" without one."""
-    system = "\n".join(message.text for message in messages if isinstance(message, SystemMessage))
-    _, frame, text = system.partition(FRAME)
+    _, frame, text = messages[-1].text.partition(FRAME)
     return frame + text
 
 

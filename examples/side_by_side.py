@@ -53,7 +53,7 @@ def compare(plain: Run, steered: Run) -> None:
     table(["step", "plain", "steered"], [[str(step), *pair] for step, pair in enumerate(cells)], width)
     tell(READING, width)
     for call, text in steered.guidance.items():
-        tell(f"Before step {call}, this stood in the steered model's system message, below the agent's own:", width)
+        tell(f"Before step {call}, this stood at the end of the steered model's messages:", width)
         print(textwrap.indent(text, "  | ", lambda _: True), end="\n\n")
     table(["", "plain", "steered"], list(zip(LABELS, totals(plain), totals(steered))), width)
     tell(CLOSING, width)

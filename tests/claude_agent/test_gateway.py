@@ -41,7 +41,7 @@ def is_summary(asked: Asked) -> bool:
 
 def test_guidance_is_in_exactly_the_request_that_it_was_decided_for(tmp_path: Path) -> None:
     async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path))
+        steered = client(steering(placement="system"), options(server, tmp_path))
         async with steered:
             await ran(steered)
 
@@ -110,7 +110,7 @@ def test_sessions_at_once_hear_their_own_guidance(tmp_path: Path) -> None:
     async def one(server: ScriptedServer, mark: str) -> None:
         home = tmp_path / mark
         home.mkdir()
-        steered = client(steering(f" {mark}"), options(server, home))
+        steered = client(steering(f" {mark}", placement="system"), options(server, home))
         async with steered:
             await ran(steered, f"Task {mark}")
 
@@ -156,7 +156,7 @@ def test_a_subagents_requests_carry_its_own_guidance(tmp_path: Path) -> None:
         ]
 
     async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path))
+        steered = client(steering(placement="system"), options(server, tmp_path))
         async with steered:
             await ran(steered)
 

@@ -20,7 +20,7 @@ from reasonblocks_claude_agent._gateway import Gateway
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ODD = b"Content-Type: application/json\r\nX-Odd-Case: Yes\r\nSet-Cookie: a=b\r\n"
 OK = b"HTTP/1.1 200 OK\r\n" + ODD + b"Content-Length: 2\r\n\r\n{}"
-DECISION = StepDecision(step=0, fsm_state=FSMState.INIT, guidance="[REASONBLOCKS]\nCheck.")
+DECISION = StepDecision(step=0, fsm_state=FSMState.INIT, guidance="[REASONBLOCKS]\nCheck.", placement="system")
 FIRST = {
     "model": "m",
     "max_tokens": 9,

@@ -82,19 +82,19 @@ def test_the_finding_names_the_steps_that_it_is_about(steered: Run) -> None:
 
 
 def test_the_model_heeds_the_text_of_a_finding_at_any_step(steered: Run) -> None:
-    from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
     from scripted_model import TEST, next_turn, turn
 
     done = [turn([], "I run the tests.", TEST), ToolMessage('File "tests/test_orders.py"', tool_call_id="call-0")]
 
-    def path(system: str) -> str:
-        request: list[BaseMessage] = [SystemMessage(system), *done]
+    def path(*tail: str) -> str:
+        request: list[BaseMessage] = [*done, *map(HumanMessage, tail)]
         answer: AIMessage = next_turn(request)
         return str(answer.tool_calls[0]["args"].get("path"))
 
     finding, rules = steered.guidance[steered.heard[0]], steered.guidance[0]
-    assert path(f"You fix bugs.\n\n{finding}") == "tests/test_orders.py"
-    assert path(f"You fix bugs.\n\n{rules}") == path("You fix bugs.") != "tests/test_orders.py"
+    assert path(finding) == "tests/test_orders.py"
+    assert path(rules) == path() != "tests/test_orders.py"
 
 
 # --- the command

@@ -13,7 +13,7 @@ import pytest
 Command = Callable[..., Any]
 Write = Callable[..., str]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
-KEYS = ["run_id", "file", "source", "outcome", "start", "steps"]
+KEYS = ["run_id", "file", "source", "outcome", "start", "steps", "doubts"]
 STEP_KEYS = [
     "step",
     "call",
@@ -322,3 +322,43 @@ def test_the_environment_says_how_much_of_a_packed_file_is_read(
     assert (done.code, "unpacks to more than 1 MB" in done.err) == (1, True)
     monkeypatch.setenv("REASONBLOCKS_UNPACKED_MB", "many")
     assert command("replay", str(path)).code == 2
+
+
+CLAIMED: dict[str, object] = {
+    "run_id": "claimed",
+    "outcome": "success",
+    "steps": [
+        step("I change the rounding.", action="edit_file", action_input="prices.py", observation="ok"),
+        step("I run the tests.", action="run_tests", action_input="", observation="3 failed"),
+        step("All tests pass, done.", action="", observation=""),
+    ],
+}
+
+
+def test_json_has_the_doubts_of_the_final_step(command: Command, write: Write) -> None:
+    (doubt,) = one(command, write("a.jsonl", CLAIMED))["doubts"]
+    assert doubt["monitor"] == "claim_contradiction"
+    assert "run_tests" in doubt["text"]
+
+
+def test_json_of_a_run_that_nothing_speaks_against_has_none(command: Command, write: Write) -> None:
+    assert one(command, write("a.jsonl", RUN))["doubts"] == []
+
+
+def test_one_run_says_the_doubt_below_its_final_step(command: Command, write: Write) -> None:
+    lines = command("replay", write("a.jsonl", CLAIMED), "--run", "claimed").out.splitlines()
+    assert lines[-3].split()[:2] == ["2", "NORMAL"]
+    assert lines[-2].strip() == "? claim_contradiction doubts this end"
+    assert "run_tests" in lines[-1]
+
+
+def test_the_table_of_runs_counts_those_that_end_in_doubt(command: Command, write: Write) -> None:
+    out = command("replay", write("a.jsonl", CLAIMED, {**CLAIMED, "run_id": "b"}, RUN)).out
+    (row,) = [line for line in out.splitlines() if "ends in doubt" in line and "run" in line]
+    assert "claim_contradiction in 2 runs" in row
+    assert "2 of them say success" in row
+
+
+def test_a_table_without_doubts_says_none(command: Command, write: Write) -> None:
+    out = command("replay", write("a.jsonl", RUN)).out
+    assert [line.split()[-1] for line in out.splitlines() if "ends in doubt" in line] == ["none"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from .types import JSON, RunInfo, Step, StepLogEntry, retrieved_json
+from .types import JSON, Doubt, RunInfo, Step, StepLogEntry, doubts_json, retrieved_json
 
 __all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
 
@@ -59,14 +59,18 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinish:
-    """The end: "success", "failure: ExcType" or the reason given. A second one replaces success."""
+    """The end: "success", "failure: ExcType" or the reason given. A second one replaces success.
+
+    `doubts` are what the final step found, which may speak against the outcome.
+    """
 
     run_id: str
     outcome: str
     timestamp: float
+    doubts: tuple[Doubt, ...] = ()
 
     def as_dict(self) -> dict[str, JSON]:
-        return {"event": "run_finish", **asdict(self)}
+        return {"event": "run_finish", **asdict(self), "doubts": doubts_json(self.doubts)}
 
 
 Event: TypeAlias = RunStart | StepEvent | RunFinish
@@ -115,6 +119,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "error": entry.error,
         "retrieved": retrieved_json(entry.retrieved) or None,
         "pattern_ids": list(entry.pattern_ids) or None,
+        "doubts": doubts_json(entry.doubts) or None,
         "final": True if entry.gate_decision == "final" else None,
     }
     return {key: value for key, value in known.items() if value is not None}

@@ -26,6 +26,7 @@ __all__ = [
     "Evaluator",
     "Monitor",
     "PatternStore",
+    "SpeakingMonitor",
     "SummingEmbedder",
     "TelemetrySink",
     "Vector",
@@ -91,13 +92,27 @@ class SummingEmbedder(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """A caller's own monitor. `observe` is pure: it gives (score 0..1, new memory as JSON <= 3 KB, evidence steps)."""
+    """A caller's own monitor. `observe` is pure: it gives (score 0..1, new memory as JSON <= 3 KB, evidence steps).
+
+    One that raises, answers anything else, or takes too long is silent for that step; all others go on.
+    """
 
     @property
     def name(self) -> str: ...
     @property
     def failure_type(self) -> str: ...
     def observe(self, step: Step, memory: JSON, run: RunInfo) -> tuple[float, JSON, tuple[int, ...]]: ...
+
+
+@runtime_checkable
+class SpeakingMonitor(Monitor, Protocol):
+    """A caller's own monitor with its own words.
+
+    `say` gets the evidence that `observe` gave and the rung, 1 to 3 (the evidence, firmer, wrap up), and returns the
+    text for the agent, its first sentence the evidence, or None for the usual text.
+    """
+
+    def say(self, evidence: tuple[int, ...], rung: int) -> str | None: ...
 
 
 @runtime_checkable

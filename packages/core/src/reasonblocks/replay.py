@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from .types import Step, StepDecision, StepInput, StepOutcome, Usage
+from .types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
 
 if TYPE_CHECKING:
     from .session import SteeringSession
@@ -36,6 +36,11 @@ class Replayed:
     run: RecordedRun
     start: StepDecision
     decisions: tuple[StepDecision, ...]
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What the final step found, which may speak against the recorded outcome."""
+        return self.decisions[-1].doubts if self.decisions else ()
 
 
 def replay(rb: Sessions, run: RecordedRun) -> Replayed:

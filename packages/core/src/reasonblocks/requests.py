@@ -22,7 +22,7 @@ from .types import (
     quick,
 )
 
-__all__ = ["Advance", "Evaluate", "Flow", "Observe", "Request", "Retrieve", "Score", "ask"]
+__all__ = ["Advance", "Evaluate", "Flow", "Observe", "Request", "Retrieve", "Say", "Score", "ask"]
 
 T = TypeVar("T")
 
@@ -55,6 +55,15 @@ class Observe(Request[Observed]):
     step: Step
     index: int
     memories: Memories
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say(Request["str | None"]):
+    """A caller's own monitor that may speak: its text of this evidence, None where it has none of its own."""
+
+    monitor: str
+    evidence: tuple[int, ...]
+    rung: int
 
 
 @quick

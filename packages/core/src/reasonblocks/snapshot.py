@@ -37,8 +37,8 @@ VERSION = 3
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset({*BY_NAME, EVIDENCE_MEMORY, SUITE_MEMORY})
-_REBUILT = frozenset({"guidance", "notes", "replayed"})
-"""Parts of the last decision that its injections and the moment give again."""
+_REBUILT = frozenset({"guidance", "notes", "replayed", "doubts"})
+"""Parts of the last decision that its injections and the moment give again, or that only a final one has."""
 
 T = TypeVar("T")
 

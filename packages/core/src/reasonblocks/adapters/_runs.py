@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..session import RunView, SteeringSession, TraceStateManager
-from ..types import StepLogEntry
+from ..types import Doubt, StepLogEntry
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -66,6 +66,11 @@ class HeldRun:
     def final(self) -> StepLogEntry | None:
         """The last completed step, once the run is finished."""
         return self.session.final
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What the final step found, once the run is finished."""
+        return self.view.doubts
 
     @property
     def outcome(self) -> str | None:

@@ -16,7 +16,7 @@ PREVIEW = 60
 
 
 def run_lines(replayed: Replayed) -> Iterator[str]:
-    """A title, then a row a step, each injected text below the step after which it came."""
+    """A title, then a row a step, each injected text below the step after which it came, and doubts below the last."""
     run = replayed.run
     yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
     if run.task:
@@ -29,6 +29,7 @@ def run_lines(replayed: Replayed) -> Iterator[str]:
     for line, decision in zip(lines, (replayed.start, *replayed.decisions), strict=True):
         yield line
         yield from _injected(decision)
+        yield from _doubted(decision)
 
 
 def _row(name: str, decision: StepDecision, action: str) -> tuple[str, ...]:
@@ -51,6 +52,12 @@ def _injected(decision: StepDecision) -> Iterator[str]:
     for injection in decision.injections:
         yield f"      > {injection.source}"
         yield from (f"      | {printable(line)}" for line in injection.text.splitlines())
+
+
+def _doubted(decision: StepDecision) -> Iterator[str]:
+    for doubt in decision.doubts:
+        yield f"      ? {printable(doubt.monitor)} doubts this end"
+        yield from (f"      | {printable(line)}" for line in doubt.text.splitlines())
 
 
 def _short(text: str, limit: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ..types import JSON, Injection, StepDecision
+from ..types import JSON, Injection, StepDecision, doubts_json
 
 if TYPE_CHECKING:
     from ..replay import Replayed
@@ -26,6 +26,7 @@ def replayed_json(replayed: Replayed) -> dict[str, JSON]:
             _step(index, None if index == last else index + 1, decision)
             for index, decision in enumerate(replayed.decisions)
         ],
+        "doubts": doubts_json(replayed.doubts),
     }
 
 

@@ -20,7 +20,7 @@ STANDING = "E3Injection"
 
 @dataclass(slots=True)
 class Tally:
-    """Counts over some runs. `flagged` are those with an intervention."""
+    """Counts over some runs. `flagged` are those with an intervention, `doubted` those whose end a monitor doubts."""
 
     runs: int = 0
     steps: int = 0
@@ -31,6 +31,8 @@ class Tally:
     states: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
     monitors: Counter[str] = field(default_factory=Counter)
+    doubted: int = 0
+    doubts: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
@@ -47,6 +49,8 @@ class Tally:
         self.states.update(states)
         self.reached.update(set(states))
         self.monitors.update({name for decision in replayed.decisions for name in decision.monitors_fired})
+        self.doubted += bool(replayed.doubts)
+        self.doubts.update({doubt.monitor for doubt in replayed.doubts})
 
 
 @dataclass(slots=True)
@@ -84,10 +88,17 @@ class Summary:
                 "monitors fired",
                 _listed(f"{name} in {_counted(count, 'run')}" for name, count in _ranked(every.monitors)),
             ),
+            ("ends in doubt", self._doubts()),
         ]
         if every.faults:
             rows.append(("faults", f"{_counted(every.faults, 'step')} went unsteered; --strict raises the first"))
         return Table(title=self.name, head=("", ""), rows=rows)
+
+    def _doubts(self) -> str:
+        """A recorded success is what somebody said of the run: where its last step speaks against it, that counts."""
+        named = _listed(f"{name} in {_runs(count)}" for name, count in _ranked(self.every.doubts))
+        succeeding = self.succeeding.doubted
+        return f"{named}; {succeeding:,} of them say success" if succeeding else named
 
     def _by_outcome(self) -> Table:
         """How failing and succeeding runs differ."""

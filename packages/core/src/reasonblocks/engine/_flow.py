@@ -22,7 +22,7 @@ from ..types import (
 from ._judge import Judged, after, judge, judgement
 from ._kept import KEY_BYTES, checked_step, completed_step
 from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
-from ._speak import speak, spoken
+from ._speak import doubts_of, speak, spoken
 
 SENT_KEPT = 64
 """Texts that are known to be sent; the caps allow fewer in a run."""
@@ -48,7 +48,8 @@ def final_flow(state: TraceState, completed: Step | None, settings: Settings) ->
     """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
     judged = yield from judge(state, checked_step(completed_step(state, completed)), settings)
     skipped = _skipped(judged, settings, failed=False)
-    return after(state, judged), judgement(state, judged, settings, gate="final", skipped=skipped)
+    decision = judgement(state, judged, settings, gate="final", skipped=skipped)
+    return after(state, judged), evolve(decision, doubts=doubts_of(judged))
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

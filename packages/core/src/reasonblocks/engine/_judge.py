@@ -47,6 +47,8 @@ class Judged:
     now: FSMState
     evaluation: Evaluation | None
     memories: Memories
+    observed: Observed = ()
+    """What the caller's own monitors said."""
 
 
 def judge(state: TraceState, step: Step, settings: Settings) -> Flow[Judged]:
@@ -55,8 +57,11 @@ def judge(state: TraceState, step: Step, settings: Settings) -> Flow[Judged]:
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     now = yield from _advance(state, history, settings)
     evaluation, memories = None, state.memories
+    observed: Observed = ()
     if now is not FSMState.END:
-        evaluation, memories = yield from _evaluate(state, step, settings)
+        if settings.custom_monitors:
+            observed = yield from ask(Observe(step=step, index=state.steps_begun - 1, memories=memories))
+        evaluation, memories = yield from _evaluate(state, step, observed, settings)
     return Judged(
         step=step,
         difficulty=difficulty,
@@ -66,6 +71,7 @@ def judge(state: TraceState, step: Step, settings: Settings) -> Flow[Judged]:
         now=now,
         evaluation=evaluation,
         memories=memories,
+        observed=observed,
     )
 
 
@@ -85,15 +91,13 @@ def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) 
     return settings.transition(state.current_state, history)
 
 
-def _evaluate(state: TraceState, step: Step, settings: Settings) -> Flow[tuple[Evaluation | None, Memories]]:
-    index, memories = state.steps_begun - 1, state.memories
-    observed: Observed = ()
-    if settings.custom_monitors:
-        observed = yield from ask(Observe(step=step, index=index, memories=memories))
+def _evaluate(
+    state: TraceState, step: Step, observed: Observed, settings: Settings
+) -> Flow[tuple[Evaluation | None, Memories]]:
     request = Evaluate(
         step=step,
-        index=index,
-        memories=memories,
+        index=state.steps_begun - 1,
+        memories=state.memories,
         injected=state.injected,
         task=settings.task,
         profile=settings.task_profile,
@@ -103,7 +107,7 @@ def _evaluate(state: TraceState, step: Step, settings: Settings) -> Flow[tuple[E
     try:
         return (yield from ask(request))
     except Unavailable:  # fail open: this step has no evaluation, the next is judged as usual
-        return None, memories
+        return None, state.memories
 
 
 def judgement(

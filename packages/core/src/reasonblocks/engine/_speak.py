@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from .. import gates, render
 from ..exceptions import Unavailable
-from ..requests import Flow
+from ..requests import Flow, Say, ask
 from ..types import (
+    Doubt,
     Evaluation,
     FSMState,
     GateDecision,
@@ -58,6 +59,8 @@ def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> 
     if closed is not None or evaluation is None:
         return Speech(gate=closed or "unavailable")
     said = _own(evaluation)
+    words = yield from _words(state, judged, evaluation)
+    said = evolve(said, text=words) if words else said
     if _wants_lesson(state, judged, evaluation, settings):
         said = yield from _with_lesson(state, judged.step, evaluation, said, model, settings)
     injection = render.monitor_injection(said.text, said.pattern_ids)
@@ -72,6 +75,23 @@ def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> 
 def _own(evaluation: Evaluation) -> _Text:
     ids = (evaluation.pattern_id,) if evaluation.pattern_id else ()
     return _Text(text=evaluation.intervention_text or "", pattern_ids=ids)
+
+
+def doubts_of(judged: Judged) -> tuple[Doubt, ...]:
+    """What the last step leaves open: each monitor's evidence sentence, without the advice that comes too late."""
+    found = judged.evaluation.doubts if judged.evaluation else ()
+    said = [(one.monitor, render.monitor_injection(gates.first_sentence(one.text))) for one in found]
+    return tuple([Doubt(monitor=monitor, text=shown.text) for monitor, shown in said if shown])
+
+
+def _words(state: TraceState, judged: Judged, evaluation: Evaluation) -> Flow[str | None]:
+    """What the monitor that speaks says itself, where it is one of the caller's."""
+    speaker = evaluation.monitor
+    found = [evidence for name, _, _, evidence in judged.observed if name == speaker]
+    if speaker is None or not found or evaluation.intervention_source == "e2":
+        return None
+    rung = 1 + sum(one.monitor == speaker for one in state.injected)
+    return (yield from ask(Say(monitor=speaker, evidence=found[0] or (state.calls - 1,), rung=rung)))
 
 
 def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, settings: Settings) -> bool:

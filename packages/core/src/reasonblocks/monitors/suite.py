@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import cast
 
-from ..types import JSON, Evaluation, Injected, Memories, Observed, Step, quick
+from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step, quick
 from . import evidence, hints
 from .builtin import BY_NAME, MONITORS
 from .calibration import Calibration
@@ -19,6 +19,7 @@ from .weights import WEIGHTS, resolve_weights
 
 __all__ = [
     "CUSTOM_FIRES",
+    "DOUBTING",
     "MONITORS",
     "MOST_BY_EVIDENCE",
     "OWN_MEMORY",
@@ -41,6 +42,8 @@ RELAPSE_FACTOR = 0.75
 """A monitor that has fired in this run fires again at this share of its threshold."""
 RUNGS = 3
 """Texts that one monitor has: the evidence, firmer and shorter, wrap up."""
+DOUBTING = ("claim_contradiction", "verification_skip")
+"""Monitors whose finding in a last step speaks against what the run says of itself."""
 OWN_MEMORY = "_suite"
 """Where the suite keeps its own memory among those of the monitors."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -101,7 +104,9 @@ def evaluate(
     left[evidence.OWN_MEMORY] = kept
     fired = cast("list[str]", own.get("fired") or [])
     left[OWN_MEMORY] = {"composite": seen.composite, "fired": [*dict.fromkeys((*fired, *seen.fired))]}
-    return _evaluation(seen, injected, failure_types), left
+    evaluation = _evaluation(seen, injected, failure_types)
+    doubts = _doubts(seen, index) if seen.fired else ()
+    return (replace(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
 def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -168,6 +173,12 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
         intervention_source="monitor",
         monitor=speaker,
     )
+
+
+def _doubts(seen: _Seen, index: int) -> tuple[Doubt, ...]:
+    """Of what step `index` itself shows: a finding of before that fades may be settled."""
+    names = [name for name in DOUBTING if name in seen.fired and index in seen.findings[name].evidence]
+    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(seen.findings[name], 1)) for name in names])
 
 
 def _failure_type(seen: _Seen, failure_types: Mapping[str, str]) -> str | None:

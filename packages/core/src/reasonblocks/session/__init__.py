@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ._answers import MEMORY_BYTES, Backends, guests
+from ._answers import Backends, guests
+from ._callables import MEMORY_BYTES
 from ._guard import Faults
 from ._runs import ABANDONED, OpenRuns, RunView
 from ._session import SteeringSession

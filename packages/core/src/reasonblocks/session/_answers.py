@@ -1,12 +1,9 @@
-"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline.
-
-What comes back is checked here, once, where it enters.
-"""
+"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -14,14 +11,12 @@ from typing import Any, cast
 from ..exceptions import BadAnswer, Unavailable
 from ..memo import Memo
 from ..ports import AsyncPatternStore, Evaluator, Monitor, PatternStore
-from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Score
-from ..types import JSON, ETrace, FSMState, RunInfo, Step, Transition, compact, evolve, quick, storable
-from ._check_answers import checked_traces, evaluation_of, unit
+from ..requests import Advance, Evaluate, Observe, Request, Retrieve, Say, Score
+from ..types import RunInfo, Step, Transition, evolve, quick
+from ._callables import difficulty, next_state, said, seen
+from ._check_answers import atraces, evaluation_of, traces
 from ._guard import Faults
 from ._worker import Guest, Workers
-
-MEMORY_BYTES = 3_072
-"""The most that a monitor may remember, as compact JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +45,10 @@ class Job:
     work: Callable[[], Any]
     guest: Guest | None
     awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
+    instead: tuple[Any, ...] = ()
+    """The answer where the call fails and that is nobody's fault but its own; without one the step is faulted."""
+    share: int = 1
+    """The part of the time left that the call may take is one in so many: a call that hangs leaves others theirs."""
 
 
 class Answers:
@@ -72,14 +71,31 @@ class Answers:
 
     def _do(self, job: Job) -> Any:
         self.doing = job.name
-        return job.work() if job.guest is None else job.guest.call(job.work, self._ends - time.monotonic())
+        if not job.instead:
+            return self._call(job)
+        with self.faults.guard(job.name):
+            return self._call(job)
+        return job.instead[0]
 
     async def _ado(self, job: Job) -> Any:
         self.doing = job.name
+        if not job.instead:
+            return await self._acall(job)
+        with self.faults.guard(job.name):
+            return await self._acall(job)
+        return job.instead[0]
+
+    def _call(self, job: Job) -> Any:
+        return job.work() if job.guest is None else job.guest.call(job.work, self._left(job))
+
+    async def _acall(self, job: Job) -> Any:
         if job.guest is None:
             return job.work() if job.awork is None else await job.awork()
-        left = self._ends - time.monotonic()
+        left = self._left(job)
         return await (job.guest.acall(job.work, left) if job.awork is None else job.guest.wait_for(job.awork, left))
+
+    def _left(self, job: Job) -> float:
+        return (self._ends - time.monotonic()) / job.share
 
     def _jobs(self, request: Request[Any]) -> list[Job]:
         backends = self._backends
@@ -88,22 +104,34 @@ class Answers:
         if isinstance(request, Retrieve):
             return [self._retrieval(backends.store, evolve(request, memo=self._memo))]
         if isinstance(request, Score) and backends.scorer is not None:
-            return [self._job("the scorer", partial(_difficulty, backends.scorer, request))]
+            return [self._job("the scorer", partial(difficulty, backends.scorer, request))]
         if isinstance(request, Advance) and backends.transition is not None:
-            return [self._job("the transition", partial(_state, backends.transition, request))]
+            return [self._job("the transition", partial(next_state, backends.transition, request))]
         if isinstance(request, Observe):
-            return [self._job(f"monitor {one.name}", partial(_seen, one, request, self._run)) for one in self._monitors]
+            return list(self._observations(request))
+        if isinstance(request, Say):
+            return [self._speech(monitor, request) for monitor in self._monitors if monitor.name == request.monitor]
         raise BadAnswer("the session", request, "nothing here answers this request")
+
+    def _observations(self, request: Observe) -> Iterator[Job]:
+        """Each monitor by itself: one that fails is silent for this step, with the memory that it had."""
+        for to_come, monitor in zip(range(len(self._monitors), 0, -1), self._monitors, strict=True):
+            job = self._job(f"monitor {monitor.name}", partial(seen, monitor, request, self._run))
+            silent = (monitor.name, 0.0, request.memories.get(monitor.name), ())
+            yield evolve(job, instead=(silent,), share=to_come + 1)
+
+    def _speech(self, monitor: Monitor, request: Say) -> Job:
+        """A monitor's own words; one that fails has none."""
+        job = self._job(f"monitor {monitor.name}", partial(said, monitor, request))
+        return evolve(job, instead=(None,), share=2)
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Job:
         name = "the pattern store"
-        awork = (
-            partial(_atraces, cast("AsyncPatternStore", store), request, self.faults)
-            if hasattr(store, "asearch")
-            else None
-        )
+        awork = None
+        if hasattr(store, "asearch"):
+            awork = partial(atraces, cast("AsyncPatternStore", store), request, self.faults)
         guest = None if getattr(store, "inline", False) is True else self._backends.guests.get(name)
-        return Job(name=name, work=partial(_traces, store, request, self.faults), guest=guest, awork=awork)
+        return Job(name=name, work=partial(traces, store, request, self.faults), guest=guest, awork=awork)
 
     @property
     def _monitors(self) -> list[Monitor]:
@@ -138,43 +166,3 @@ class _Border:
         elif self._fails_open and isinstance(exc, Exception) and not isinstance(exc, Unavailable):
             answers.faults.report(answers.doing, exc)
             raise Unavailable(answers.doing, f"{type(exc).__name__}: {exc}") from exc
-
-
-def _difficulty(scorer: Callable[[Step], float], request: Score) -> float:
-    return unit("the scorer", scorer(request.step))
-
-
-def _state(transition: Transition, request: Advance) -> FSMState:
-    state: object = transition(request.state, request.history)
-    if type(state) is not FSMState:  # `isinstance` believes an object that only says so
-        raise BadAnswer("the transition", state, "must be an FSMState")
-    return state
-
-
-def _seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, JSON, tuple[int, ...]]:
-    name = f"monitor {monitor.name}"
-    answer: object = monitor.observe(request.step, request.memories.get(monitor.name), run)
-    if not isinstance(answer, tuple) or len(answer) != 3:
-        raise BadAnswer(name, answer, "must be (score, memory, evidence)")
-    score, memory, evidence = answer
-    if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
-        raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
-    return monitor.name, unit(name, score), _memory(name, memory), tuple(evidence)
-
-
-def _memory(name: str, memory: JSON) -> JSON:
-    try:
-        plain = storable(memory, MEMORY_BYTES)
-    except ValueError as exc:
-        raise BadAnswer(name, memory, f"its memory must be JSON of at most {MEMORY_BYTES} bytes, but {exc}") from exc
-    if (size := len(compact(plain).encode())) > MEMORY_BYTES:
-        raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
-    return plain
-
-
-def _traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
-    return checked_traces(store.search(request), faults)
-
-
-async def _atraces(store: AsyncPatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
-    return checked_traces(await store.asearch(request), faults)

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from ..exceptions import BadAnswer
 from ..patterns import TIERS
-from ..ports import Evaluator
-from ..requests import Evaluate
+from ..ports import AsyncPatternStore, Evaluator, PatternStore
+from ..requests import Evaluate, Retrieve
 from ..text import size
-from ..types import JSON, ETrace, Evaluation, Memories, Pattern, storable
+from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern, storable
 from ._guard import Faults
 
 MOST_PATTERNS = 1_000
@@ -27,7 +27,17 @@ _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id",
 """Fields of an evaluation that are a name or None."""
 
 
-def checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ...]:
+def traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    """Ask the store. Raises `BadAnswer`."""
+    return _checked_traces(store.search(request), faults)
+
+
+async def atraces(store: AsyncPatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
+    """Ask the store on the running event loop. Raises `BadAnswer`."""
+    return _checked_traces(await store.asearch(request), faults)
+
+
+def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ...]:
     """Those that can be used; the others are left out, as a fault. Raises `BadAnswer` where none is left."""
     usable: list[ETrace] = []
     bad: list[BadAnswer] = []
@@ -102,8 +112,15 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
         fired=tuple([name(EVALUATOR, "a monitor", monitor) for monitor in fired]),
         scores={name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in scores.items()},
         composite=unit(EVALUATOR, given.composite),
+        doubts=tuple(map(_doubt, given.doubts[:MOST_NAMES])),
         **texts,
     )
+
+
+def _doubt(given: object) -> Doubt:
+    if not isinstance(given, Doubt):
+        raise BadAnswer(EVALUATOR, given, "doubts are a tuple of Doubt")
+    return Doubt(monitor=name(EVALUATOR, "the monitor of a doubt", given.monitor), text=_text(given.text) or "")
 
 
 def _text(value: object) -> str | None:

@@ -127,6 +127,7 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
         skipped_reason=decision.skipped_reason,
         route=decision.route,
         overhead_ms=overhead_ms,
+        doubts=decision.doubts,
     )
 
 

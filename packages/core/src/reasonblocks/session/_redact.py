@@ -14,6 +14,8 @@ from ._guard import Faults, tamed
 Redact = Callable[[str], str]
 UNREDACTED = "[redaction failed]"
 TEXTS = ("thought", "action_input", "observation")
+SAID = ("error", "doubts")
+"""Of the metadata."""
 LISTS = ("injections", "intervention_texts")
 
 
@@ -39,12 +41,14 @@ class Redactor:
     def _step(self, event: StepEvent) -> StepEvent:
         hidden: dict[str, Any] = {name: self._text(getattr(event, name)) for name in TEXTS}
         hidden |= {name: tuple(map(self._text, getattr(event, name))) for name in LISTS}
-        if "error" in event.metadata:
-            hidden["metadata"] = {**event.metadata, "error": self._within(event.metadata["error"])}
+        if told := {name: self._within(event.metadata[name]) for name in SAID if name in event.metadata}:
+            hidden["metadata"] = {**event.metadata, **told}
         return evolve(event, **hidden)
 
     def _finish(self, event: RunFinish) -> RunFinish:
-        return event if event.outcome == "success" else evolve(event, outcome=self._text(event.outcome))
+        outcome = event.outcome if event.outcome == "success" else self._text(event.outcome)
+        doubts = tuple([evolve(one, text=self._text(one.text)) for one in event.doubts])
+        return evolve(event, outcome=outcome, doubts=doubts)
 
     def _within(self, value: JSON) -> JSON:
         if isinstance(value, str):

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..types import RunInfo, StepLogEntry
+from ..types import Doubt, RunInfo, StepLogEntry
 from ._trace import TraceStateManager
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ class RunView:
     trace: TraceStateManager
     final: StepLogEntry | None
     outcome: str | None
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What the final step found: where there are any, an outcome of "success" is what the run says of itself."""
+        return self.final.doubts if self.final else ()
 
     @property
     def run_id(self) -> str:

@@ -221,7 +221,7 @@ class SteeringSession(Reports):
         self.outcome = outcome
         self._open_runs.forget(self)
         if self._state.calls:  # a run that never began was never told of
-            self._teller.finish(self.run.run_id, outcome)
+            self._teller.finish(self.run.run_id, outcome, self.final.doubts if self.final else ())
 
     def _restored(self, state: TraceState) -> None:
         self._state = state

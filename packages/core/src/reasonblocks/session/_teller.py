@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..events import Event, RunFinish, RunStart, step_event
-from ..types import RunInfo
+from ..types import Doubt, RunInfo
 from ._guard import Faults
 from ._log import Closed
 from ._telemetry import Telemetry
@@ -27,8 +27,8 @@ class Teller:
             with self._faults.guard("telemetry"):
                 self._telemetry.emit(step_event(run_id, closed.entry, closed.step, closed.scores))
 
-    def finish(self, run_id: str, outcome: str) -> None:
-        self._emit(RunFinish(run_id=run_id, outcome=outcome, timestamp=time.time()))
+    def finish(self, run_id: str, outcome: str, doubts: tuple[Doubt, ...]) -> None:
+        self._emit(RunFinish(run_id=run_id, outcome=outcome, timestamp=time.time(), doubts=doubts))
 
     def _emit(self, event: Event) -> None:
         with self._faults.guard("telemetry"):

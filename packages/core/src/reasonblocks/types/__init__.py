@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ._json import JSON, canonical, compact
-from ._log import StepLogEntry, retrieved_json
+from ._log import StepLogEntry, doubts_json, retrieved_json
 from ._patterns import ETrace, Pattern
 from ._quick import evolve, quick
 from ._state import Pending, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
     DifficultyParts,
+    Doubt,
     Evaluation,
     FSMState,
     GateDecision,
@@ -36,6 +37,7 @@ __all__ = [
     "LARGEST_INT",
     "AdapterCaps",
     "DifficultyParts",
+    "Doubt",
     "ETrace",
     "Evaluation",
     "FSMState",
@@ -69,6 +71,7 @@ __all__ = [
     "Usage",
     "canonical",
     "compact",
+    "doubts_json",
     "evolve",
     "quick",
     "retrieved_json",

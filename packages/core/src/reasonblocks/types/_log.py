@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from ._json import JSON
 from ._quick import quick
-from ._steering import DifficultyParts
+from ._steering import DifficultyParts, Doubt
 
 
 @quick
@@ -56,11 +56,19 @@ class StepLogEntry:
     overhead_ms: float = 0.0
     attempts: int = 0
     error: str | None = None
+    # of the final entry alone
+    doubts: tuple[Doubt, ...] = ()
+    """What the last step found: an outcome is never said alone over a contradiction."""
 
     def as_dict(self) -> dict[str, JSON]:
         """JSON-ready, one key a field."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return {**plain, "retrieved": retrieved_json(self.retrieved)}
+        return {**plain, "retrieved": retrieved_json(self.retrieved), "doubts": doubts_json(self.doubts)}
+
+
+def doubts_json(doubts: tuple[Doubt, ...]) -> list[JSON]:
+    """JSON-ready doubts."""
+    return [{"monitor": one.monitor, "text": one.text} for one in doubts]
 
 
 def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str, JSON]:

@@ -65,6 +65,15 @@ class Level:
 
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """What the last step of a run leaves open: the monitor that found it, and what it says of it."""
+
+    monitor: str
+    text: str
+
+
+@quick
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What all monitors say of a step. `scores` has every monitor, each in [0, 1], 1 is worst."""
 
@@ -79,6 +88,8 @@ class Evaluation:
     pattern_id: str | None = None
     monitor: str | None = None
     """The monitor that the text speaks for; the rung of the next text counts its injections."""
+    doubts: tuple[Doubt, ...] = ()
+    """What this step would leave open if the run ended with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +139,8 @@ class StepDecision:
     guidance: str = ""
     cache_tokens_at_risk: int | None = 0
     replayed: bool = False
+    doubts: tuple[Doubt, ...] = ()
+    """Of the final step's decision: what it found. Not part of a snapshot."""
     notes: tuple[str, ...] = ()
     """What the user should hear of once a run: a pattern that lacks a field, say. Not part of a snapshot."""
 
