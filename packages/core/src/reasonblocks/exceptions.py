@@ -65,11 +65,14 @@ class AdapterMissing(ReasonBlocksError, AttributeError):
 
 
 class ExtraMissing(ReasonBlocksError, ImportError):
-    """Something that needs a distribution which an extra of the core brings. `what`, `distribution`, `extra`."""
+    """Something that needs a distribution which an extra of the core brings. `what`, `distribution`, `extra`.
 
-    def __init__(self, what: str, distribution: str, extra: str) -> None:
+    With a `requirement` the message names that, in the place of the extra, as what to install.
+    """
+
+    def __init__(self, what: str, distribution: str, extra: str, requirement: str = "") -> None:
         self.what, self.distribution, self.extra = what, distribution, extra
-        super().__init__(f"{what} needs {distribution}: pip install 'reasonblocks-core[{extra}]'")
+        super().__init__(f"{what} needs {distribution}: pip install '{requirement or f'reasonblocks-core[{extra}]'}'")
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):
