@@ -26,7 +26,7 @@ NO_NAMES = frozenset(
     "thought three through thus time timeout title to token too tool total traceback true try trying two type "
     "unable under unexpected unfortunately unknown until update upon usage use user users using valid value values verify "
     "version view wait warning was we welcome well were what when where whether which while who why will with within "
-    "without world would write writing wrong yes yet you your monday tuesday wednesday thursday saturday sunday "
+    "without world would write writing wrong das der die ein eine yes yet you your monday tuesday wednesday thursday saturday sunday "
     # products and what belongs to them
     "python java javascript typescript rust golang kotlin ruby perl scala swift docker kubernetes linux windows ubuntu "
     "debian fedora android chrome firefox safari edge google microsoft amazon apple azure aws visual studio stack "

@@ -21,6 +21,8 @@ SHORTEST = 5
 """Characters of a finding that is masked wherever it stands: a shorter one would hide words of everyone."""
 _LEFT_OUT = frozenset({"Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String"})
 """Detectors of what is masked anyhow, whole: numbers, blocks of keys, and long words of mixed case or of hex digits."""
+_AROUND = " \t\n\"'=:"
+"""What some findings hold of the text around the secret."""
 Find: TypeAlias = Callable[[str], Iterable[str]]
 
 
@@ -38,7 +40,7 @@ def detectors() -> tuple[Find, ...]:
 def without_detected(text: str) -> str:
     """The text with "#" for every secret that a detector finds."""
     for find in detectors():
-        for secret in sorted(filter(_tells, set(find(text))), key=len, reverse=True):
+        for secret in sorted(filter(_tells, {one.strip(_AROUND) for one in find(text)}), key=len, reverse=True):
             text = text.replace(secret, MASK)
     return text
 

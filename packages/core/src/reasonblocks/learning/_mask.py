@@ -20,7 +20,7 @@ MASK = "#"
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""
-_WITH_DIGIT = re.compile(r"[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
+_WITH_DIGIT = re.compile(r"(?<![\w@$%+-])[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
 _LONG = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b|\b[0-9a-fA-F]{24,}\b")
 _ORDERS = (
     (re.compile(r"(?i)\bmust\b"), "has to"),
@@ -48,7 +48,7 @@ def hidden(text: str, private: Collection[str] = ()) -> str:
     A first name alone is known only where `private` holds it, or a title or a greeting stands before it. Masked text
     stays as it is. Text is masked before it is cut: of a longer one than `LONGEST` the rest is left out.
     """
-    text = sanitise(whole_words(text, LONGEST))
+    text = whole_words(text, LONGEST)
     for _ in range(MOST_PASSES):
         before, text = text, _once(text, private)
         if text == before:
@@ -57,11 +57,15 @@ def hidden(text: str, private: Collection[str] = ()) -> str:
 
 
 def _once(text: str, private: Collection[str]) -> str:
-    text = without_secrets(text)
-    for pattern in (_EMAIL, _LONG, _DIGITS):
+    text = _unnamed(text)
+    for pattern in (_LONG, _DIGITS, _WITH_DIGIT):
         text = pattern.sub(MASK, text)
-    text = _WITH_DIGIT.sub(MASK, without_names(text))
     return sanitise(plain_words(_without(text, private)))
+
+
+def _unnamed(text: str) -> str:
+    """The text without secrets and people, in its own lines."""
+    return without_names(_EMAIL.sub(MASK, without_secrets(text)))
 
 
 def _without(text: str, private: Collection[str]) -> str:
@@ -102,7 +106,7 @@ def whole_words(text: str, limit: int) -> str:
 
 def short(text: str, given: Mapping[str, JSON], private: Collection[str], limit: int) -> str:
     """What kind of error a result announces: its first words, without quotes, ids and what the call was given."""
-    line = collapse(without_secrets(whole_words(text, 16 * limit)))
+    line = collapse(_unnamed(whole_words(text, 8 * limit)))
     for value in sorted(filter(_tells, _values(given)), key=len, reverse=True):
         line = line.replace(value, MASK)
     line = hidden(line, private)
@@ -123,4 +127,4 @@ def _values(given: Mapping[str, JSON]) -> set[str]:
     found: set[str] = set()
     for value in given.values():
         found.update(one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
-    return found | {without_secrets(one) for one in found if len(one) <= 200}
+    return found | {_unnamed(one) for one in found if _tells(one)}

@@ -39,6 +39,7 @@ _INITIALS = re.compile(
     rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to )|(?<=for )|(?<=cc ))(?:{_UP}\.[ ]?){{1,3}}{_PART}(?!\w)|"
     rf"(?<!\w)(?:{_UP}\.[ ]?){{2,3}}{_PART}(?!\w)"
 )
+_IRISH = re.compile(rf"(?<!\w){_UP}['’]{_UP}{_LOW}+(?!\w)")
 _TITLED = re.compile(
     rf"(?<!\w)(?P<title>(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Sir|Herr|Frau|Señora?|Monsieur|Madame|Mme)\.?\s)"
     rf"(?P<name>(?:{_UP}\.[ ]?){{0,3}}{_SMALL}{{0,2}}{_PART}(?:{_GAP}{_PART})*)(?!\w)"
@@ -47,29 +48,35 @@ _CALLED = re.compile(
     r"(?<!\w)(?P<head>(?i:(?:name is|name's|called|named|i am|i'm|call me|dear|hi|hello|hey|regards,?|sincerely,?|signed by|"
     rf"signed|thank you,|thanks,|written by|assigned to|on behalf of),?\s))(?P<name>{_PART}(?:{_GAP}{_PART})*)(?!\w)"
 )
-_MY_NAME = re.compile(r"(?i)(?<!\w)((?:my|his|her|their)(?: (?:full|first|last|user))? ?name is:? )([^\W\d_][\w'’.-]*(?: [^\W\d_][\w'’-]*)?)")
-_MAILED = re.compile(rf"(?:\"[^\"\n<>]{{1,60}}\"|{_UP}[\w'’.-]*(?: [\w'’.-]+){{0,3}})(?=\s*<[^<>\s@]*@?[^<>\s]*[@#][^<>\s]*>|\s*<#>)")
+_MY_NAME = re.compile(rf"(?<!\w)((?i:(?:my|his|her|their)(?: (?:full|first|last|user))? ?name is:? ))([^\W\d_][\w'’-]*(?: {_PART})*)")
+_MAILED = re.compile(rf"(?:\"[^\"\n<>]{{1,60}}\"|{_UP}[\w'’.-]*(?: {_SMALL}{{0,2}}{_UP}[\w'’.-]*){{0,3}})(?=\s*<[^<>\s@]*@?[^<>\s]*[@#][^<>\s]*>|\s*<#>)")
 _GIT = re.compile(
     r"(?im)^([ \t>+*-]*(?:author|committer|co-authored-by|signed-off-by|reviewed-by|reported-by|tested-by|acked-by|merged-by|"
     r"approved-by|suggested-by|maintainer)(?:\s*\([^)]*\))?:[ \t]*)([^\s<>#][^<>\n]{0,60}?)(?=\s*(?:<[^>\n]*>|$))"
 )
-_BLAME = re.compile(r"(\()([^\W\d_][^()\d\n]{0,40}?)(?=\s+\d{4}-\d\d-\d\d)")
+_GIT_INLINE = re.compile(r"(?i)(\b(?:author|committer|[a-z]+-by):[ \t]*)[^\s<>#\"'][^<>\n\"':]{0,60}?(?=\s*<)")
+_BLAME = re.compile(r"(?m)^(\^?[0-9a-f]{7,40}[^\n(]*\()([^\W\d_][^()\d\n]{0,40}?)(?=\s+\d{4}-\d\d-\d\d)")
 _FIELDS = (
     r"(?:(?:[\w.-]*[_.-])?(?:user_?name|user|login|author|owner|committer|maintainer|assignee|reporter|reviewer|creator|"
     r"created_?by|updated_?by|assigned_?to|member|employee|owned_?by|uid)|uname|whoami)"
 )
 _FIELD = re.compile(rf"(?i)(?<![\w.-])(?P<head>(?:--?)?{_FIELDS}(?:[=]|:[ \t]*|[ ]*=[ ]*))(?P<name>[^\s\"'`,;&|()\[\]{{}}<>:#=]+)(?P<rest>[^\n,;&\"']*)")
+_OPTION = re.compile(
+    r"(?P<head>(?<!\S)--(?:user(?:name)?|login|author|owner|assignee|reviewer)[ =]|\buser\.name[ =]+|\b(?:mysql\w*|docker login|"
+    r"podman login|psql|sudo)\b[^\n|;&]{0,60}?\s-[uU][ ]?)(?P<quote>\\{0,8}[\"'])?(?P<name>(?(quote)[^\"'\\\n]+|[^\s\"'\\-][^\s\"'\\]*))"
+)
+_BIBLIOGRAPHY = re.compile(r"(?i)(\b(?:author|editor)\s*=\s*\{)[^{}\n]{1,200}")
 _PERSONAL = (
     rf"(?:\w*(?:first|last|full|user|middle|display|real|nick|customer|passenger|guest|sender|recipient|contact|account|holder)"
     rf"[_ -]?names?|names?|surname|e?-?mail|phone\w*|mobile|address[_\d]*\w?|street|city|state|province|country|zip\w*|postal\w*|"
     rf"dob|birth\w*|iban|ssn|passport\w*|{_FIELDS})"
 )
-_QUOTED = re.compile(rf"(?i)(?P<head>(?P<q>\\*[\"']){_PERSONAL}(?P=q)\s*:\s*|\b{_FIELDS}\s*=\s*)(?P<quote>\\*[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})")
+_QUOTED = re.compile(rf"(?i)(?P<head>(?P<q>\\{{0,8}}[\"']){_PERSONAL}(?P=q)\s*:\s*|\b{_FIELDS}\s*=\s*)(?P<quote>\\{{0,8}}[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})")
 _HOME = re.compile(r"(?P<head>(?:/home/|/Users/|/var/users/|/export/home/|(?i:\b[a-z]:(?:\\+|/)(?:users|documents and settings)(?:\\+|/)))"
                    r"|(?<![\w/.~])~(?=[a-z]))(?P<name>[^\s/\\\"'`:;,|&<>()*?$#\[\]{}]+(?: [A-Z][\w.-]*(?=[/\\]))?)")
 _LISTED = re.compile(r"(?m)((?:^|\s)[-dlbcps][rwxsStT-]{9}[.+@]?\s+\d+\s+)(\S+)(\s+)(\S+)(?=\s+\d)")
 _AT = re.compile(r"(\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id)\b[^\n|;&]{0,80}?\s)([\w.-]+)(?=@)|(?<![\w.@/-])()([\w.-]+)(?=@[\w.-]+:[~/])")
-_NAME_KEY = re.compile(r"(?i)\\*[\"']?(?:first|last|full|middle|display|sur|nick)_?name\\*[\"']?\s*[:=]\s*\\*[\"']([^\W\d_][\w' ’-]{1,40})\\*[\"']")
+_NAME_KEY = re.compile(r"(?i)\\{0,8}[\"']?(?:first|last|full|middle|display|sur|nick)_?name\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"']([^\W\d_][\w' ’-]{1,40})\\{0,8}[\"']")
 
 
 def known_names(text: str) -> Iterable[str]:
@@ -93,7 +100,9 @@ def without_accounts(text: str) -> str:
 def without_names(text: str) -> str:
     """The text without names of people, as far as capitals, titles and fields tell them."""
     text = _MAILED.sub(MASK, _BLAME.sub(r"\1#", text))
-    text = _GIT.sub(_masked_author, text)
+    text = _GIT_INLINE.sub(r"\1#", _GIT.sub(_masked_author, text))
+    text = _BIBLIOGRAPHY.sub(r"\1#", text)
+    text = _OPTION.sub(lambda one: f"{one['head']}{one['quote'] or ''}{_unless_common(one['name'])}", text)
     text = _QUOTED.sub(_masked_quoted, text)
     text = _FIELD.sub(_masked_field, text)
     text = _MY_NAME.sub(lambda one: one[0] if one[2].split()[0].lower() in NO_NAMES else one[1] + MASK, text)
@@ -101,7 +110,7 @@ def without_names(text: str) -> str:
     text = _CALLED.sub(lambda one: one[0] if _common(one["name"]) else one["head"] + _cut(one["name"], NO_NAMES, 1), text)
     text = _INITIALS.sub(lambda one: one[0] if _common(one[0].rpartition(" ")[2]) else MASK, text)
     text = _NAME.sub(lambda one: _cut(one[0], NO_NAMES, 2), text)
-    return _CAPITALS.sub(_masked_capitals, text)
+    return _CAPITALS.sub(_masked_capitals, _IRISH.sub(MASK, text))
 
 
 def _common(name: str) -> bool:

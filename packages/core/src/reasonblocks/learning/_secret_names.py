@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["announces", "is_no_secret"]
+__all__ = ["announces", "is_common", "is_no_secret", "refers_at"]
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 _STRONG = frozenset(
@@ -50,6 +50,8 @@ def announces(name: str) -> bool:
         parts.pop()
     if not parts or parts[-1] in _AROUND:
         return False
+    if " " in name and parts[-1] not in _STRONG and parts[-1] not in ("key", "id", "pass"):
+        return False
     if parts[-1] == "id":
         return len(parts) > 1 and parts[-2] in ("session", "secret", "sess", "token") or parts == ["sid"]
     if parts[-1] == "key":
@@ -79,7 +81,7 @@ _SAID = frozenset(
     "undefined unique unknown unset unsupported unused up updated us used using valid validated verified very visible "
     "was we weak well were what when where whether which while will with within without wrong yet you your "
     "authentication authorization auth failed failure error errors field fields count request requests denied "
-    "incorrectly correctly successfully similar common same equal identical safe secure unchanged".split()
+    "incorrectly correctly successfully similar common same equal identical safe secure unchanged nothing everything".split()
 )
 """Words that say something about a secret where they follow its name."""
 _MASKED = re.compile(r"(?:[#*•.…_-]*|[xX]{3,})(?:\[?(?i:redacted|masked|hidden|filtered|removed)\]?)?")
@@ -87,7 +89,7 @@ _REFERENCE = re.compile(
     r"\$[A-Z_][A-Z_0-9]*|\$\{+[^{}]{1,60}\}+|\$\([^()]{0,60}\)?|%[A-Z_]+%|%\(?\w*\)?s|\{+\s*[\w.]{0,40}\s*\}+|<[\w -]{1,40}>|"
     r"(?:os|self|cls|process|config|settings|args|request|req|env|ctx|secrets|credentials|options|params|kwargs|data|"
     r"user|session|this|app|var|local|module|st|state|vault|cfg|conf|current_app|form|response|resp|headers)"
-    r"[.\[](?:[A-Za-z_.]+|[\w.\"'()\[\], -]*[)\]])|"
+    r"[.\[](?:[\w.\"'()\[\], -]*[)\]]|[A-Za-z_.]+)|"
     r"(?:[a-z_]+\.)*[a-z_]{2,}\((?:[a-z_., \"'=]*)\)?|(?:Optional|Union|List|Dict|Annotated)\[[\w\[\], |]*\]?"
 )
 
@@ -104,3 +106,23 @@ def is_no_secret(value: str, name: str, *, said: bool) -> bool:
         return False
     bare = word.lstrip("$")
     return bare == name.lower() or (("_" in bare or bare != word) and announces(bare))
+
+
+def refers_at(text: str, at: int) -> bool:
+    """Does a variable, a call or a placeholder stand here, and nothing behind it?"""
+    found = _REFERENCE.match(text, at)
+    return found is not None and text[found.end() : found.end() + 1].strip("\"'`,;:.)}]|&\\") in ("", " ", "\n", "\t")
+
+
+def is_common(word: str) -> bool:
+    """Does this word, behind "password", go on with the sentence?"""
+    word = word.lower()
+    return word in _SAID or word in _AROUND or word in _LITERAL or word in _STRONG or word in _GOES_ON
+
+
+_GOES_ON = frozenset(
+    "again ask asks box boxes came change changes confirm cracking dialog dump entry entries every expires flow guess "
+    "guessing hashes hashing it's key keys later like lookup mail needs pair pairs phrase pop protects question questions "
+    "recover recovery resets reuse safely screen section separately sharing so step storage strategy string strings "
+    "text time today update updates via works written wrong".split()
+)
