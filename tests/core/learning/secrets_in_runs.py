@@ -90,7 +90,7 @@ KINDS: dict[str, str] = {
     # headers
     "a bearer header": 'curl -H "Authorization: «Bearer x»" https://host/users',
     "a basic header": "Authorization: «Basic YWxpY2U6c2VjcmV0»\nAccept: text",
-    "a header of another scheme": "Authorization: «Digest username=\"alice\", response=\"abcdef\"»\nAccept: text",
+    "a header of another scheme": 'Authorization: «Digest username="alice", response="abcdef"»\nAccept: text',
     "a header without a scheme": "Authorization: «abcdefgh»\nAccept: text",
     "a header in JSON": '{"headers": {"Authorization": "«token abc»", "Accept": "text"}}',
     "a header in a dict": "headers={'Authorization': '«Bearer abc.def»'}, timeout=none",
@@ -125,8 +125,10 @@ KINDS: dict[str, str] = {
     "JDBC": "jdbc:oracle:thin:«scott/tiger»@host",
     "a webhook": "https://hooks.slack.com/services/«TABC/BDEF/abcdefgh»",
     # keys by their form
-    "a PEM block": "It has\n«-----BEGIN RSA PRIVATE KEY-----\nMIIabcdefghijklmnop\nqrstuvwxyz==\n-----END RSA PRIVATE KEY-----»\nin it",
-    "an escaped PEM block": '{"pem": "«-----BEGIN PRIVATE KEY-----\\nMIIabcdefghijklmnop\\n-----END PRIVATE KEY-----»\\n"}',
+    "a PEM block": "It has\n«-----BEGIN RSA PRIVATE "
+    "KEY-----\nMIIabcdefghijklmnop\nqrstuvwxyz==\n-----END RSA PRIVATE KEY-----»\nin it",
+    "an escaped PEM block": '{"pem": "«-----BEGIN PRIVATE '
+    'KEY-----\\nMIIabcdefghijklmnop\\n-----END PRIVATE KEY-----»\\n"}',
     "a cut PEM block": "It has «-----BEGIN OPENSSH PRIVATE KEY-----\nabcdefghijklmnopqrst\nabcdefghijk»",
     "a key of SSH": "«ssh-rsa AAAAabcdefghijkl alice@nimbus» is allowed",
     "a JWT": "It sends «eyJhbGciOiJIUzI.eyJzdWIiOiJhbGlj.abcDEFghi» along.",

@@ -44,7 +44,8 @@ NAMES = st.sampled_from(
      "passphrase", "aws_secret_access_key", "x-api-key", "db.password", "пароль"]
 )  # fmt: skip
 FORMS = st.sampled_from(
-    ["{name}={secret}", "{name} = {secret} and more", "{name}: {secret}", "the {name} is {secret}.", "{name}='{secret}'",
+    ["{name}={secret}", "{name} = {secret} and more", "{name}: {secret}", "the {name} is {secret}.",
+     "{name}='{secret}'",
      '{{"{name}": "{secret}", "a": "b"}}', '{{\\"{name}\\": \\"{secret}\\"}}', '{name} "{secret}"',
      "x=y\\n{name}={secret}\\nmode=fast", "export {name}={secret}; make", "a=b&{name}={secret}&c=d"]
 )  # fmt: skip
@@ -62,7 +63,9 @@ PIECES = st.lists(
     st.one_of(
         st.sampled_from([plain(marked) for marked in KINDS.values()] + [*LOOK_ALIKES]),
         st.text(max_size=12),
-        st.sampled_from(["password", "=", ": ", '"', "'", "\\", "\n", "{", "}", "Ann", "LEE", "/home/", "@", "-p ", "is "]),
+        st.sampled_from(
+            ["password", "=", ": ", '"', "'", "\\", "\n", "{", "}", "Ann", "LEE", "/home/", "@", "-p ", "is "]
+        ),
     ),
     max_size=6,
 )

@@ -21,7 +21,8 @@ _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""
 _WITH_DIGIT = re.compile(r"(?<![\w@$%+-])[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
-_LONG = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b|\b[0-9a-fA-F]{24,}\b")
+_HEX = re.compile(r"\b[0-9a-fA-F]{24,}\b")
+_MIXED = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b")
 _ORDERS = (
     (re.compile(r"(?i)\bmust\b"), "has to"),
     (re.compile(r"(?i)\boverrid(?:e|es|ing|den)\b"), "replace"),
@@ -32,7 +33,7 @@ _ORDERS = (
 MOST_NAMES = 32
 MOST_PASSES = 4
 """Times that a text is masked: once more where what was taken out lets a rule see what it did not."""
-LONGEST = 16_000
+LONGEST = 8_000
 """Characters of a text that are masked; what lies behind is left out."""
 
 
@@ -58,7 +59,7 @@ def hidden(text: str, private: Collection[str] = ()) -> str:
 
 def _once(text: str, private: Collection[str]) -> str:
     text = _unnamed(text)
-    for pattern in (_LONG, _DIGITS, _WITH_DIGIT):
+    for pattern in (_MIXED, _HEX, _DIGITS, _WITH_DIGIT):
         text = pattern.sub(MASK, text)
     return sanitise(plain_words(_without(text, private)))
 
@@ -86,8 +87,8 @@ def label(text: str) -> str:
 
 
 def run_label(text: str, private: Collection[str] = ()) -> str:
-    """The id of a run without secrets and people; numbers stay, for they tell one run from another."""
-    return _without(without_names(label(text)), private)
+    """The id of a run without secrets and people; numbers and hashes stay, for they tell one run from another."""
+    return _without(_MIXED.sub(MASK, without_names(label(text))), private)
 
 
 def plain_words(text: str) -> str:

@@ -32,11 +32,14 @@ _PART = (
 _SMALL = r"(?:(?:van|von|der|den|de|la|las|los|del|della|di|da|dos|das|bin|bint|ibn|al|el|zu|zur|ter|ten|af|av)\s)"
 _GAP = rf"[ \u00a0]+(?:{_UP}\.[ ]?){{0,3}}{_SMALL}{{0,2}}"
 _NAME = re.compile(rf"(?<!\w){_PART}(?:{_GAP}{_PART})+(?!\w)")
-_CAPITALS = re.compile(rf"(?<!\w){_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*(?: (?:{_UP}\. )?{_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*)+(?!\w)")
+_CAPITALS = re.compile(
+    rf"(?<!\w){_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*(?: (?:{_UP}\. )?{_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*)+(?!\w)"
+)
 MOST_CAPITALS = 4
 """Words in capitals that may be a name; more of them are a sentence."""
 _INITIALS = re.compile(
-    rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to )|(?<=for )|(?<=cc ))(?:{_UP}\.[ ]?){{1,3}}{_PART}(?!\w)|"
+    rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to "
+    rf")|(?<=for )|(?<=cc ))(?:{_UP}\.[ ]?){{1,3}}{_PART}(?!\w)|"
     rf"(?<!\w)(?:{_UP}\.[ ]?){{2,3}}{_PART}(?!\w)"
 )
 _IRISH = re.compile(rf"(?<!\w){_UP}['’]{_UP}{_LOW}+(?!\w)")
@@ -45,43 +48,66 @@ _TITLED = re.compile(
     rf"(?P<name>(?:{_UP}\.[ ]?){{0,3}}{_SMALL}{{0,2}}{_PART}(?:{_GAP}{_PART})*)(?!\w)"
 )
 _CALLED = re.compile(
-    r"(?<!\w)(?P<head>(?i:(?:name is|name's|called|named|i am|i'm|call me|dear|hi|hello|hey|regards,?|sincerely,?|signed by|"
+    r"(?<!\w)(?P<head>(?i:(?:name is|name's|called|named|i am|i'm|"
+    r"call me|dear|hi|hello|hey|regards,?|sincerely,?|signed by|"
     rf"signed|thank you,|thanks,|written by|assigned to|on behalf of),?\s))(?P<name>{_PART}(?:{_GAP}{_PART})*)(?!\w)"
 )
-_MY_NAME = re.compile(rf"(?<!\w)((?i:(?:my|his|her|their)(?: (?:full|first|last|user))? ?name is:? ))([^\W\d_][\w'’-]*(?: {_PART})*)")
-_MAILED = re.compile(rf"(?:\"[^\"\n<>]{{1,60}}\"|{_UP}[\w'’.-]*(?: {_SMALL}{{0,2}}{_UP}[\w'’.-]*){{0,3}})(?=\s*<[^<>\s@]*@?[^<>\s]*[@#][^<>\s]*>|\s*<#>)")
+_MY_NAME = re.compile(
+    rf"(?<!\w)((?i:(?:my|his|her|their)(?: (?:full|first|last|user))? ?name is:? ))([^\W\d_][\w'’-]*(?: {_PART})*)"
+)
+_MAILED = re.compile(
+    rf"(?:\"[^\"\n<>]{{1,60}}\"|(?<!\w){_UP}[\w'’.-]{{0,40}}(?: "
+    rf"{_SMALL}{{0,2}}{_UP}[\w'’.-]{{0,40}}){{0,3}})(?=\s*<[^<>\s@]*@?[^<>\s]*[@#][^<>\s]*>|\s*<#>)"
+)
 _GIT = re.compile(
-    r"(?im)^([ \t>+*-]*(?:author|committer|co-authored-by|signed-off-by|reviewed-by|reported-by|tested-by|acked-by|merged-by|"
+    r"(?im)^([ \t>+*-]*(?:author|committer|co-authored-by|"
+    r"signed-off-by|reviewed-by|reported-by|tested-by|acked-by|merged-by|"
     r"approved-by|suggested-by|maintainer)(?:\s*\([^)]*\))?:[ \t]*)([^\s<>#][^<>\n]{0,60}?)(?=\s*(?:<[^>\n]*>|$))"
 )
 _GIT_INLINE = re.compile(r"(?i)(\b(?:author|committer|[a-z]+-by):[ \t]*)[^\s<>#\"'][^<>\n\"':]{0,60}?(?=\s*<)")
-_BLAME = re.compile(r"(?m)^(\^?[0-9a-f]{7,40}[^\n(]*\()([^\W\d_][^()\d\n]{0,40}?)(?=\s+\d{4}-\d\d-\d\d)")
+_BLAME = re.compile(r"(?<!\S)(\^?[0-9a-f]{7,40}[^\n(]*\()([^\W\d_][^()\d\n]{0,40}?)(?=\s+\d{4}-\d\d-\d\d)")
 _FIELDS = (
-    r"(?:(?:[\w.-]*[_.-])?(?:user_?name|user|login|author|owner|committer|maintainer|assignee|reporter|reviewer|creator|"
+    r"(?:(?:[\w.-]{0,40}[_.-])?(?:user_?name|user|login|author|owner|committer|maintainer|assignee|reporter|reviewer|creator|"
     r"created_?by|updated_?by|assigned_?to|member|employee|owned_?by|uid)|uname|whoami)"
 )
-_FIELD = re.compile(rf"(?i)(?<![\w.-])(?P<head>(?:--?)?{_FIELDS}(?:[=]|:[ \t]*|[ ]*=[ ]*))(?P<name>[^\s\"'`,;&|()\[\]{{}}<>:#=]+)(?P<rest>[^\n,;&\"']*)")
+_FIELD = re.compile(
+    rf"(?i)(?<![\w.-])(?P<head>(?:--?)?{_FIELDS}(?:[=]|:[ \t]*|[ ]*=[ "
+    rf"]*))(?P<name>[^\s\"'`,;&|()\[\]{{}}<>:#=]+)(?P<rest>[^\n,;&\"']*)"
+)
 _OPTION = re.compile(
-    r"(?P<head>(?<!\S)--(?:user(?:name)?|login|author|owner|assignee|reviewer)[ =]|\buser\.name[ =]+|\b(?:mysql\w*|docker login|"
-    r"podman login|psql|sudo)\b[^\n|;&]{0,60}?\s-[uU][ ]?)(?P<quote>\\{0,8}[\"'])?(?P<name>(?(quote)[^\"'\\\n]+|[^\s\"'\\-][^\s\"'\\]*))"
+    r"(?P<head>(?<!\S)--(?:user(?:name)?|login|author|owner|assignee|"
+    r"reviewer)[ =]|\buser\.name[ =]+|\b(?:mysql\w*|docker login|"
+    r"podman login|psql|sudo)\b[^\n|;&]{0,60}?\s-[uU][ "
+    r"]?)(?P<quote>\\{0,8}[\"'])?(?P<name>(?(quote)[^\"'\\\n]+|[^\s\"'\\-][^\s\"'\\]*))"
 )
 _BIBLIOGRAPHY = re.compile(r"(?i)(\b(?:author|editor)\s*=\s*\{)[^{}\n]{1,200}")
 _PERSONAL = (
-    rf"(?:\w*(?:first|last|full|user|middle|display|real|nick|customer|passenger|guest|sender|recipient|contact|account|holder)"
-    rf"[_ -]?names?|names?|surname|e?-?mail|phone\w*|mobile|address[_\d]*\w?|street|city|state|province|country|zip\w*|postal\w*|"
+    rf"(?:\w{{0,30}}(?:first|last|full|user|middle|display|real|nick|customer|passenger|guest|sender|recipient|contact|account|holder)"
+    rf"[_ -]?names?|names?|surname|e?-?mail|phone\w*|mobile|"
+    rf"address[_\d]*\w?|street|city|state|province|country|zip\w*|postal\w*|"
     rf"dob|birth\w*|iban|ssn|passport\w*|{_FIELDS})"
 )
-_QUOTED = re.compile(rf"(?i)(?P<head>(?P<q>\\{{0,8}}[\"']){_PERSONAL}(?P=q)\s*:\s*|\b{_FIELDS}\s*=\s*)(?P<quote>\\{{0,8}}[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})")
-_HOME = re.compile(r"(?P<head>(?:/home/|/Users/|/var/users/|/export/home/|(?i:\b[a-z]:(?:\\+|/)(?:users|documents and settings)(?:\\+|/)))"
-                   r"|(?<![\w/.~])~(?=[a-z]))(?P<name>[^\s/\\\"'`:;,|&<>()*?$#\[\]{}]+(?: [A-Z][\w.-]*(?=[/\\]))?)")
+_QUOTED = re.compile(
+    rf"(?i)(?P<head>(?P<q>\\{{0,8}}[\"']){_PERSONAL}(?P=q)\s*:\s*|(?<![\w.-]){_FIELDS}\s*=\s*)(?P<quote>\\{{0,8}}[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})"
+)
+_HOME = re.compile(
+    r"(?P<head>(?:/home/|/Users/|/var/users/|/export/home/|"
+    r"(?i:\b[a-z]:(?:\\+|/)(?:users|documents and settings)(?:\\+|/)))"
+    r"|(?<![\w/.~])~(?=[a-z]))(?P<name>[^\s/\\\"'`:;,|&<>()*?$#\[\]{}]+(?: [A-Z][\w.-]*(?=[/\\]))?)"
+)
 _LISTED = re.compile(r"(?m)((?:^|\s)[-dlbcps][rwxsStT-]{9}[.+@]?\s+\d+\s+)(\S+)(\s+)(\S+)(?=\s+\d)")
-_AT = re.compile(r"(\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id)\b[^\n|;&]{0,80}?\s)([\w.-]+)(?=@)|(?<![\w.@/-])()([\w.-]+)(?=@[\w.-]+:[~/])")
-_NAME_KEY = re.compile(r"(?i)\\{0,8}[\"']?(?:first|last|full|middle|display|sur|nick)_?name\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"']([^\W\d_][\w' ’-]{1,40})\\{0,8}[\"']")
+_AT = re.compile(
+    r"(\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id)\b[^\n|;&]{0,80}?\s)([\w.-]+)(?=@)|(?<![\w.@/-])()([\w.-]+)(?=@[\w.-]+:[~/])"
+)
+_NAME_KEY = re.compile(
+    r"(?i)\\{0,8}[\"']?(?:first|last|full|middle|display|sur|"
+    r"nick)_?name\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"']([^\W\d_][\w' ’-]{1,40})\\{0,8}[\"']"
+)
 
 
 def known_names(text: str) -> Iterable[str]:
     """Words that the text gives as the names of a person, wherever they stand afterwards."""
-    found = [given for given in _NAME_KEY.findall(text)]
+    found: list[str] = _NAME_KEY.findall(text)
     found += [one["name"] for one in _HOME.finditer(text) if one["head"] != "~"]
     found += [given for _, given in _MY_NAME.findall(text)] if "ame is" in text else []
     for given in found:
@@ -107,7 +133,9 @@ def without_names(text: str) -> str:
     text = _FIELD.sub(_masked_field, text)
     text = _MY_NAME.sub(lambda one: one[0] if one[2].split()[0].lower() in NO_NAMES else one[1] + MASK, text)
     text = _TITLED.sub(lambda one: one[0] if _common(one["name"]) else one["title"] + MASK, text)
-    text = _CALLED.sub(lambda one: one[0] if _common(one["name"]) else one["head"] + _cut(one["name"], NO_NAMES, 1), text)
+    text = _CALLED.sub(
+        lambda one: one[0] if _common(one["name"]) else one["head"] + _cut(one["name"], NO_NAMES, 1), text
+    )
     text = _INITIALS.sub(lambda one: one[0] if _common(one[0].rpartition(" ")[2]) else MASK, text)
     text = _NAME.sub(lambda one: _cut(one[0], NO_NAMES, 2), text)
     return _CAPITALS.sub(_masked_capitals, _IRISH.sub(MASK, text))
@@ -150,8 +178,12 @@ def _masked_field(found: re.Match[str]) -> str:
     """A field of one word; in a sentence only what begins with a capital and is no common word."""
     name, rest = found["name"], found["rest"]
     bare = name.rstrip(".!?")
-    if bare.lower() in ACCOUNTS or bare.lower() in NO_NAMES or re.match(r"(?:self|request|os|settings|config|current)[._]|[$%<]", bare):
+    if (
+        bare.lower() in ACCOUNTS
+        or bare.lower() in NO_NAMES
+        or re.match(r"(?:self|request|os|settings|config|current)[._]|[$%<]", bare)
+    ):
         return found[0]
     if ":" in found["head"] and rest.strip() and not bare[:1].isupper():
         return found[0]
-    return f"{found['head']}{MASK}{name[len(bare):]}{rest}"
+    return f"{found['head']}{MASK}{name[len(bare) :]}{rest}"

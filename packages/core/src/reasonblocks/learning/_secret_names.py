@@ -53,7 +53,7 @@ def announces(name: str) -> bool:
     if " " in name and parts[-1] not in _STRONG and parts[-1] not in ("key", "id", "pass"):
         return False
     if parts[-1] == "id":
-        return len(parts) > 1 and parts[-2] in ("session", "secret", "sess", "token") or parts == ["sid"]
+        return (len(parts) > 1 and parts[-2] in ("session", "secret", "sess", "token")) or parts == ["sid"]
     if parts[-1] == "key":
         return len(parts) > 1 and (parts[-2] in _KEYS or not _STRONG.isdisjoint(parts[:-1]))
     if parts[-1] in ("pass", "pat"):
@@ -77,16 +77,19 @@ _SAID = frozenset(
     "nor not now null obsolete of off ok okay on one only optional or our out outdated outside over passed per please "
     "plain possibly present probably protected provided read received refreshed refused rejected reset required "
     "returned revoked rotated saved see sent set shall short should shown simply so some something specified stale "
-    "still stored supplied supported taken than that the their them then there these they this those to too unavailable "
+    "still stored supplied supported taken than that the their "
+    "them then there these they this those to too unavailable "
     "undefined unique unknown unset unsupported unused up updated us used using valid validated verified very visible "
     "was we weak well were what when where whether which while will with within without wrong yet you your "
     "authentication authorization auth failed failure error errors field fields count request requests denied "
-    "incorrectly correctly successfully similar common same equal identical safe secure unchanged nothing everything".split()
+    "incorrectly correctly successfully similar common same "
+    "equal identical safe secure unchanged nothing everything".split()
 )
 """Words that say something about a secret where they follow its name."""
 _MASKED = re.compile(r"(?:[#*•.…_-]*|[xX]{3,})(?:\[?(?i:redacted|masked|hidden|filtered|removed)\]?)?")
 _REFERENCE = re.compile(
-    r"\$[A-Z_][A-Z_0-9]*|\$\{+[^{}]{1,60}\}+|\$\([^()]{0,60}\)?|%[A-Z_]+%|%\(?\w*\)?s|\{+\s*[\w.]{0,40}\s*\}+|<[\w -]{1,40}>|"
+    r"\$[A-Z_][A-Z_0-9]*|\$\{+[^{}]{1,60}\}+|\$\([^()]{0,60}\)?|"
+    r"%[A-Z_]+%|%\(?\w*\)?s|\{+\s*[\w.]{0,40}\s*\}+|<[\w -]{1,40}>|"
     r"(?:os|self|cls|process|config|settings|args|request|req|env|ctx|secrets|credentials|options|params|kwargs|data|"
     r"user|session|this|app|var|local|module|st|state|vault|cfg|conf|current_app|form|response|resp|headers)"
     r"[.\[](?:[\w.\"'()\[\], -]*[)\]]|[A-Za-z_.]+)|"
@@ -122,7 +125,8 @@ def is_common(word: str) -> bool:
 
 _GOES_ON = frozenset(
     "again ask asks box boxes came change changes confirm cracking dialog dump entry entries every expires flow guess "
-    "guessing hashes hashing it's key keys later like lookup mail needs pair pairs phrase pop protects question questions "
+    "guessing hashes hashing it's key keys later like lookup "
+    "mail needs pair pairs phrase pop protects question questions "
     "recover recovery resets reuse safely screen section separately sharing so step storage strategy string strings "
     "text time today update updates via works written wrong".split()
 )

@@ -18,16 +18,18 @@ _HINT = re.compile(
 _HEAD = re.compile(
     r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
     r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
-    rf"(?P<sep>(?:\[\d*\])?{_QUOTE}?\]?[ \t]*(?:(?:[:!]=|=>|={{1,3}}|:(?![:/])|\|)[ \t]*|(?P<is>[ ](?:is|was)(?:[ ]now)?:?[ ]+)|"
+    rf"(?P<sep>(?:\[\d*\])?{_QUOTE}?\]?[ \t]*(?:(?:[:!]=|=>|={{1,3}}|"
+    rf":(?![:/])|\|)[ \t]*|(?P<is>[ ](?:is|was)(?:[ ]now)?:?[ ]+)|"
     r"(?P<quoted>(?:[ ](?:to|as|of|set to))?[ ](?=\\*[\"'`]))|(?P<call>\((?=[\"']))))"
 )
 _BLOCK = re.compile(r"[|>][-+]?[ \t]*\n(?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*)*")
 """A value of YAML over several lines."""
 _OPENED = re.compile(_QUOTE)
-_END = r"[ \t]*(?:[,;&|]\s*[\"']?[A-Za-z_][\w.-]*[\"']?\s*[=:]|\\{1,8}[nrt](?:\\|\s|$|[\"'A-Za-z_#$/-][\w.-]*[\"']?\s*(?:[=:]|\s)))"
-_BARE = re.compile(
-    rf"(?:(?!{_END})(?:[^\s\"'`]|\\{{0,8}}[\"'`](?![\s,;:)}}\]\\]|$)))+"
+_END = (
+    r"[ \t]*(?:[,;&|]\s*[\"']?[A-Za-z_][\w.-]*[\"']?\s*[=:]|"
+    r"\\{1,8}[nrt](?:\\|\s|$|[\"'A-Za-z_#$/-][\w.-]*[\"']?\s*(?:[=:]|\s)))"
 )
+_BARE = re.compile(rf"(?:(?!{_END})(?:[^\s\"'`]|\\{{0,8}}[\"'`](?![\s,;:)}}\]\\]|$)))+")
 """A value without quotes: up to white space, or to the next name of a list of settings."""
 _WORDS_OF = ("password", "passwd", "pwd", "passcode", "passwort", "kennwort")
 """What a passphrase of several words is given as."""
@@ -37,8 +39,9 @@ _SET = re.compile(r"\b(?:setx|setenv|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{
 _TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
 """A password in a sentence, without any sign."""
 _TURNED = re.compile(
-    r"(?i)(?<![\w#])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
-    r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|passphrase|passcode|secret|token|api[ ]key)\b)(?![ ]\w+[ ]of)"
+    r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
+    r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"
+    r"passphrase|passcode|secret|token|api[ ]key)\b)(?![ ]\w+[ ]of)"
 )
 _LIST = re.compile(r"[\[(](?=[^\W\d]|[\"'\\])[^\[\](){}]{1,400}(?=[\])]|$)")
 _OBJECT = re.compile(r"\{\s*(?=\\*[\"'])(?!\\*[\"'](?:type|description|title|anyOf|\$ref)\\*[\"'])[^{}]{1,600}(?=\}|$)")
@@ -72,7 +75,8 @@ def _scanned(text: str, head: re.Pattern[str]) -> str:
     parts, done, at = [], 0, 0
     while (found := head.search(text, at)) is not None:
         at = found.end("name")
-        if not announces(found["name"].rpartition(".")[2] or found["name"]):
+        name = found["name"][text[: found.start("name")].endswith("\\") :]  # of "\\nkey=" the name is "key"
+        if not announces(name.rpartition(".")[2] or name):
             continue
         value = _value_at(text, found.end(), found)
         if value is None:
@@ -120,7 +124,9 @@ def _wraps(value: str) -> bool:
 
 
 def _ends_sentence(text: str, at: int) -> bool:
-    return re.match(r"\s*(?:$|[.,;!?\n]|(?:and|but|for|so)\b)", text[at : at + 12]) is not None or text[at - 1] in ".,;!?"
+    return (
+        re.match(r"\s*(?:$|[.,;!?\n]|(?:and|but|for|so)\b)", text[at : at + 12]) is not None or text[at - 1] in ".,;!?"
+    )
 
 
 LONGEST = 4_000
@@ -144,18 +150,22 @@ def _masked_header(found: re.Match[str]) -> str:
     cookie = "cookie" in found["head"].lower() and "=" in value
     end = inside.end() if inside else len(value)
     if not quote and not cookie and (braced := re.match(r"[^\"'`\\]*?(?=[,}](?:\s|$))", value)) and value[:1] != "{":
-        end = min(end, braced.end()) if "digest" not in value[:7].lower() and "aws4" not in value[:5].lower() else len(value)
+        end = (
+            min(end, braced.end())
+            if "digest" not in value[:7].lower() and "aws4" not in value[:5].lower()
+            else len(value)
+        )
     secret, rest = value[:end].rstrip(), value[len(value[:end].rstrip()) :]
     if "aws4" in secret[:5].lower() or "digest" in secret[:7].lower():
         rest = rest if quote else ""
     words = secret.split()
-    if not words or is_no_secret(words[0], "authorization", said=True) and not _scheme(words):
+    if not words or (is_no_secret(words[0], "authorization", said=True) and not _scheme(words)):
         return found[0]
     return f"{found['head']}{quote}{MASK}{rest}"
 
 
 def _scheme(words: list[str]) -> bool:
-    """"Basic dXNlcg==": a scheme and what goes with it."""
+    """ "Basic dXNlcg==": a scheme and what goes with it."""
     return len(words) > 1 and words[0].lower() in ("basic", "digest", "ntlm", "oauth", "token", "bearer", "negotiate")
 
 

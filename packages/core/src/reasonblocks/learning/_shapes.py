@@ -23,10 +23,20 @@ _CUT_BLOCK = re.compile(r"(?<![\w+/=])(?:[\w+/=]{4,100}(?:\s|\\{1,8}[nr])+){1,60
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]{6,}(?:\.[\w-]*){0,4}"), "#"),
     # the login in a URL, and what stands for one in the URL of a webhook
-    (re.compile(r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]*:(?!\d+/)[^\s\"'<>]*|[^\s/@\"'<>]+)@(?=[\w.\[#-])"), r"\1#@"),
+    (
+        re.compile(
+            r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]*:(?!\d+/)[^\s\"'<>]*|" r"[^\s/@\"'<>]+)@(?=[\w.\[#-])"
+        ),
+        r"\1#@",
+    ),
     (re.compile(r"(\bjdbc:oracle:\w+:)[^\s/@\"']+/[^\s@\"']+(?=@)"), r"\1#"),
-    (re.compile(r"(?i)(https?://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|"
-                r"[\w.-]+\.webhook\.office\.com/webhookb2|hooks\.zapier\.com/hooks)/)[\w/@.-]+"), r"\1#"),
+    (
+        re.compile(
+            r"(?i)(https?://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|"
+            r"[\w.-]+\.webhook\.office\.com/webhookb2|hooks\.zapier\.com/hooks)/)[\w/@.-]+"
+        ),
+        r"\1#",
+    ),
     # keys that their makers begin alike
     (
         re.compile(
@@ -41,11 +51,22 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$[^\s\"':,;]+"), "#"),
     (re.compile(r"\{(?:SSHA|SHA|SMD5|MD5|CRYPT)\d*\}[\w+/=.$]+"), "#"),
-    (re.compile(r"(?i)(\bbearer\s+)(?!#|(?:token|tokens|auth\w*|scheme|realm|header|access|required|error|is|was|and|or|"
-                r"in|for|with|format|type|from|format)\b)[\w.~+/=-]{3,}"), r"\1#"),
+    (
+        re.compile(
+            r"(?i)(\bbearer\s+)(?!#|(?:token|tokens|auth\w*|scheme|realm|header|access|required|error|is|was|and|or|"
+            r"in|for|with|format|type|from|format)\b)[\w.~+/=-]{3,}"
+        ),
+        r"\1#",
+    ),
     (re.compile(r"(\b[Bb]asic\s+)(?=\S*(?:[a-z][A-Z]|\d|=))[\w+/]{6,}={0,2}"), r"\1#"),
     # names and values apart: XML, lists of settings
-    (re.compile(r"(?i)(<(\w*(?:password|passwd|pwd|secret|token|api_?key|credentials?)\w*)\b[^<>]*>)[^<#]{1,400}(?=</|$)"), r"\1#"),
+    (
+        re.compile(
+            r"(?i)(<(\w*(?:password|passwd|pwd|secret|token|api_?key|"
+            r"credentials?)\w*)\b[^<>]*>)[^<#]{1,400}(?=</|$)"
+        ),
+        r"\1#",
+    ),
     (
         re.compile(
             r"(?i)(\\{0,8}[\"']?\b(?:key|name|id)\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|pwd|secret|token|api[_-]?key|"
@@ -55,8 +76,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     # logins of files and commands
     (re.compile(r"(?i)(\blogin\s+)\S+(\s+password\s+)\S+"), r"\1#\2#"),
-    (re.compile(r"(?m)^([\w.*-]+:(?:\d{2,5}|\*|#):)[^:\s]+:[^:\s]+:\S+$"), r"\1#"),
-    (re.compile(rf"((?:^|[\s;&|(])(?:sudo\s+)?(?:mysql\w*|mariadb[\w-]*|sshpass|mongo\w*|7z|docker\s+login|podman\s+login)\b[^\n|;&]*?\s-p[ =]?){_WORD}"), r"\1\2#"),
+    (re.compile(r"(?<!\S)([\w.*-]+:(?:\d{2,5}|\*|#):)[^:\s]+:[^:\s]+:\S+(?!\S)"), r"\1#"),
+    (
+        re.compile(
+            rf"((?:^|[\s;&|(])(?:sudo\s+)?(?:mysql\w*|mariadb[\w-]*|sshpass|mongo\w*|"
+            rf"7z|docker\s+login|podman\s+login)\b[^\n|;&]*?\s-p[ =]?){_WORD}"
+        ),
+        r"\1\2#",
+    ),
     (re.compile(rf"(\b(?:redis-cli|mosquitto_\w+)\b[^\n|;&]*?\s-[aP]\s*){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\b(?:zip|unzip)\b[^\n|;&]*?\s-P\s*){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\bldap\w+\b[^\n|;&]*?\s-w\s*){_WORD}"), r"\1\2#"),
@@ -64,8 +91,13 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\bsmbclient\b[^\n|;]*?\s-U\s*)[^\s%]+%\S+"), r"\1#"),
     (re.compile(r"(\s-pass(?:in|out)?\s+pass:|\bpass:(?=\S*$))[^\s\"'\\]+"), r"\1#"),
     (re.compile(rf"(\bopenssl\s+enc\b[^\n|;&]*?\s-k\s+){_WORD}"), r"\1\2#"),
-    (re.compile(rf"(\becho\s+(?:-\w+\s+)?){_WORD}(?=\s*\|\s*(?:sudo\s+-S|sudo\s+\S+\s+--stdin|passwd\b|docker\s+login|"
-                r"\S+[^\n|]*--(?:password|passphrase|token|with-token)\S*|gh\s+auth|cryptsetup|chpasswd))"), r"\1\2#"),
+    (
+        re.compile(
+            rf"(\becho\s+(?:-\w+\s+)?){_WORD}(?=\s*\|\s*(?:sudo\s+-S|sudo\s+\S+\s+--stdin|passwd\b|docker\s+login|"
+            r"\S+[^\n|]*--(?:password|passphrase|token|with-token)\S*|gh\s+auth|cryptsetup|chpasswd))"
+        ),
+        r"\1\2#",
+    ),
     (re.compile(rf"(?i)(\bidentified\s+by\s+(?:password\s+)?){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\bssh-keygen\b[^\n|;&]*?\s-[NP]\s*){_WORD}"), r"\1\2#"),
     # arguments by their place
@@ -85,9 +117,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     # bank accounts, and addresses of machines that hold no digit in some part
     (re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){3,7}(?:[ -]?[A-Z0-9]{1,3})?\b"), "#"),
     (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}(?![\w:])"), "#"),
-    (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})(?::[0-9a-fA-F]{1,4}){0,5}(?![\w:])|"
-                r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}(?![\w:])"), "#"),
-)  # fmt: skip
+    (
+        re.compile(
+            r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})(?::[0-9a-fA-F]{1,4}){0,5}(?![\w:])|"
+            r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}(?![\w:])"
+        ),
+        "#",
+    ),
+)
 
 
 def without_blocks(text: str) -> str:
