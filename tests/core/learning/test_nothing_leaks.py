@@ -24,14 +24,13 @@ from tests.core.learning.world import failing, learned, run, step, succeeding
 Row = dict[str, Any]
 
 
+NO_SECRETS = frozenset("first second bearer basic token digest username".split())
+
+
 def pieces(marked: str) -> list[str]:
-    """The words of what is marked that are long enough to be looked for."""
+    """The words of what is marked that are long enough to be looked for; ids of runs keep hashes and numbers."""
     words = [word for secret in told(marked) for word in re.findall(r"[^\W_]{5,}", secret)]
-    return [
-        word
-        for word in words
-        if word.lower() not in ("first", "second", "bearer", "basic", "token", "digest", "username")
-    ]
+    return [word for word in words if word.lower() not in NO_SECRETS and not re.match(r"\d|dead", word)]
 
 
 def row(action: str, observation: str, thought: str, given: Any, *, error: bool) -> Row:
@@ -92,9 +91,9 @@ def test_a_distiller_of_one_s_own_is_given_no_secret(kind: str) -> None:
 
     text = plain(KINDS[kind])
     tries = [step("update", f"Error: it failed. {text}", f"I update it. {text}", way=text) for _ in range(3)]
-    learned([run(f"bad {'' if kind == 'a hash' else text}", "failure", *tries), succeeding()], distil=distil)
+    learned([run(f"bad {text}", "failure", *tries), succeeding()], distil=distil)
     assert given
-    assert not [word for word in pieces(KINDS[kind]) if word in str(given) and not word[0].isdigit()]
+    assert not [word for word in pieces(KINDS[kind]) if word in str(given)]
 
 
 def test_a_secret_that_ends_where_a_text_is_cut_leaves_no_half() -> None:
@@ -117,18 +116,18 @@ def kept(evidence: Evidence) -> Pattern | None:
 
 
 def test_a_key_of_an_argument_and_a_called_tool_are_masked() -> None:
-    act = act_of(step("ask zoe@example.com", "ok", **{"zoe@example.com": "x", "day": "y"}), 0, {}, ())
+    act = act_of(step("ask zoe@example.com", "ok", **{"zoe@example.com": "x", "day": "y"}), 0, {}, frozenset())
     assert (act.tool, [given.name for given in act.given]) == ("#", ["day", "#"])
 
 
 def test_the_value_of_an_argument_that_names_a_secret_is_never_named() -> None:
-    assert [one.word for one in act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, ()).given] == [
+    assert [one.word for one in act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, frozenset()).given] == [
         "fast", "",
     ]  # fmt: skip
 
 
 def test_a_passphrase_before_a_command_is_not_taken_for_a_program() -> None:
-    act = act_of(step("bash", "ok", command='PGPASSWORD="correct horse battery" psql shop'), 0, {}, ())
+    act = act_of(step("bash", "ok", command='PGPASSWORD="correct horse battery" psql shop'), 0, {}, frozenset())
     assert act.tool == "bash psql"
 
 

@@ -11,7 +11,7 @@ from ..monitors.features import Features, features_of, plain
 from ..monitors.outcome import says_nothing
 from ..text import collapse, digest
 from ..types import JSON, Step, canonical
-from ._mask import MASK, label, short, without_secrets
+from ._mask import MASK, label, run_label, short, without_secrets
 from ._secret_names import announces
 
 __all__ = ["Act", "Given", "act_of"]
@@ -29,6 +29,8 @@ FEW_WORDS = 8
 WORDS_HEAD = 1_000
 MARKS = frozenset("#@/.~$-")
 """What a tool may want before a word, or not: "#general"."""
+MOST_WORDS = 3
+"""Words of a tool's name; with more of them it is a sentence, which may name someone."""
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?=.*\d)[\d:/T .Z+-]{4,40}")
 _CLASS = re.compile(r"([A-Za-z]{2,20}(?:_[A-Za-z]{2,20}){0,3})[_-]\d+")
@@ -73,7 +75,7 @@ class Act:
         return bool(self.error) or self.empty
 
 
-def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Collection[str]) -> Act:
+def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: frozenset[str]) -> Act:
     """The step as learning keeps it."""
     features = features_of(step, index, "", tool_roles)
     arguments = step.tool_calls[0].arguments if step.tool_calls else {}
@@ -85,7 +87,7 @@ def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Colle
         error=_error(step, features, given, private),
         empty=not features.failing and not features.roles.isdisjoint(LOOKS) and _says_nothing(step),
         gist=features.gist,
-        given=tuple(_given(str(name), given[name]) for name in sorted(given, key=str)[:MOST_GIVEN]),
+        given=tuple(_given(str(name), given[name], private) for name in sorted(given, key=str)[:MOST_GIVEN]),
         says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
     )
 
@@ -100,7 +102,8 @@ def _tool(step: Step, features: Features) -> str:
     """The tool's name; with a shell also the program that it runs."""
     if not features.shell or len(step.tool_calls) != 1:
         called = step.tool_calls[0].name if step.tool_calls else ""
-        return features.tool if label(called) == called else MASK
+        masked = label(called) if len(called.split()) <= MOST_WORDS else run_label(called)
+        return features.tool if masked == called else MASK
     command = command_of(step.tool_calls[0])[:COMMAND_HEAD]
     program = _PROGRAM.match(command)
     if program and "=" in program[0]:  # a secret of several words, given to the program
@@ -134,9 +137,9 @@ _PERSONAL = re.compile(r"(?i)name|user|customer|passenger|person|mail|phone|addr
 """Arguments whose values no lesson says."""
 
 
-def _given(name: str, value: JSON) -> Given:
+def _given(name: str, value: JSON, private: frozenset[str]) -> Given:
     return Given(
-        name=plain(name) if label(name) == name else MASK,
+        name=plain(name) if run_label(name, private) == name else MASK,
         form=_form(value),
         word="" if _PERSONAL.search(name) or announces(name) else _word(value),
         value=digest(collapse(canonical(value))[:4_000]),

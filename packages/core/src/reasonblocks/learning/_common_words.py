@@ -42,7 +42,8 @@ NO_NAMES = frozenset(
     "accept agent mozilla "
     # places that come in two words
     "york san francisco los angeles united states kingdom hong kong zealand las vegas north south east west "
-    "america europe asia africa australia london paris berlin germany france spain italy china japan india canada".split()
+    "america europe asia africa australia london paris berlin germany france spain italy china japan india "
+    "canada".split()
 )
 """In lower case. One of them ends a name: "When Ann Lee" holds two words of a name."""
 

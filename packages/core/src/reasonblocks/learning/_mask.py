@@ -86,7 +86,8 @@ def label(text: str) -> str:
     return _EMAIL.sub(MASK, without_secrets(text))
 
 
-def run_label(text: str, private: Collection[str] = ()) -> str:
+@lru_cache(maxsize=4096)
+def run_label(text: str, private: frozenset[str] = frozenset()) -> str:
     """The id of a run without secrets and people; numbers and hashes stay, for they tell one run from another."""
     return _without(_MIXED.sub(MASK, without_names(label(text))), private)
 
