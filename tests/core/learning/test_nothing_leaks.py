@@ -121,9 +121,8 @@ def test_a_key_of_an_argument_and_a_called_tool_are_masked() -> None:
 
 
 def test_the_value_of_an_argument_that_names_a_secret_is_never_named() -> None:
-    assert [one.word for one in act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, frozenset()).given] == [
-        "fast", "",
-    ]  # fmt: skip
+    act = act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, frozenset())
+    assert [one.word for one in act.given] == ["fast", ""]
 
 
 def test_a_passphrase_before_a_command_is_not_taken_for_a_program() -> None:
