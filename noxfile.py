@@ -33,7 +33,7 @@ OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.to
 EVERY_COMMIT: dict[str, list[str]] = {name: table.get("every_commit", []) for name, table in ADAPTERS.items()}
 """What `tests` gives to pytest beside its own arguments; the matrix runs everything."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools")
-CORE = ("-e", "packages/core[cli,testing]")
+CORE = ("-e", "packages/core[cli,learn,testing]")
 
 # A warning is an error in what the tests start, too, and an error of ours is raised instead of logged.
 TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}

@@ -25,6 +25,7 @@ from reasonblocks.backends import embed
 from reasonblocks.backends.edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
 from reasonblocks.exceptions import ExtraMissing
+from reasonblocks.learning._detector import detectors
 
 NOWHERE = "http://127.0.0.1:9"
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
@@ -42,6 +43,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "calibrate": [need_scikit_learn],
     "edge": [lambda: EdgeStore("patterns")],
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
+    "learn": [detectors],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cli": ("rich>=13",),
         "edge": ("qdrant-edge-py>=0.9,<0.10",),
         "fastembed": ("fastembed>=0.4",),
+        "learn": ("detect-secrets>=1.5",),
         "model2vec": ("model2vec>=0.4",),
         "openai-embed": ("httpx>=0.27",),
         "qdrant": ("httpx[http2]>=0.27", "qdrant-client>=1.12"),

@@ -11,7 +11,8 @@ from ..monitors.features import Features, features_of, plain
 from ..monitors.outcome import says_nothing
 from ..text import collapse, digest
 from ..types import JSON, Step, canonical
-from ._mask import short
+from ._mask import MASK, label, run_label, short, without_secrets
+from ._secret_names import announces
 
 __all__ = ["Act", "Given", "act_of"]
 
@@ -21,11 +22,15 @@ MOST_GIVEN = 12
 """Arguments of a call that are looked at."""
 ERROR_CHARS = 140
 """Of the kind of an error, as a lesson quotes it."""
+BEFORE = 1_000
+"""Characters before the last error of a traceback in which a secret may begin."""
 FEW_WORDS = 8
 """Words that a lesson counts: of a query, not of a letter."""
 WORDS_HEAD = 1_000
 MARKS = frozenset("#@/.~$-")
 """What a tool may want before a word, or not: "#general"."""
+MOST_WORDS = 3
+"""Words of a tool's name; with more of them it is a sentence, which may name someone."""
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?=.*\d)[\d:/T .Z+-]{4,40}")
 _CLASS = re.compile(r"([A-Za-z]{2,20}(?:_[A-Za-z]{2,20}){0,3})[_-]\d+")
@@ -70,7 +75,7 @@ class Act:
         return bool(self.error) or self.empty
 
 
-def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Collection[str]) -> Act:
+def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: frozenset[str]) -> Act:
     """The step as learning keeps it."""
     features = features_of(step, index, "", tool_roles)
     arguments = step.tool_calls[0].arguments if step.tool_calls else {}
@@ -82,7 +87,7 @@ def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: Colle
         error=_error(step, features, given, private),
         empty=not features.failing and not features.roles.isdisjoint(LOOKS) and _says_nothing(step),
         gist=features.gist,
-        given=tuple(_given(str(name), given[name]) for name in sorted(given, key=str)[:MOST_GIVEN]),
+        given=tuple(_given(str(name), given[name], private) for name in sorted(given, key=str)[:MOST_GIVEN]),
         says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
     )
 
@@ -96,9 +101,14 @@ def _says_nothing(step: Step) -> bool:
 def _tool(step: Step, features: Features) -> str:
     """The tool's name; with a shell also the program that it runs."""
     if not features.shell or len(step.tool_calls) != 1:
-        return features.tool
-    program = _PROGRAM.match(command_of(step.tool_calls[0])[:COMMAND_HEAD])
-    return f"{features.tool} {program[1]}" if program else features.tool
+        called = step.tool_calls[0].name if step.tool_calls else ""
+        masked = label(called) if len(called.split()) <= MOST_WORDS else run_label(called)
+        return features.tool if masked == called else MASK
+    command = command_of(step.tool_calls[0])[:COMMAND_HEAD]
+    program = _PROGRAM.match(command)
+    if program and "=" in program[0]:  # a secret of several words, given to the program
+        program = _PROGRAM.match(without_secrets(command))
+    return label(f"{features.tool} {program[1]}" if program else features.tool)
 
 
 def _error(step: Step, features: Features, given: Mapping[str, JSON], private: Collection[str]) -> str:
@@ -106,20 +116,32 @@ def _error(step: Step, features: Features, given: Mapping[str, JSON], private: C
         return ""
     flagged = [result.output for result in step.tool_results if result.is_error]
     text = (flagged or [result.output for result in step.tool_results])[0].strip()
-    raised = re.findall(r"^[\w.]*(?:Error|Exception)\b.*", text, re.MULTILINE) if "Traceback" in text[:400] else []
-    said = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", raised[-1] if raised else text), given, private, ERROR_CHARS)
+    said = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", _raised(text)), given, private, ERROR_CHARS)
     return said or "error"
+
+
+def _raised(text: str) -> str:
+    """From where the error is named that a traceback ends with, masked together with what precedes it: a secret may
+    take several lines."""
+    if "Traceback" not in text[:400]:
+        return text
+    found = [*re.finditer(r"^[\w.]*(?:Error|Exception)\b.*", text, re.MULTILINE)]
+    if not found:
+        return text
+    near = without_secrets(text[max(0, found[-1].start() - BEFORE) : found[-1].end()])
+    raised = re.findall(r"^[\w.]*(?:Error|Exception)\b.*", near, re.MULTILINE)
+    return raised[-1] if raised else near
 
 
 _PERSONAL = re.compile(r"(?i)name|user|customer|passenger|person|mail|phone|address|contact|recipient|sender|guest")
 """Arguments whose values no lesson says."""
 
 
-def _given(name: str, value: JSON) -> Given:
+def _given(name: str, value: JSON, private: frozenset[str]) -> Given:
     return Given(
-        name=plain(name),
+        name=plain(name) if run_label(name, private) == name else MASK,
         form=_form(value),
-        word="" if _PERSONAL.search(name) else _word(value),
+        word="" if _PERSONAL.search(name) or announces(name) else _word(value),
         value=digest(collapse(canonical(value))[:4_000]),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine import TEXT_BYTES
@@ -11,7 +11,7 @@ from ..replay import Replayed
 from ..text import bounded
 from ..types import FSMState, Step, StepDecision, Tier
 from ._acts import Act, act_of
-from ._mask import hidden, private_words
+from ._mask import hidden, private_words, run_label
 from ._trouble import Trouble, first_trouble
 
 __all__ = ["Calm", "RunDigest", "asks", "digest_of", "failed_before", "texts_at"]
@@ -41,6 +41,8 @@ class RunDigest:
     """One finished run. `texts` are those of the trouble, by tier, masked; `calm` is unmasked, and never stored."""
 
     run_id: str
+    label: str
+    """The id as a lesson names it: without secrets and people."""
     task_key: str
     agent: str
     succeeded: bool
@@ -62,12 +64,13 @@ def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
     succeeded = run.outcome == "success"
     tiers: tuple[Tier, ...] = ("e1", "e2")
     masked = (
-        {tier: tuple(hidden(text, private) for text in texts_at(steps, trouble.at, tier)) for tier in tiers}
+        {tier: tuple(_masked(step, private) for step in _asked(steps, trouble.at, tier)) for tier in tiers}
         if trouble is not None
         else {}
     )
     return RunDigest(
         run_id=run.run_id,
+        label=run_label(run.run_id, private),
         task_key=run.task_key,
         agent=run.source or "",
         succeeded=succeeded,
@@ -80,7 +83,16 @@ def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
 
 def texts_at(steps: Sequence[Step], at: int, tier: Tier) -> tuple[str, ...]:
     """What a live run would ask a store with after step `at`: a bounded text of each of the last steps."""
-    return tuple(bounded(step.scored_text, TEXT_BYTES) for step in steps[max(0, at + 1 - TIERS[tier].steps) : at + 1])
+    return tuple(bounded(step.scored_text, TEXT_BYTES) for step in _asked(steps, at, tier))
+
+
+def _asked(steps: Sequence[Step], at: int, tier: Tier) -> Sequence[Step]:
+    return steps[max(0, at + 1 - TIERS[tier].steps) : at + 1]
+
+
+def _masked(step: Step, private: Collection[str]) -> str:
+    """Masked before it is cut: of a secret no half is left that no rule knows."""
+    return bounded(hidden(step.scored_text, private), TEXT_BYTES)
 
 
 def asks(tier: Tier, decisions: Sequence[StepDecision], at: int) -> bool:

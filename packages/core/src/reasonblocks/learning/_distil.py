@@ -8,6 +8,7 @@ from ..text import digest
 from ..types import JSON, Pattern
 from ._elsewhere import Instead
 from ._evidence import Evidence
+from ._mask import MASK
 from ._trouble import Kind
 
 __all__ = ["distil"]
@@ -59,6 +60,8 @@ def _pattern(evidence: Evidence, fields: dict[str, JSON]) -> Pattern:
     kind = evidence.kind
     named = "\n".join([evidence.tier, evidence.org_id, kind.failure_type, kind.form, kind.tool, kind.error])
     source = evidence.run_ids[0] if evidence.tier == "e1" else ""
+    if MASK in source:  # the ids of several runs may look alike now
+        source += evidence.texts[0]
     return Pattern(
         id=f"learned-{evidence.tier}-{digest(f'{named}{chr(10)}{source}')}",
         tier=evidence.tier,

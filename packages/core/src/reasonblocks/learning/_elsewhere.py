@@ -70,7 +70,7 @@ def at_the_same_point(failed: RunDigest, successful: Iterable[RunDigest], common
     moves = []
     for other in successful:
         if (move := _other_way(failed, other, common)) is not None:
-            moves.append((other.run_id, move))
+            moves.append((other.label, move))
     return _agreed(moves, same_task=True)
 
 
@@ -89,7 +89,7 @@ def after_the_same(
     moves = []
     for other in successful:
         if (move := _recovery(troubles[0].kind, results, other.acts, common)) is not None:
-            moves.append((other.run_id, move))
+            moves.append((other.label, move))
     return _agreed(moves, same_task=False)
 
 

@@ -57,7 +57,7 @@ def evidence_of(tier: Tier, org_id: str, runs: Sequence[RunDigest], instead: Ins
         runs=len({run.run_id for run in runs}),
         tasks=len({run.task_key for run in runs}),
         times=max(len(trouble.steps) for trouble in troubles),
-        run_ids=tuple(run.run_id for run in runs[:MOST_IDS]),
+        run_ids=tuple(run.label for run in runs[:MOST_IDS]),
         texts=tuple(text for text in texts if text.strip())[:MOST_TEXTS],
         trail=_trail(runs[0]),
         instead=instead,

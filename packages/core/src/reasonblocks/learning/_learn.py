@@ -13,6 +13,7 @@ from ..ports import Embedder
 from ..replay import Sessions, replay
 from ..traces import RecordedRun
 from ..types import Pattern, Tier
+from ._detector import detectors
 from ._digest import Calm, RunDigest, digest_of
 from ._distil import distil as built_in
 from ._elsewhere import Instead, after_the_same, applies, at_the_same_point, over_tasks
@@ -68,8 +69,10 @@ def learn(
     `rb` is the `ReasonBlocks` that judges the runs: its monitors and thresholds say what trouble is. `org_id` owns the
     lessons. `distil(evidence)` makes a `Pattern` of an `Evidence`, or None where nothing is worth saying: a language
     model, say; the built-in one is plain code. What it raises goes through. Memory is bounded, however many runs come.
-    Raises `ConfigError` for a pattern of the distiller's that no store would take.
+    Raises `ConfigError` for a pattern of the distiller's that no store would take, and `ExtraMissing` without
+    detect-secrets: no run is read without what masks it.
     """
+    detectors()
     gathered = Gathered()
     for run in runs:
         if run.steps and run.has_outcome:

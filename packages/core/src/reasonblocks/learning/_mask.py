@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from ..render import sanitise
 from ..text import collapse
 from ..types import JSON
+from ._detector import without_detected
+from ._people import known_names, without_accounts, without_names
+from ._secrets import without_announced
+from ._shapes import without_blocks, without_shaped
 
-__all__ = ["hidden", "plain_words", "private_words", "short"]
+__all__ = ["MASK", "hidden", "label", "plain_words", "private_words", "run_label", "short", "without_secrets"]
 
 MASK = "#"
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
-_SECRET = re.compile(
-    r"(?i)\b(?:api[_-]?key|access[_-]?key|secret|token|password|passwd|pwd|bearer|authorization|credential)s?"
-    r"[\"']?\s*[:=]?\s*[\"']?[^\s\"',;}]{4,200}"
-)
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""
-_WITH_DIGIT = re.compile(r"[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
-_NAMES = re.compile(r"\b[A-Z][a-z]+(?: (?:[A-Z]\. )?[A-Z][a-z]+)+\b")
-"""Words in a row that begin with a capital: people, places, titles. Lessons are found by what is left."""
-_LONG = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b|\b[0-9a-fA-F]{24,}\b")
-_PERSON_KEY = (
-    r"(?:\w*(?:first|last|full|user|customer|passenger|guest|sender|recipient|contact)_?name|name|e?mail|"
-    r"phone\w*|address\d?|street|city|state|province|country|zip\w*|postal\w*|dob|birth\w*|iban|ssn|passport\w*)"
-)
-_PERSON = re.compile(rf"(?i)([\"']{_PERSON_KEY}[\"']\s*:\s*)([\"'])(?:(?!\2)[^\n]){{0,120}}\2?")
-_NAME_KEY = re.compile(r"(?i)[\"']?(?:first|last)_?name[\"']?\s*[:=]\s*[\"']([^\W\d_][\w' -]{1,40})[\"']")
+_WITH_DIGIT = re.compile(r"(?<![\w@$%+-])[\w@$%+-]*\d[\w@$%+-]*(?:[.:,/][\w-]*\d[\w-]*)*")
+_HEX = re.compile(r"\b[0-9a-fA-F]{24,}\b")
+_MIXED = re.compile(r"\b(?=\w*[A-Z])(?=\w*[a-z])[\w+/=-]{32,}\b")
 _ORDERS = (
     (re.compile(r"(?i)\bmust\b"), "has to"),
     (re.compile(r"(?i)\boverrid(?:e|es|ing|den)\b"), "replace"),
@@ -37,26 +31,65 @@ _ORDERS = (
 )
 """What no guidance of ours says: in the words of a result it would read as an order."""
 MOST_NAMES = 32
+MOST_PASSES = 4
+"""Times that a text is masked: once more where what was taken out lets a rule see what it did not."""
+LONGEST = 8_000
+"""Characters of a text that are masked; what lies behind is left out."""
 
 
 def private_words(texts: Collection[str]) -> frozenset[str]:
     """Names that these texts give as those of a person."""
-    found = [word for text in texts for given in _NAME_KEY.findall(text) for word in given.split()]
-    return frozenset(word.lower() for word in found[:MOST_NAMES] if len(word) > 1)
+    found = dict.fromkeys(word.lower() for text in texts for word in known_names(text))
+    return frozenset([*found][:MOST_NAMES])
 
 
 def hidden(text: str, private: Collection[str] = ()) -> str:
-    """The text without mail addresses, secrets, personal fields, names of two words, and words that hold a digit.
+    """The text without secrets, people, mail addresses, accounts, and words that hold a digit; each is a "#".
 
-    Each is a "#". A first name alone is known only where `private` holds it.
+    A first name alone is known only where `private` holds it, or a title or a greeting stands before it. Masked text
+    stays as it is. Text is masked before it is cut: of a longer one than `LONGEST` the rest is left out.
     """
-    for pattern in (_EMAIL, _SECRET, _LONG, _DIGITS):
+    text = whole_words(text, LONGEST)
+    for _ in range(MOST_PASSES):
+        before, text = text, _once(text, private)
+        if text == before:
+            break
+    return text
+
+
+def _once(text: str, private: Collection[str]) -> str:
+    text = _unnamed(text)
+    for pattern in (_MIXED, _HEX, _DIGITS, _WITH_DIGIT):
         text = pattern.sub(MASK, text)
-    text = _PERSON.sub(rf"\1\2{MASK}\2", text)
-    text = _NAMES.sub(MASK, _WITH_DIGIT.sub(MASK, text))
+    return sanitise(plain_words(_without(text, private)))
+
+
+def _unnamed(text: str) -> str:
+    """The text without secrets and people, in its own lines."""
+    return without_names(_EMAIL.sub(MASK, without_secrets(text)))
+
+
+def _without(text: str, private: Collection[str]) -> str:
     for word in sorted(private):
         text = re.sub(rf"(?i)(?<![^\W_]){re.escape(word)}(?![^\W_])", MASK, text)
-    return sanitise(plain_words(text))
+    return text
+
+
+def without_secrets(text: str) -> str:
+    """The text without secrets and accounts; what is no secret stays, numbers too."""
+    return without_detected(without_accounts(without_shaped(without_announced(without_blocks(text)))))
+
+
+@lru_cache(maxsize=4096)
+def label(text: str) -> str:
+    """A name of a tool, a program or an argument, without secrets and mail addresses."""
+    return _EMAIL.sub(MASK, without_secrets(text))
+
+
+@lru_cache(maxsize=4096)
+def run_label(text: str, private: frozenset[str] = frozenset()) -> str:
+    """The id of a run without secrets and people; numbers and hashes stay, for they tell one run from another."""
+    return _without(_MIXED.sub(MASK, without_names(label(text))), private)
 
 
 def plain_words(text: str) -> str:
@@ -66,13 +99,21 @@ def plain_words(text: str) -> str:
     return text
 
 
+def whole_words(text: str, limit: int) -> str:
+    """At most so many characters of a text, its last word whole: of half a secret nobody knows what it was."""
+    if len(text) <= limit:
+        return text
+    return text[: max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit), 0)]
+
+
 def short(text: str, given: Mapping[str, JSON], private: Collection[str], limit: int) -> str:
     """What kind of error a result announces: its first words, without quotes, ids and what the call was given."""
-    line = collapse(text[: 4 * limit])
-    for value in sorted(filter(_tells, map(str, _texts(given))), key=len, reverse=True):
+    line = collapse(_unnamed(whole_words(text, 8 * limit)))
+    for value in sorted(filter(_tells, _values(given)), key=len, reverse=True):
         line = line.replace(value, MASK)
+    line = hidden(line, private)
     line = re.sub(r"([\"'])(?:(?!\1).){1,200}\1", MASK, line)
-    line = re.sub(r"\(\s*#?\s*\)|\[type=.*", "", hidden(line, private))
+    line = re.sub(r"\(\s*#?\s*\)|\[type=.*", "", line)
     line = re.sub(r"\s+([.,;!?])", r"\1", collapse(re.sub(r"#(?:[\s,.:-]*#)+", MASK, line)))
     if len(line) <= limit:
         return line.strip(" .,:;")
@@ -83,8 +124,9 @@ def _tells(value: str) -> bool:
     return 2 < len(value) <= 200
 
 
-def _texts(given: Mapping[str, JSON]) -> list[str]:
-    found: list[str] = []
+def _values(given: Mapping[str, JSON]) -> set[str]:
+    """The texts that a call was given, as they are and as they are once secrets are masked."""
+    found: set[str] = set()
     for value in given.values():
-        found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-    return found
+        found.update(one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+    return found | {_unnamed(one) for one in found if _tells(one)}

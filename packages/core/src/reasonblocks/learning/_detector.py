@@ -1,0 +1,48 @@
+"""Asks detect-secrets for secrets in a text: its detectors alone, which look at the text and at nothing else.
+
+Its scan, which may verify what it finds over the network, is never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from ..exceptions import ExtraMissing
+from ._secret_names import is_no_secret
+
+__all__ = ["detectors", "without_detected"]
+
+MASK = "#"
+SHORTEST = 5
+"""Characters of a finding that is masked wherever it stands: a shorter one would hide words of everyone."""
+_LEFT_OUT = frozenset({"Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String"})
+"""Detectors of what is masked anyhow, whole: numbers, blocks of keys, and long words of mixed case or of hex digits."""
+_AROUND = " \t\n\"'=:"
+"""What some findings hold of the text around the secret."""
+Find: TypeAlias = Callable[[str], Iterable[str]]
+
+
+@lru_cache(maxsize=1)
+def detectors() -> tuple[Find, ...]:
+    """Those of the installed detect-secrets. Raises `ExtraMissing`, with the line that installs it."""
+    try:
+        util: Any = import_module("detect_secrets.core.plugins.util")
+    except ImportError as error:
+        raise ExtraMissing("learning", "detect-secrets", "learn") from error
+    found = util.get_mapping_from_secret_type_to_class()
+    return tuple(found[kind]().analyze_string for kind in sorted(found) if kind not in _LEFT_OUT)
+
+
+def without_detected(text: str) -> str:
+    """The text with "#" for every secret that a detector finds."""
+    for find in detectors():
+        for secret in sorted(filter(_tells, {one.strip(_AROUND) for one in find(text)}), key=len, reverse=True):
+            text = text.replace(secret, MASK)
+    return text
+
+
+def _tells(found: str) -> bool:
+    return len(found) >= SHORTEST and not is_no_secret(found, "password", said=False)

@@ -1,0 +1,189 @@
+"""Masks people: names in any script that has capitals, fields that name someone, e-mail, home folders and accounts.
+
+No library that finds names in running text is light: all of them bring a language model of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+from ._common_words import ACCOUNTS, IN_CAPITALS, NO_NAMES
+
+__all__ = ["known_names", "without_accounts", "without_names"]
+
+MASK = "#"
+
+
+def _letters(kind: str) -> str:
+    """Upper or lower case letters of every script in the order of their code, as ranges of a pattern's class."""
+    cased = str.isupper if kind == "upper" else str.islower
+    found = [code for code in range(0x1E944) if cased(chr(code)) and chr(code).isalpha()]
+    ranges = [[code for _, code in run] for _, run in groupby(enumerate(found), lambda pair: pair[1] - pair[0])]
+    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in ranges)
+
+
+_UP, _LOW = f"[{_letters('upper')}]", f"[{_letters('lower')}\u0300-\u036f]"
+_PART = (
+    rf"(?:{_UP}['’])?(?:Mc|Mac|De|Di|Du|Le|La|Fitz|Van|Von)?{_UP}{_LOW}+(?:['’]{_UP}{_LOW}+|['’]{_LOW}{{2,}})?"
+    rf"(?:[-‐‑](?:{_UP}?{_LOW}+))*"
+)
+_SMALL = r"(?:(?:van|von|der|den|de|la|las|los|del|della|di|da|dos|das|bin|bint|ibn|al|el|zu|zur|ter|ten|af|av)\s)"
+_GAP = rf"[ \u00a0]+(?:{_UP}\.[ ]?){{0,3}}{_SMALL}{{0,2}}"
+_NAME = re.compile(rf"(?<!\w){_PART}(?:{_GAP}{_PART})+(?!\w)")
+_CAPITALS = re.compile(
+    rf"(?<!\w){_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*(?: (?:{_UP}\. )?{_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*)+(?!\w)"
+)
+MOST_CAPITALS = 4
+"""Words in capitals that may be a name; more of them are a sentence."""
+_INITIALS = re.compile(
+    rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to "
+    rf")|(?<=for )|(?<=cc ))(?:{_UP}\.[ ]?){{1,3}}{_PART}(?!\w)|"
+    rf"(?<!\w)(?:{_UP}\.[ ]?){{2,3}}{_PART}(?!\w)"
+)
+_IRISH = re.compile(rf"(?<!\w){_UP}['’]{_UP}{_LOW}+(?!\w)")
+_TITLED = re.compile(
+    rf"(?<!\w)(?P<title>(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Sir|Herr|Frau|Señora?|Monsieur|Madame|Mme)\.?\s)"
+    rf"(?P<name>(?:{_UP}\.[ ]?){{0,3}}{_SMALL}{{0,2}}{_PART}(?:{_GAP}{_PART})*)(?!\w)"
+)
+_CALLED = re.compile(
+    r"(?<!\w)(?P<head>(?i:(?:name is|name's|called|named|i am|i'm|"
+    r"call me|dear|hi|hello|hey|regards,?|sincerely,?|signed by|"
+    rf"signed|thank you,|thanks,|written by|assigned to|on behalf of),?\s))(?P<name>{_PART}(?:{_GAP}{_PART})*)(?!\w)"
+)
+_MY_NAME = re.compile(
+    rf"(?<!\w)((?i:(?:my|his|her|their)(?: (?:full|first|last|user))? ?name is:? ))([^\W\d_][\w'’-]*(?: {_PART})*)"
+)
+_MAILED = re.compile(
+    rf"(?:\"[^\"\n<>]{{1,60}}\"|(?<!\w){_UP}[\w'’.-]{{0,40}}(?: "
+    rf"{_SMALL}{{0,2}}{_UP}[\w'’.-]{{0,40}}){{0,3}})(?=\s*<[^<>\s@]*@?[^<>\s]*[@#][^<>\s]*>|\s*<#>)"
+)
+_GIT = re.compile(
+    r"(?im)^([ \t>+*-]*(?:author|committer|co-authored-by|"
+    r"signed-off-by|reviewed-by|reported-by|tested-by|acked-by|merged-by|"
+    r"approved-by|suggested-by|maintainer)(?:\s*\([^)]*\))?:[ \t]*)([^\s<>#][^<>\n]{0,60}?)(?=\s*(?:<[^>\n]*>|$))"
+)
+_GIT_INLINE = re.compile(r"(?i)(\b(?:author|committer|[a-z]+-by):[ \t]*)[^\s<>#\"'][^<>\n\"':]{0,60}?(?=\s*<)")
+_BLAME = re.compile(r"(?<!\S)(\^?[0-9a-f]{7,40}[^\n(]*\()([^\W\d_][^()\d\n]{0,40}?)(?=\s+\d{4}-\d\d-\d\d)")
+_FIELDS = (
+    r"(?:(?:[\w.-]{0,40}[_.-])?(?:user_?name|user|login|author|owner|committer|maintainer|assignee|reporter|reviewer|creator|"
+    r"created_?by|updated_?by|assigned_?to|member|employee|owned_?by|uid)|uname|whoami)"
+)
+_FIELD = re.compile(
+    rf"(?i)(?<![\w.-])(?P<head>(?:--?)?{_FIELDS}(?:[=]|:[ \t]*|[ ]*=[ "
+    rf"]*))(?P<name>[^\s\"'`,;&|()\[\]{{}}<>:#=]+)(?P<rest>[^\n,;&\"']*)"
+)
+_OPTION = re.compile(
+    r"(?P<head>(?<!\S)--(?:user(?:name)?|login|author|owner|assignee|"
+    r"reviewer)[ =]|\buser\.name[ =]+|\b(?:mysql\w*|docker login|"
+    r"podman login|psql|sudo)\b[^\n|;&]{0,60}?\s-[uU][ "
+    r"]?)(?P<quote>\\{0,8}[\"'])?(?P<name>(?(quote)[^\"'\\\n]+|[^\s\"'\\-][^\s\"'\\]*))"
+)
+_BIBLIOGRAPHY = re.compile(r"(?i)(\b(?:author|editor)\s*=\s*\{)[^{}\n]{1,200}")
+_PERSONAL = (
+    rf"(?:\w{{0,30}}(?:first|last|full|user|middle|display|real|nick|customer|passenger|guest|sender|recipient|contact|account|holder)"
+    rf"[_ -]?names?|names?|surname|e?-?mail|phone\w*|mobile|"
+    rf"address[_\d]*\w?|street|city|state|province|country|zip\w*|postal\w*|"
+    rf"dob|birth\w*|iban|ssn|passport\w*|{_FIELDS})"
+)
+_QUOTED = re.compile(
+    rf"(?i)(?P<head>(?P<q>\\{{0,8}}[\"']){_PERSONAL}(?P=q)\s*:\s*|(?<![\w.-]){_FIELDS}\s*=\s*)(?P<quote>\\{{0,8}}[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})"
+)
+_HOME = re.compile(
+    r"(?P<head>(?:/home/|/Users/|/var/users/|/export/home/|"
+    r"(?i:\b[a-z]:(?:\\+|/)(?:users|documents and settings)(?:\\+|/)))"
+    r"|(?<![\w/.~])~(?=[a-z]))(?P<name>[^\s/\\\"'`:;,|&<>()*?$#\[\]{}]+(?: [A-Z][\w.-]*(?=[/\\]))?)"
+)
+_LISTED = re.compile(r"(?m)((?:^|\s)[-dlbcps][rwxsStT-]{9}[.+@]?\s+\d+\s+)(\S+)(\s+)(\S+)(?=\s+\d)")
+_AT = re.compile(
+    r"(\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id)\b[^\n|;&]{0,80}?\s)([\w.-]+)(?=@)|(?<![\w.@/-])()([\w.-]+)(?=@[\w.-]+:[~/])"
+)
+_NAME_KEY = re.compile(
+    r"(?i)\\{0,8}[\"']?(?:first|last|full|middle|display|sur|"
+    r"nick)_?name\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"']([^\W\d_][\w' ’-]{1,40})\\{0,8}[\"']"
+)
+
+
+def known_names(text: str) -> Iterable[str]:
+    """Words that the text gives as the names of a person, wherever they stand afterwards."""
+    found: list[str] = _NAME_KEY.findall(text)
+    found += [one["name"] for one in _HOME.finditer(text) if one["head"] != "~"]
+    found += [given for _, given in _MY_NAME.findall(text)] if "ame is" in text else []
+    for given in found:
+        for word in re.split(r"[\s.]+", given):
+            if len(word) > 1 and word.lower() not in NO_NAMES and word.lower() not in ACCOUNTS and word != MASK:
+                yield word
+
+
+def without_accounts(text: str) -> str:
+    """The text without user names: of home folders, of lists of files, and before a host."""
+    text = _HOME.sub(lambda one: one["head"] + _unless_common(one["name"]), text)
+    text = _LISTED.sub(lambda one: f"{one[1]}{_unless_common(one[2])}{one[3]}{_unless_common(one[4])}", text)
+    return _AT.sub(lambda one: (one[1] or "") + _unless_common(one[2] or one[4]), text)
+
+
+def without_names(text: str) -> str:
+    """The text without names of people, as far as capitals, titles and fields tell them."""
+    text = _MAILED.sub(MASK, _BLAME.sub(r"\1#", text))
+    text = _GIT_INLINE.sub(r"\1#", _GIT.sub(_masked_author, text))
+    text = _BIBLIOGRAPHY.sub(r"\1#", text)
+    text = _OPTION.sub(lambda one: f"{one['head']}{one['quote'] or ''}{_unless_common(one['name'])}", text)
+    text = _QUOTED.sub(_masked_quoted, text)
+    text = _FIELD.sub(_masked_field, text)
+    text = _MY_NAME.sub(lambda one: one[0] if one[2].split()[0].lower() in NO_NAMES else one[1] + MASK, text)
+    text = _TITLED.sub(lambda one: one[0] if _common(one["name"]) else one["title"] + MASK, text)
+    text = _CALLED.sub(
+        lambda one: one[0] if _common(one["name"]) else one["head"] + _cut(one["name"], NO_NAMES, 1), text
+    )
+    text = _INITIALS.sub(lambda one: one[0] if _common(one[0].rpartition(" ")[2]) else MASK, text)
+    text = _NAME.sub(lambda one: _cut(one[0], NO_NAMES, 2), text)
+    return _CAPITALS.sub(_masked_capitals, _IRISH.sub(MASK, text))
+
+
+def _common(name: str) -> bool:
+    return name.split()[0].lower() in NO_NAMES
+
+
+def _unless_common(name: str) -> str:
+    return name if name.lower() in ACCOUNTS or name.strip("#") == "" else MASK
+
+
+def _masked_capitals(found: re.Match[str]) -> str:
+    if len(found[0].split()) > MOST_CAPITALS:
+        return found[0]
+    return _cut(found[0], NO_NAMES | IN_CAPITALS, 2)
+
+
+def _cut(name: str, common: frozenset[str], least: int) -> str:
+    """The words with "#" for every row of at least so many that are not common ones."""
+    rows = groupby(name.split(), lambda word: word.lower() in common)
+    told = [words if plain or len(words) < least else [MASK] for plain, row in rows if (words := list(row))]
+    return " ".join(word for words in told for word in words)
+
+
+def _masked_author(found: re.Match[str]) -> str:
+    name = found[2]
+    if len(name.split()) > 1 and name.islower() and "<" not in found.string[found.end() : found.end() + 3]:
+        return found[0]
+    return found[0] if _common(name) or name.lower() in ACCOUNTS else found[1] + MASK
+
+
+def _masked_quoted(found: re.Match[str]) -> str:
+    name = found["name"]
+    return found[0] if not name or name.lower() in ACCOUNTS else f"{found['head']}{found['quote']}{MASK}"
+
+
+def _masked_field(found: re.Match[str]) -> str:
+    """A field of one word; in a sentence only what begins with a capital and is no common word."""
+    name, rest = found["name"], found["rest"]
+    bare = name.rstrip(".!?")
+    if (
+        bare.lower() in ACCOUNTS
+        or bare.lower() in NO_NAMES
+        or re.match(r"(?:self|request|os|settings|config|current)[._]|[$%<]", bare)
+    ):
+        return found[0]
+    if ":" in found["head"] and rest.strip() and not bare[:1].isupper():
+        return found[0]
+    return f"{found['head']}{MASK}{name[len(bare) :]}{rest}"

@@ -1,0 +1,176 @@
+"""Masks secrets that a text announces: assignments, headers, options of commands, and words like "the password is"."""
+
+from __future__ import annotations
+
+import re
+
+from ._secret_names import announces, is_common, is_no_secret, refers_at
+
+__all__ = ["without_announced"]
+
+MASK = "#"
+_QUOTE = r"\\{0,8}[\"'`]"
+_HINT = re.compile(
+    r"(?i)pass|pwd|secret|token|cred|key|auth|cookie|kennwort|senha|contrase|пароль|密码|otp|pin|cvv|cvc|ssn|jwt|"
+    r"bearer|sig|hmac|mnemonic|sess|sid|phrase|pat\b|login|identified|\s-[a-zA-Z]|csrf|xsrf|pepper|dsn"
+)
+"""Without one of these a text announces nothing: most texts."""
+_HEAD = re.compile(
+    r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
+    r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
+    rf"(?P<sep>(?:\[\d*\])?{_QUOTE}?\]?[ \t]*(?:(?:[:!]=|=>|={{1,3}}|"
+    rf":(?![:/])|\|)[ \t]*|(?P<is>[ ](?:is|was)(?:[ ]now)?:?[ ]+)|"
+    r"(?P<quoted>(?:[ ](?:to|as|of|set to))?[ ](?=\\*[\"'`]))|(?P<call>\((?=[\"']))))"
+)
+_BLOCK = re.compile(r"[|>][-+]?[ \t]*\n(?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*)*")
+"""A value of YAML over several lines."""
+_OPENED = re.compile(_QUOTE)
+_END = (
+    r"[ \t]*(?:[,;&|]\s*[\"']?[A-Za-z_][\w.-]*[\"']?\s*[=:]|"
+    r"\\{1,8}[nrt](?:\\|\s|$|[\"'A-Za-z_#$/-][\w.-]*[\"']?\s*(?:[=:]|\s)))"
+)
+_BARE = re.compile(rf"(?:(?!{_END})(?:[^\s\"'`]|\\{{0,8}}[\"'`](?![\s,;:)}}\]\\]|$)))+")
+"""A value without quotes: up to white space, or to the next name of a list of settings."""
+_WORDS_OF = ("password", "passwd", "pwd", "passcode", "passwort", "kennwort")
+"""What a passphrase of several words is given as."""
+_TAIL = ".,;:!?)}]>\\"
+_OPTION = re.compile(r"(?<![^\s\"'`(\[,])(?P<dashes>--?)(?P<name>[A-Za-z][\w-]{1,60})(?P<sep>[\"']?,?[ \t]+)(?=[^\s-])")
+_SET = re.compile(r"\b(?:setx|setenv|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])")
+_TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
+"""A password in a sentence, without any sign."""
+_TURNED = re.compile(
+    r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
+    r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"
+    r"passphrase|passcode|secret|token|api[ ]key)\b)(?![ ]\w+[ ]of)"
+)
+_LIST = re.compile(r"[\[(](?=[^\W\d]|[\"'\\])[^\[\](){}]{1,400}(?=[\])]|$)")
+_OBJECT = re.compile(r"\{\s*(?=\\*[\"'])(?!\\*[\"'](?:type|description|title|anyOf|\$ref)\\*[\"'])[^{}]{1,600}(?=\}|$)")
+_BELOW = re.compile(r"\n(?P<indent>[ \t]+(?:- )?)(?P<value>[^\s:#-][^\n:#]*)(?:\n(?P=indent)[^\n:]*)*(?=\n|$)")
+"""Values of YAML in the lines below their name."""
+_MORE = re.compile(r"(?:[ ][^\W\d_]+){1,5}(?=[ \t]*(?:\n|$|[.,;\"'}]))")
+"""More words of a passphrase, up to the end of its line."""
+_HEADER = re.compile(
+    r"(?i)(?P<head>\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]*(?:key|token|auth|secret|signature)[\w-]*)"
+    rf"(?P<close>{_QUOTE})?\s*[:=]\s*)(?P<quote>{_QUOTE})?(?P<value>[^\n]*)"
+)
+_PHRASE = re.compile(
+    r"(?i)(?P<head>\b(?:pass[ _-]?phrase|(?:seed|recovery|mnemonic|backup)[ _-](?:phrase|words|code)|mnemonic)s?"
+    r"(?:[ ](?:is|was)[ :]|\s*[:=])\s*)(?P<value>[^\s\"'`\\#][^\n.;\"'`\\]*)"
+)
+
+
+def without_announced(text: str) -> str:
+    """The text with "#" for every value that a name, a header or an option announces as a secret."""
+    if not _HINT.search(text):
+        return text
+    text = _HEADER.sub(_masked_header, text)
+    text = _PHRASE.sub(_masked_phrase, text)
+    text = _scanned(_scanned(_scanned(text, _HEAD), _OPTION), _SET)
+    text = _TOLD.sub(lambda one: one[0] if is_common(one[2]) else f"{one[1]}{MASK}", text)
+    return _TURNED.sub(lambda one: one[0] if is_common(one[1]) else f"{MASK}{one[2]}", text)
+
+
+def _scanned(text: str, head: re.Pattern[str]) -> str:
+    """The text with the values masked that begin where `head` ends, if its name announces a secret."""
+    parts, done, at = [], 0, 0
+    while (found := head.search(text, at)) is not None:
+        at = found.end("name")
+        name = found["name"][text[: found.start("name")].endswith("\\") :]  # of "\\nkey=" the name is "key"
+        if not announces(name.rpartition(".")[2] or name):
+            continue
+        value = _value_at(text, found.end(), found)
+        if value is None:
+            at = max(at, found.end() - 1)
+            continue
+        start, end = value
+        parts += [text[done:start], MASK]
+        done = at = end
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def _value_at(text: str, at: int, head: re.Match[str]) -> tuple[int, int] | None:
+    """Where the value lies that begins here, without its quotes; None where it is none."""
+    if (block := _BLOCK.match(text, at)) is not None:
+        return block.start("indent") + len(block["indent"]), block.end()
+    if (below := _BELOW.match(text, at)) is not None and ":" in head["sep"]:
+        return below.start("value"), below.end()
+    if (group := _LIST.match(text, at) or _OBJECT.match(text, at)) is not None:
+        words = re.findall(r"[^\W\d]\w*", group[0])
+        return None if any(map(announces, words)) and group[0][1] not in "\"'\\" else (at + 1, group.end())
+    if re.match(r"[\[({]\s*(?:#|\\*[\"'])", text[at : at + 8]) is not None:
+        return None  # masked already, or an object whose values have names of their own
+    if (opened := _OPENED.match(text, at)) is not None:
+        end = _closed(text, opened.end(), opened[0])
+        value = text[opened.end() : end]
+        return None if not value or is_no_secret(value, head["name"], said=False) else (opened.end(), end)
+    if refers_at(text, at) or (bare := _BARE.match(text, at)) is None:
+        return None
+    value = bare[0].rstrip(_TAIL) if not _wraps(bare[0]) else bare[0]
+    if not value:
+        return None
+    said = "=" not in head["sep"]
+    if said and value == "correct" and _ends_sentence(text, bare.end()):
+        return None
+    if is_no_secret(value, head["name"], said=said):
+        return None
+    more = _MORE.match(text, at + len(value)) if said and head["name"].lower().endswith(_WORDS_OF) else None
+    whole = more is not None and not any(map(is_common, more[0].split()))
+    return at, more.end() if more is not None and whole else at + len(value)
+
+
+def _wraps(value: str) -> bool:
+    """A call, a subscript or a placeholder, whose bracket belongs to it."""
+    return value.rstrip(".,;:")[-1:] in ")]}>" and any(mark in value for mark in "([{<")
+
+
+def _ends_sentence(text: str, at: int) -> bool:
+    return (
+        re.match(r"\s*(?:$|[.,;!?\n]|(?:and|but|for|so)\b)", text[at : at + 12]) is not None or text[at - 1] in ".,;!?"
+    )
+
+
+LONGEST = 4_000
+"""Characters of a value in quotes that are looked through for the end."""
+
+
+def _closed(text: str, at: int, quote: str) -> int:
+    """Where the quote is closed; a backslash more escapes it. Without a close: the end of the line, for text is cut."""
+    inside = re.compile(rf"(?:(?!{re.escape(quote)})\\*[^\\])*").match(text, at, at + LONGEST)
+    end = inside.end() if inside else at
+    if text.startswith(quote, end):
+        return end
+    line = text.find("\n", at)
+    return len(text) if line < 0 else line
+
+
+def _masked_header(found: re.Match[str]) -> str:
+    quote, value = found["quote"] or "", found["value"]
+    close = quote or found["close"] or ""
+    inside = re.match(rf"(?:(?!{re.escape(close)})\\*[^\\])*", value) if quote else re.match(r"[^\"'`\\]*", value)
+    cookie = "cookie" in found["head"].lower() and "=" in value
+    end = inside.end() if inside else len(value)
+    if not quote and not cookie and (braced := re.match(r"[^\"'`\\]*?(?=[,}](?:\s|$))", value)) and value[:1] != "{":
+        end = (
+            min(end, braced.end())
+            if "digest" not in value[:7].lower() and "aws4" not in value[:5].lower()
+            else len(value)
+        )
+    secret, rest = value[:end].rstrip(), value[len(value[:end].rstrip()) :]
+    if "aws4" in secret[:5].lower() or "digest" in secret[:7].lower():
+        rest = rest if quote else ""
+    words = secret.split()
+    if not words or (is_no_secret(words[0], "authorization", said=True) and not _scheme(words)):
+        return found[0]
+    return f"{found['head']}{quote}{MASK}{rest}"
+
+
+def _scheme(words: list[str]) -> bool:
+    """ "Basic dXNlcg==": a scheme and what goes with it."""
+    return len(words) > 1 and words[0].lower() in ("basic", "digest", "ntlm", "oauth", "token", "bearer", "negotiate")
+
+
+def _masked_phrase(found: re.Match[str]) -> str:
+    words = found["value"].split()
+    if is_no_secret(words[0], "passphrase", said=True):
+        return found[0]
+    return f"{found['head']}{MASK}"

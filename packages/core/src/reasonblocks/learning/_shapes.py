@@ -1,0 +1,141 @@
+"""Masks secrets that are known by their own form: keys, tokens, URLs with a login, logins of commands, addresses."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["without_blocks", "without_shaped"]
+
+_WORD = r"(\\{0,8}[\"'])?(?:(?<=[\"'])[^\"'\\\n]{1,400}|(?<![\"'])[^\s\"'|;&\\]+)"
+"""A word of a command, or what is in quotes; the opening quote is a group."""
+_BLOCKS = (
+    # PEM and PGP blocks, also escaped, of one line, or cut at either end
+    re.compile(
+        r"-----BEGIN [A-Z0-9 ]{3,40}-----(?:(?!-----)[\s\S]){0,20000}-----END [A-Z0-9 ]{3,40}-----|"
+        r"-----BEGIN [A-Z0-9 ]{3,40}(?:-----)?"
+        r"(?:(?:\s|\\{1,8}[nr])+(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*|[\w+/=]{16,}))*(?:(?:\s|\\{1,8}[nr])+[\w+/=]+$)?"
+    ),
+    re.compile(r"PuTTY-User-Key-File-\d:[\s\S]{0,8000}"),
+    re.compile(r"\b(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\w+|sk-ssh-\w+@\S+)\s+[\w+/=]{8,}(?:[ \t]+[^\s\"'\\]+)?"),
+)
+_CUT_BLOCK = re.compile(r"(?<![\w+/=])(?:[\w+/=]{4,100}(?:\s|\\{1,8}[nr])+){1,60}-----END [A-Z0-9 ]{3,40}-----")
+"""The end of a block whose beginning was cut."""
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\beyJ[\w-]{6,}(?:\.[\w-]*){0,4}"), "#"),
+    # the login in a URL, and what stands for one in the URL of a webhook
+    (
+        re.compile(
+            r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]*:(?!\d+/)[^\s\"'<>]*|" r"[^\s/@\"'<>]+)@(?=[\w.\[#-])"
+        ),
+        r"\1#@",
+    ),
+    (re.compile(r"(\bjdbc:oracle:\w+:)[^\s/@\"']+/[^\s@\"']+(?=@)"), r"\1#"),
+    (
+        re.compile(
+            r"(?i)(https?://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|"
+            r"[\w.-]+\.webhook\.office\.com/webhookb2|hooks\.zapier\.com/hooks)/)[\w/@.-]+"
+        ),
+        r"\1#",
+    ),
+    # keys that their makers begin alike
+    (
+        re.compile(
+            r"(?<![\w-])(?:sk-(?:proj-|ant-|or-|live-|svcacct-)?|[spr]k_(?:live|test)_|gh[pousr]_|github_pat_|"
+            r"gl(?:pat|dt|rt|cbt|ptt|soat)-|xox[abeoprs]-|xapp-|AIza|ya29\.|GOCSPX-|AKIA|ASIA|AROA|AGPA|ABIA|SG\.|npm_|"
+            r"pypi-|hf_|dop_v1_|shp(?:at|ca|pa|ss)_|sq0(?:atp|csp)-|EAA[A-Z]|hv[sb]\.|lin_api_|figd_|dckr_pat_|PMAK-|NRAK-|"
+            r"NRJS-|rubygems_|sntrys_|glsa_|tskey-|whsec_|r8_|gsk_|xai-|pplx-|AGE-SECRET-KEY-|secret-token:|apify_api_|phc_|"
+            r"pul-|AT[AC]TT|key-(?=[0-9a-f]{16}))"
+            r"(?=[\w./+=-]*(?:\d|[a-z][A-Z]|[A-Z][a-z]|[A-Za-z]{12}))[\w./+=-]{6,}"
+        ),
+        "#",
+    ),
+    (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|apr1|argon2\w*|pbkdf2[\w-]*|scrypt)\$[^\s\"':,;]+"), "#"),
+    (re.compile(r"\{(?:SSHA|SHA|SMD5|MD5|CRYPT)\d*\}[\w+/=.$]+"), "#"),
+    (
+        re.compile(
+            r"(?i)(\bbearer\s+)(?!#|(?:token|tokens|auth\w*|scheme|realm|header|access|required|error|is|was|and|or|"
+            r"in|for|with|format|type|from|format)\b)[\w.~+/=-]{3,}"
+        ),
+        r"\1#",
+    ),
+    (re.compile(r"(\b[Bb]asic\s+)(?=\S*(?:[a-z][A-Z]|\d|=))[\w+/]{6,}={0,2}"), r"\1#"),
+    # names and values apart: XML, lists of settings
+    (
+        re.compile(
+            r"(?i)(<(\w*(?:password|passwd|pwd|secret|token|api_?key|"
+            r"credentials?)\w*)\b[^<>]*>)[^<#]{1,400}(?=</|$)"
+        ),
+        r"\1#",
+    ),
+    (
+        re.compile(
+            r"(?i)(\\{0,8}[\"']?\b(?:key|name|id)\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|pwd|secret|token|api[_-]?key|"
+            r"access[_-]?key|credential)s?\\{0,8}[\"'][\s,]*\\{0,8}[\"']?value\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'])[^\"'\\\n]{1,400}"
+        ),
+        r"\1#",
+    ),
+    # logins of files and commands
+    (re.compile(r"(?i)(\blogin\s+)\S+(\s+password\s+)\S+"), r"\1#\2#"),
+    (re.compile(r"(?<!\S)([\w.*-]+:(?:\d{2,5}|\*|#):)[^:\s]+:[^:\s]+:\S+(?!\S)"), r"\1#"),
+    (
+        re.compile(
+            rf"((?:^|[\s;&|(])(?:sudo\s+)?(?:mysql\w*|mariadb[\w-]*|sshpass|mongo\w*|"
+            rf"7z|docker\s+login|podman\s+login)\b[^\n|;&]*?\s-p[ =]?){_WORD}"
+        ),
+        r"\1\2#",
+    ),
+    (re.compile(rf"(\b(?:redis-cli|mosquitto_\w+)\b[^\n|;&]*?\s-[aP]\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\b(?:zip|unzip)\b[^\n|;&]*?\s-P\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\bldap\w+\b[^\n|;&]*?\s-w\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\b(?:curl|wget|http)\b[^\n|;]*?\s(?:-u|-U|-a|--user|--proxy-user)[ =]?(?=\S*:)){_WORD}"), r"\1\2#"),
+    (re.compile(r"(\bsmbclient\b[^\n|;]*?\s-U\s*)[^\s%]+%\S+"), r"\1#"),
+    (re.compile(r"(\s-pass(?:in|out)?\s+pass:|\bpass:(?=\S*$))[^\s\"'\\]+"), r"\1#"),
+    (re.compile(rf"(\bopenssl\s+enc\b[^\n|;&]*?\s-k\s+){_WORD}"), r"\1\2#"),
+    (
+        re.compile(
+            rf"(\becho\s+(?:-\w+\s+)?){_WORD}(?=\s*\|\s*(?:sudo\s+-S|sudo\s+\S+\s+--stdin|passwd\b|docker\s+login|"
+            r"\S+[^\n|]*--(?:password|passphrase|token|with-token)\S*|gh\s+auth|cryptsetup|chpasswd))"
+        ),
+        r"\1\2#",
+    ),
+    (re.compile(rf"(?i)(\bidentified\s+by\s+(?:password\s+)?){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\bssh-keygen\b[^\n|;&]*?\s-[NP]\s*){_WORD}"), r"\1\2#"),
+    # arguments by their place
+    (
+        re.compile(
+            r"(?i)(\b(?:getenv|get|setdefault|config|env|pop)\(\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|secret|token|key|pwd)\\{0,8}[\"']\s*,"
+            r"\s*\\{0,8}[\"'])[^\"'\\\n]{1,200}"
+        ),
+        r"\1#",
+    ),
+    (
+        re.compile(
+            r"(?i)(\b(?:login|log_in|authenticate|sign_?in)\(\s*\\{0,8}[\"'])[^\"'\\\n]{1,80}(\\{0,8}[\"']\s*,\s*\\{0,8}[\"'])[^\"'\\\n]{1,200}"
+        ),
+        r"\1#\2#",
+    ),
+    # bank accounts, and addresses of machines that hold no digit in some part
+    (re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){3,7}(?:[ -]?[A-Z0-9]{1,3})?\b"), "#"),
+    (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}(?![\w:])"), "#"),
+    (
+        re.compile(
+            r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})(?::[0-9a-fA-F]{1,4}){0,5}(?![\w:])|"
+            r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}::(?:[0-9a-fA-F]{1,4}:){0,6}[0-9a-fA-F]{1,4}(?![\w:])"
+        ),
+        "#",
+    ),
+)
+
+
+def without_blocks(text: str) -> str:
+    """The text with "#" for every key that stands in a block of its own."""
+    for pattern in _BLOCKS:
+        text = pattern.sub("#", text)
+    return _CUT_BLOCK.sub("#", text) if "-----END" in text else text
+
+
+def without_shaped(text: str) -> str:
+    """The text with "#" for every secret that is known by its form."""
+    for pattern, instead in _SHAPES:
+        text = pattern.sub(instead, text)
+    return text
