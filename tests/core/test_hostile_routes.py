@@ -41,5 +41,5 @@ def test_an_error_about_what_cannot_be_printed_names_its_type() -> None:
         def __repr__(self) -> str:
             raise LookupError("hostile")
 
-    with pytest.raises(ConfigError, match="<Unprintable>"):
+    with pytest.raises(ConfigError, match="a value of type Unprintable"):
         ReasonBlocks(token_budget=Unprintable())  # type: ignore[arg-type]

@@ -37,6 +37,6 @@ def test_a_route_that_cannot_be_looked_at_is_said_once_and_the_run_is_steered(
     assert result["messages"][-1].content == "All seen."
     assert {entry.model_id for entry in mw.step_log} == {"scripted-1"}
     assert [entry.route for entry in mw.step_log] == [None] * (TURNS + 1)
-    assert "Step 0 looked again" in model.seen[1].system
+    assert "Step 0 looked again" in str(model.seen[1].messages[-1].content)
     said = [record.getMessage() for record in caplog.records if "cannot be built" in record.getMessage()]
     assert [text.split(": ")[1].split(" cannot")[0] for text in said] == ["the model for NORMAL", "the model for SLOW"]

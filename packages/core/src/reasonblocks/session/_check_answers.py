@@ -12,7 +12,7 @@ from ..exceptions import BadAnswer
 from ..patterns import TIERS
 from ..ports import AsyncPatternStore, Evaluator, PatternStore
 from ..requests import Evaluate, Retrieve
-from ..text import size
+from ..text import size, whole
 from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern, storable
 from ._guard import Faults
 
@@ -126,10 +126,7 @@ def _doubt(given: object) -> Doubt:
 def _text(value: object) -> str | None:
     if not isinstance(value, (str, type(None))):
         raise BadAnswer(EVALUATOR, value, "intervention_text must be text or None")
-    try:
-        return None if value is None else cast("str", storable(value))
-    except ValueError as exc:
-        raise BadAnswer(EVALUATOR, value, f"intervention_text must be text or None, but {exc}") from exc
+    return None if value is None else whole(str.__str__(value))
 
 
 def _memory(key: object, memory: object) -> JSON:
