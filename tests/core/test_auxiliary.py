@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import ReasonBlocks
+from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks.adapters import call_key
 from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import StepEvent
@@ -342,3 +342,32 @@ def test_a_step_that_another_process_takes_over_after_an_auxiliary_call_has_its_
         (2, 1, 550),
         (3, 1, 12),
     ]
+
+
+class Wordy:
+    """A monitor that fires without evidence of its own, and keeps what it was asked to speak of."""
+
+    name = failure_type = "wordy"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, ...]] = []
+
+    def observe(self, step: Step, memory: Any, run: Any) -> tuple[float, None, tuple[int, ...]]:
+        return 0.9, None, ()
+
+    def say(self, evidence: tuple[int, ...], rung: int) -> str:
+        self.asked.append(evidence)
+        return f"Look at step {evidence[-1]}."
+
+
+@pytest.mark.parametrize("planned", [0, 3])
+def test_a_monitor_of_the_callers_is_told_the_step_and_not_the_call_where_it_named_none(planned: int) -> None:
+    wordy = Wordy()
+    session = ReasonBlocks(
+        strict=True, monitors=[wordy], pattern_store=LocalStore(), scorer=lambda completed: 0.4, step_deadline_ms=20_000
+    ).session()
+    session.end_step(begin(session, 0), called(0))
+    for _ in range(planned):
+        plan(session)
+    begin(session, 1)
+    assert wordy.asked == [(0,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from reasonblocks import ReasonBlocks
 from reasonblocks.backends._forks import no_fork
 from reasonblocks.events import Event, RunFinish
+from reasonblocks.types import StepInput
 from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run
 
 EXIT_MOST = 2.0
@@ -259,3 +261,27 @@ def test_a_hanging_sink_leaves_the_store_its_time(caplog: pytest.LogCaptureFixtu
         rb = ReasonBlocks(strict=True, sinks=[HungClose(hang)])
         rb.close(timeout=0.5)
     assert ["LocalStore" in record.getMessage() for record in caplog.records] == [False]
+
+
+def test_a_run_that_goes_on_after_it_was_abandoned_has_its_whole_deadline_again() -> None:
+    """Its last step had no time left; the next is not judged by that."""
+    session = client(scorer=lambda completed: 0.4).session()
+    run(session, 2)
+    session.abandon(time.monotonic())
+    assert (session.outcome, session.final and session.final.difficulty) == ("failure: abandoned", None)
+    decision = begin(session, 2)
+    assert (decision.skipped_reason, decision.difficulty) == (None, 0.4)
+
+
+def test_many_short_runs_on_an_event_loop_wait_for_the_sinks_in_few_threads() -> None:
+    rb = client(sinks=[RecordingSink()])
+
+    async def main() -> int:
+        for _ in range(50):
+            async with rb.session() as session:
+                await session.abegin_step(StepInput())
+        return sum(thread.name == "reasonblocks-worker" for thread in threading.enumerate())
+
+    before = sum(thread.name == "reasonblocks-worker" for thread in threading.enumerate())
+    assert asyncio.run(main()) - before < 10
+    rb.close()

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.exceptions import BadAnswer
+from reasonblocks import LocalStore, ReasonBlocks
+from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Evaluation, Pattern, StepInput
 from tests.core.test_snapshot import HOSTILE, MOST, Greedy, hostile_step
@@ -174,3 +175,19 @@ def test_a_score_of_any_kind_of_number_is_kept_as_a_plain_float(score: Any) -> N
     run(session, 2)
     assert type(session.trace.snapshot()["last"]["composite"]) is float  # type: ignore[index, call-overload]
     assert_plain(rb, session)
+
+
+@pytest.mark.parametrize("field", ["id", "failure_type", "org_id"])
+@pytest.mark.parametrize("name", LONG, ids=lambda name: repr(name)[:20])
+def test_a_name_that_no_session_would_keep_is_refused_where_a_pattern_is_added(field: str, name: str) -> None:
+    changes: dict[str, Any] = {field: name}
+    with pytest.raises(ConfigError, match="200 bytes"):
+        LocalStore(patterns=[replace(pattern("e3-a"), **changes)])
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "数" * 66, "🤖" * 50, "a 'name' with blanks"])
+def test_a_name_that_a_store_of_ours_takes_is_one_that_a_session_keeps(name: str) -> None:
+    lesson = replace(pattern("e3-a"), id=name, failure_type=name, org_id=name)
+    session = ReasonBlocks(strict=True, org_id=name, pattern_store=LocalStore(patterns=[lesson])).session()
+    run(session, 1)
+    assert session.step_log[0].pattern_ids == (name,)

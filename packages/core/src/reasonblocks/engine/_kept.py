@@ -16,15 +16,16 @@ PENDING_BYTES = 1_200
 def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
     """The state after a call: tokens counted, and the answer kept for the next step unless the call was auxiliary."""
     tokens = outcome.usage.total
-    counted = evolve(state, total_tokens=min(state.total_tokens + (tokens or 0), LARGEST_INT))
+    total = min(state.total_tokens + (tokens or 0), LARGEST_INT)
     if auxiliary:
-        return counted
+        return evolve(state, total_tokens=total)
     said = Pending(
         text=bounded(outcome.text or "", PENDING_BYTES),
         reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
         tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
     )
-    return evolve(counted, call_tokens=tokens, pending=None if outcome.error is not None else said)
+    pending = None if outcome.error is not None else said
+    return evolve(state, total_tokens=total, call_tokens=tokens, pending=pending)
 
 
 def _bounded_call(call: ToolCall) -> ToolCall:

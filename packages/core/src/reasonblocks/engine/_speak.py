@@ -91,7 +91,7 @@ def _words(state: TraceState, judged: Judged, evaluation: Evaluation) -> Flow[st
     if speaker is None or not found or evaluation.intervention_source == "e2":
         return None
     rung = 1 + sum(one.monitor == speaker for one in state.injected)
-    return (yield from ask(Say(monitor=speaker, evidence=found[0] or (state.calls - 1,), rung=rung)))
+    return (yield from ask(Say(monitor=speaker, evidence=found[0] or (state.steps_begun - 1,), rung=rung)))
 
 
 def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, settings: Settings) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._check import EXEMPLAR_CHARS, EXEMPLARS, TIERS, checked, exemplars
+from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, TIERS, checked, exemplars
 from ._curves import Curve, SimilarityCurves
 from ._json import pattern_json, pattern_of
 from ._rank import best, gate, helpful, helps, place, standing, visible
@@ -12,6 +12,7 @@ __all__ = [
     "COUNTED",
     "EXEMPLARS",
     "EXEMPLAR_CHARS",
+    "NAME_BYTES",
     "TIERS",
     "Curve",
     "SimilarityCurves",

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 
 from ..exceptions import ConfigError
+from ..text import size, whole
 from ..types import Pattern, Tier
 
 TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
-ID_CHARS = 200
+NAME_BYTES = 200
+"""Of an id or a name in compact JSON: a trace state holds some 100 of them and stays under 64 KB."""
 EXEMPLARS = 32
 """The most exemplars of one pattern; each is a row that every search compares."""
 EXEMPLAR_CHARS = 16_000
@@ -26,17 +28,23 @@ MATCHED: Mapping[Tier, tuple[str, ...]] = {
 def checked(pattern: Pattern) -> Pattern:
     """The pattern itself. Raises `ConfigError` with the pattern's id, the field, its value and what holds."""
     name: object = pattern.id
-    if not isinstance(name, str) or not name.strip() or len(name) > ID_CHARS:
-        raise ConfigError("pattern id", name, f"must be a text of 1 to {ID_CHARS} characters")
+    if not isinstance(name, str) or not name.strip() or not _is_name(name):
+        raise ConfigError("pattern id", name, f"must be a text of 1 to {NAME_BYTES} bytes, in whole characters")
     if pattern.tier not in TIERS:
         raise ConfigError.unknown(f"pattern {pattern.id!r}: tier", pattern.tier, TIERS)
     for field in ("org_id", "failure_type"):
         value: object = getattr(pattern, field)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise ConfigError(f"pattern {name!r}: {field}", value, "must be a text, or None")
+        if value is not None and not _is_name(value):
+            rule = f"must be a text of 1 to {NAME_BYTES} bytes, or None"
+            raise ConfigError(f"pattern {name!r}: {field}", value, rule)
     if not pattern.off:
         _check_content(pattern)
     return pattern
+
+
+def _is_name(value: object) -> bool:
+    """Would a session keep it?"""
+    return isinstance(value, str) and 0 < size(value) <= NAME_BYTES and whole(value) == value
 
 
 def _check_content(pattern: Pattern) -> None:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, cast
 
 from ..exceptions import BadAnswer
-from ..patterns import TIERS
+from ..patterns import NAME_BYTES, TIERS
 from ..ports import AsyncPatternStore, Evaluator, PatternStore
 from ..requests import Evaluate, Retrieve
 from ..text import size, whole
@@ -18,8 +18,6 @@ from ._guard import Faults
 
 MOST_PATTERNS = 1_000
 """Of a store's answer that are looked at."""
-NAME_BYTES = 200
-"""Of an id or a name in compact JSON: a trace state holds some 100 of them and stays under 64 KB."""
 MOST_NAMES = 32
 """Monitors of one evaluation: ours, and the four that a client may add."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"

@@ -68,7 +68,9 @@ class StepLog:
         calls = amended_calls(before, given)
         at = self._at(before.last.step) if calls and before.last is not None else None
         if at is not None:
-            self._entries[at] = evolve(self._entries[at], tool_calls=tuple([call.name for call in calls]))
+            names = tuple([call.name for call in calls])
+            if names != self._entries[at].tool_calls:  # as a rule they were known
+                self._entries[at] = evolve(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 
     def rewind(self, calls: int) -> None:

@@ -136,7 +136,10 @@ class SteeringSession(Reports):
             return
         if ends is not None:
             self._ends = ends
-            self.finish(ABANDONED)
+            try:
+                self.finish(ABANDONED)
+            finally:
+                self._ends = inf  # a run that goes on has its whole time again
         else:
             self._teller.step(self.run.run_id, self._log.close())
             self._tell_finish(self._failure or ABANDONED)
@@ -189,7 +192,7 @@ class SteeringSession(Reports):
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._teller.start(self.run)
         self._open_runs.add(self)
-        self._state, self._paused, self._ends = state, False, inf
+        self._state, self._paused = state, False
         self.outcome = self.final = self.final_decision = None
         for note in decision.notes:
             self._faults.say(note, note)

@@ -23,6 +23,7 @@ class Telemetry:
         self._lanes = tuple(map(Lane, sinks))
         self._redactor = Redactor(redact, Faults("telemetry", strict=False))
         self._redacting, self._pid = threading.Lock(), os.getpid()
+        self._waiting = Workers()
 
     @property
     def wanted(self) -> bool:
@@ -54,7 +55,7 @@ class Telemetry:
             return True
         from asyncio import wrap_future  # there already, in whoever awaits this; others are spared its cost
 
-        return await wrap_future(Workers().submit(partial(self.flush, timeout)))
+        return await wrap_future(self._waiting.submit(partial(self.flush, timeout)))
 
     def start_closing(self) -> None:
         """Close every sink once it was told everything, all of them at the same time."""

@@ -21,6 +21,8 @@ def storable(value: object, most: int = MOST_CHARS) -> JSON:
     of 64 bits, finite floats, texts without halves of surrogate pairs, strings as keys, `DEEPEST` levels, and about
     `most` characters in all.
     """
+    if type(value) is str and len(value) < most and value.isascii():  # nearly all, in a fifth of the time
+        return value
     return _Copy(most).of(value, 0)
 
 
@@ -67,7 +69,8 @@ class _Copy:
         text = str.__str__(value)
         self._spend(len(text))
         try:
-            text.encode()
+            if not text.isascii():
+                text.encode()
         except UnicodeEncodeError:
             raise ValueError("it has a text with half of a surrogate pair") from None
         return text
