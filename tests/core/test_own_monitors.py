@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks.exceptions import BadAnswer
+from reasonblocks.exceptions import BadAnswer, ProtocolError
 from reasonblocks.render import FRAME, INJECTION_BYTES
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepLogEntry
@@ -85,6 +85,7 @@ WRONG = [
     SystemExit(3),
     StopIteration(),
     GeneratorExit(),
+    ProtocolError("not an adapter's"),
     TimeoutError("own"),
     None,
     0.5,

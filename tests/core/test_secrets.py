@@ -122,6 +122,12 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: str, key: Any) -> Non
     assert_hidden("".join(traceback.format_exception(caught.value)) + shown(vars(caught.value)))
 
 
+def test_a_key_of_the_environment_that_cannot_be_used_is_refused_unseen() -> None:
+    with pytest.raises(ConfigError, match=r"^REASONBLOCKS_API_KEY=") as caught:
+        configure(options(), {"REASONBLOCKS_API_KEY": f"{KEYS[0]}\n"})
+    assert KEYS[0] not in str(caught.value)
+
+
 WRONG: list[dict[str, Any]] = [
     {"base_url": URL}, {"task_profile": "none"}, {"sinks": 5}, {"step_deadline_ms": 0}, {"monitors": ["none"]},
     {"fsm_thresholds": {"fast_threshold": 2}}, {"calibration": "missing.toml"}, {"pattern_store": 5},

@@ -18,7 +18,7 @@ from ._breakpoints import breakpoints
 from ._channel import CHANNEL, Carried
 from ._convert import outcome_of
 from ._models import Routes, model_name, takes_cache_control
-from ._request import Overrides, steer, without_foreign_thinking
+from ._request import Overrides, marks_system, steer, without_foreign_thinking
 from ._runs import Run
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Calls:
         if self.routes:
             messages = without_foreign_thinking(messages, model_name(model), own)
         overrides: Overrides = {"model": model, "messages": messages}
-        cached = takes_cache_control(model)
+        cached = marks_system(decision) and takes_cache_control(model)
         marks = breakpoints(request, messages, model) if cached else 0
         overrides.update(steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks))
         return Call(

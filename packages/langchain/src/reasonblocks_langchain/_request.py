@@ -44,7 +44,7 @@ def steer(
         base,
         decision.guidance if in_system else "",
         decision.standing_rules,
-        cache_control=cache_control and (in_system or bool(decision.standing_rules)),
+        cache_control=cache_control and marks_system(decision),
         breakpoints=breakpoints,
     )
     if content is not None and content is not base:
@@ -52,6 +52,11 @@ def steer(
     if decision.guidance and not in_system:
         overrides["messages"] = with_tail(messages, decision.guidance)
     return overrides
+
+
+def marks_system(decision: StepDecision) -> bool:
+    """Whether the system message carries anything of ours, so that it may need a breakpoint of the prompt cache."""
+    return decision.placement == "system" or bool(decision.standing_rules)
 
 
 def with_tail(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:

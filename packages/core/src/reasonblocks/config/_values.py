@@ -22,11 +22,14 @@ def on(name: str, environ: Mapping[str, str]) -> bool:
 
 def key(value: object, environ: Mapping[str, str]) -> Secret | None:
     """The argument, else the variable; no error shows it."""
+    name = "api_key"
     if value is None:
-        found = environ.get("REASONBLOCKS_API_KEY")
-        return Secret(found) if found else None
+        name = "REASONBLOCKS_API_KEY"
+        value = environ.get(name) or None
+        if value is None:
+            return None
     if not isinstance(value, str) or not is_key(value):
-        raise ConfigError("api_key", described(value), KEY_RULE)
+        raise ConfigError(name, described(value), KEY_RULE)
     return Secret(value)
 
 

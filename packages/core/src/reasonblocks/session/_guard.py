@@ -22,6 +22,8 @@ def tamed(source: str) -> Iterator[None]:
         yield
     except (StopIteration, StopAsyncIteration, CancelledError) as exc:
         raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
+    except ProtocolError as exc:  # the guard lets an adapter's own through
+        raise BadAnswer(source, str(exc), "it may not raise ProtocolError, which is for adapters") from exc
     except Exception:
         raise
     except BaseException as exc:
