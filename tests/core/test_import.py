@@ -67,5 +67,5 @@ def test_no_step_loads_a_module() -> None:
 
 
 def test_what_examples_and_parity_take_from_testing_needs_no_pytest() -> None:
-    code = "import sys; sys.modules['pytest'] = None; from reasonblocks.testing import Script, __main__, server; print('there')"
-    assert printed(code) == {"there"}
+    wanted = "from reasonblocks.testing import Script, __main__, server"
+    assert printed(f"import sys; sys.modules['pytest'] = None; {wanted}; print('there')") == {"there"}
