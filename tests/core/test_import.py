@@ -64,3 +64,8 @@ def test_a_client_that_searches_nothing_brings_no_numpy() -> None:
 
 def test_no_step_loads_a_module() -> None:
     assert printed(A_RUN) == set()
+
+
+def test_what_examples_and_parity_take_from_testing_needs_no_pytest() -> None:
+    wanted = "from reasonblocks.testing import Script, __main__, server"
+    assert printed(f"import sys; sys.modules['pytest'] = None; {wanted}; print('there')") == {"there"}

@@ -9,8 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-import pytest
+from unittest import mock
 
 from ..client import ReasonBlocks
 from ..events import Event, RunStart
@@ -133,8 +132,7 @@ def threads_started() -> Iterator[list[threading.Thread]]:
         started.append(thread)
         start(thread)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", counted)
+    with mock.patch.object(threading.Thread, "start", counted):
         yield started
 
 
