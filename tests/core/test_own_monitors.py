@@ -299,3 +299,10 @@ def test_words_are_sanitised_and_bounded_like_any_text() -> None:
     assert FRAME not in text
     assert "\x00" not in text
     assert len(text.encode()) <= INJECTION_BYTES
+
+
+def test_a_step_that_a_monitor_names_again_and_again_is_named_once() -> None:
+    rb = ReasonBlocks(monitors=[Own("again", lambda step: (0.9, None, (0,) * 10_000))], pattern_store=LocalStore())
+    session = rb.session()
+    run(session, 2)
+    assert texts_of(session) == ["The check again points at step 0. Look at that again before you go on."]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import UserDict
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +21,7 @@ from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Evaluation, Pattern, StepInput
 from tests.core.test_snapshot import HOSTILE, MOST, Greedy, hostile_step
-from tests.core.world import called, client, code_bytes, found, pattern, run, speaks, through_json
+from tests.core.world import begin, called, client, code_bytes, found, hanging, pattern, run, speaks, through_json
 
 FIELDS = {"instruction": "always", "observation": "o", "recommended_action": "a", "diagnosis": "d",
           "intervention": "i", "anti_pattern": "n"}  # fmt: skip
@@ -191,3 +194,53 @@ def test_a_name_that_a_store_of_ours_takes_is_one_that_a_session_keeps(name: str
     session = ReasonBlocks(strict=True, org_id=name, pattern_store=LocalStore(patterns=[lesson])).session()
     run(session, 1)
     assert session.step_log[0].pattern_ids == (name,)
+
+
+class Fields(UserDict[str, Any]):
+    """The mapping of a store that does as it likes whenever it is read."""
+
+    def __init__(self, read: Callable[[str], Any]) -> None:
+        super().__init__(FIELDS)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._read(name)
+
+
+def raising(error: BaseException) -> Callable[[str], Any]:
+    def read(name: str) -> Any:
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), StopIteration(), ZeroDivisionError()], ids=repr)
+def test_a_pattern_whose_fields_raise_is_left_out_as_a_fault_of_the_store(error: BaseException) -> None:
+    answer = [bad({"fields": Fields(raising(error))}), *found("e3-good")]
+    session = client(store=lambda request: answer, strict=False).session()
+    run(session, 1)
+    assert (session.step_log[0].pattern_ids, session.faults) == (("e3-good",), {"the pattern store": 1})
+
+
+def test_fields_that_hang_have_the_time_of_the_store() -> None:
+    with hanging() as hang:
+        session = client(store=lambda request: [bad({"fields": Fields(hang)})], step_deadline_ms=120).session()
+        started = time.monotonic()
+        run(session, 1)
+        assert time.monotonic() - started < 1.0
+    assert session.step_log[0].skipped_reason == "unavailable"
+
+
+def test_fields_are_read_as_the_texts_that_they_hold() -> None:
+    class Loud(str):
+        __slots__ = ()
+
+        def __getitem__(self, at: Any) -> Any:
+            raise SystemExit
+
+    answer = [bad({"fields": {"instruction": Loud("always look"), "more": 5}})]
+    session = client(store=lambda request: answer).session()
+    assert "always look" in begin(session, 0).guidance

@@ -109,6 +109,18 @@ def test_an_input_guardrail_that_raises_ends_the_run_as_failed(way: str) -> None
 
 
 @every_way
+def test_a_call_that_comes_after_the_run_has_failed_does_not_open_it_anew(way: str) -> None:
+    async def breaks(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
+        raise LookupError("a fault of the guardrail")
+
+    with place(in_turn(*looks(1)), way) as here, pytest.raises(LookupError) as caught:
+        here.run(steering(), fixer(input_guardrails=[InputGuardrail(breaks)]))
+    run = steering_of(caught.value)
+    assert asyncio.run(run.decide([{"role": "user", "content": TASK}], agent_name=None, own_model="m")) is None
+    assert run.outcome == "failure: LookupError"
+
+
+@every_way
 def test_an_output_guardrail_ends_the_run_as_failed(way: str) -> None:
     with place(in_turn(*looks(1)), way) as here, pytest.raises(OutputGuardrailTripwireTriggered) as caught:
         here.run(steering(), fixer(output_guardrails=[OutputGuardrail(verdict(True))]))

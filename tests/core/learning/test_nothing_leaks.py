@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.learning import Evidence, learn
 from reasonblocks.learning._acts import act_of
 from reasonblocks.learning._detector import detectors
+from reasonblocks.learning._mask import label
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Pattern
 from tests.core.learning.secrets_in_runs import KINDS, plain, told
@@ -198,3 +200,13 @@ def test_no_detector_asks_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", refused)
     assert [hidden(plain(KINDS[kind])) for kind in ("GitHub", "Slack", "AWS", "Stripe", "SendGrid")]
+
+
+@pytest.mark.parametrize("word", ["curl -u ", "mysql ", "://", "docker login "])
+def test_a_name_or_an_error_of_any_length_takes_no_time(word: str) -> None:
+    detectors()
+    started = time.monotonic()
+    label(word * 20_000)
+    output = f"Error\nTraceback (most recent call last):\nValueError: {word * 20_000}"
+    act_of(step("bash", output), 0, {}, frozenset())
+    assert time.monotonic() - started < 5.0

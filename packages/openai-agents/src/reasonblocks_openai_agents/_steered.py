@@ -67,6 +67,7 @@ class SteeredRun(HeldRun):
         self._waited_for = tuple(waits_for)
         self._server_managed = server_managed
         self._resumed_routed = resumed and bool(model_routing)
+        self._failed = False
         self.answer: Step | None = None
         self.asked: Asked | None = None  # before any guidance
         self._authors: Newest[str, str] = Newest(MOST_AUTHORS)
@@ -95,10 +96,13 @@ class SteeredRun(HeldRun):
     async def decide(
         self, items: Sequence[Item], *, agent_name: str | None, own_model: str, server_managed: bool = False
     ) -> Call | None:
-        """What the next call gets; None after a fault, and while steering is off.
+        """What the next call gets; None after a fault, while steering is off, and once the run has failed.
 
+        Older SDKs let a call go on that a guardrail beside it has ended: it would open the run anew.
         A conversation that the server keeps has no tail from here on: it would store what stands there.
         """
+        if self._failed:
+            return None
         if server_managed and not self._server_managed:
             self._server_managed = True
             self.session.no_tail("the server keeps this conversation and would store a message of ours")
@@ -195,6 +199,7 @@ class SteeredRun(HeldRun):
     def fails(self, error: BaseException) -> Iterator[Ending]:
         """The run, and those within it, end with this error. A cancelled run stays open."""
         if isinstance(error, Exception):
+            self._failed = True
             for run in self._open():
                 run.cut_off(error)
                 yield Ending(run.session, f"failure: {type(error).__name__}", run._last_step(()))

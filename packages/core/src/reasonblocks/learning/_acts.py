@@ -11,7 +11,7 @@ from ..monitors.features import Features, features_of, plain
 from ..monitors.outcome import says_nothing
 from ..text import collapse, digest
 from ..types import JSON, Step, canonical
-from ._mask import MASK, label, run_label, short, without_secrets
+from ._mask import LONGEST, MASK, label, run_label, short, whole_words, without_secrets
 from ._secret_names import announces
 
 __all__ = ["Act", "Given", "act_of"]
@@ -128,7 +128,8 @@ def _raised(text: str) -> str:
     found = [*re.finditer(r"^[\w.]*(?:Error|Exception)\b.*", text, re.MULTILINE)]
     if not found:
         return text
-    near = without_secrets(text[max(0, found[-1].start() - BEFORE) : found[-1].end()])
+    start, end = found[-1].span()
+    near = without_secrets(text[max(0, start - BEFORE) : start] + whole_words(text[start:end], LONGEST))
     raised = re.findall(r"^[\w.]*(?:Error|Exception)\b.*", near, re.MULTILINE)
     return raised[-1] if raised else near
 

@@ -14,7 +14,10 @@ from ._people import known_names, without_accounts, without_names
 from ._secrets import without_announced
 from ._shapes import without_blocks, without_shaped
 
-__all__ = ["MASK", "hidden", "label", "plain_words", "private_words", "run_label", "short", "without_secrets"]
+__all__ = [
+    "LONGEST", "MASK", "hidden", "label", "plain_words", "private_words", "run_label", "short", "whole_words",
+    "without_secrets",
+]  # fmt: skip
 
 MASK = "#"
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
@@ -83,7 +86,7 @@ def without_secrets(text: str) -> str:
 @lru_cache(maxsize=4096)
 def label(text: str) -> str:
     """A name of a tool, a program or an argument, without secrets and mail addresses."""
-    return _EMAIL.sub(MASK, without_secrets(text))
+    return _EMAIL.sub(MASK, without_secrets(text if len(text) <= LONGEST else whole_words(text, LONGEST) or MASK))
 
 
 @lru_cache(maxsize=4096)

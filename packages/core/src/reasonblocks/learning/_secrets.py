@@ -35,7 +35,9 @@ _WORDS_OF = ("password", "passwd", "pwd", "passcode", "passwort", "kennwort")
 """What a passphrase of several words is given as."""
 _TAIL = ".,;:!?)}]>\\"
 _OPTION = re.compile(r"(?<![^\s\"'`(\[,])(?P<dashes>--?)(?P<name>[A-Za-z][\w-]{1,60})(?P<sep>[\"']?,?[ \t]+)(?=[^\s-])")
-_SET = re.compile(r"\b(?:setx|setenv|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])")
+_SET = re.compile(
+    r"\b(?:setx|setenv|set[ ]-\w{1,4}|ENV|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])"
+)
 _TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
 """A password in a sentence, without any sign."""
 _TURNED = re.compile(

@@ -87,7 +87,12 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(\b(?:redis-cli|mosquitto_\w+)\b[^\n|;&]*?\s-[aP]\s*){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\b(?:zip|unzip)\b[^\n|;&]*?\s-P\s*){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\bldap\w+\b[^\n|;&]*?\s-w\s*){_WORD}"), r"\1\2#"),
-    (re.compile(rf"(\b(?:curl|wget|http)\b[^\n|;]*?\s(?:-u|-U|-a|--user|--proxy-user)[ =]?(?=\S*:)){_WORD}"), r"\1\2#"),
+    (
+        re.compile(
+            rf"(\b(?:curl|wget|http)\b[^\n|;]*?\s(?:-[a-zA-Z]{{0,6}}u|-U|-a|--user|--proxy-user)[ =]?(?=\S*:)){_WORD}"
+        ),
+        r"\1\2#",
+    ),
     (re.compile(r"(\bsmbclient\b[^\n|;]*?\s-U\s*)[^\s%]+%\S+"), r"\1#"),
     (re.compile(r"(\s-pass(?:in|out)?\s+pass:|\bpass:(?=\S*$))[^\s\"'\\]+"), r"\1#"),
     (re.compile(rf"(\bopenssl\s+enc\b[^\n|;&]*?\s-k\s+){_WORD}"), r"\1\2#"),
@@ -110,9 +115,33 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(
-            r"(?i)(\b(?:login|log_in|authenticate|sign_?in)\(\s*\\{0,8}[\"'])[^\"'\\\n]{1,80}(\\{0,8}[\"']\s*,\s*\\{0,8}[\"'])[^\"'\\\n]{1,200}"
+            r"(?i)(\b(?:login|log_in|authenticate|sign_?in|(?:http)?(?:basic|digest)_?auth)\(\s*\\{0,8}[\"'])[^\"'\\\n]{1,80}(\\{0,8}[\"']\s*,\s*\\{0,8}[\"'])[^\"'\\\n]{1,200}"
         ),
         r"\1#\2#",
+    ),
+    (
+        re.compile(
+            r"(?i)(\((?:\s*\w{1,40}\s*,)?\s*b?\\{0,8}[\"'][\w.-]{0,60}(?:password|passwd|secret|token|api_?key)\\{0,8}[\"']\s*,"
+            r"\s*b?\\{0,8}[\"'])[^\"'\\\n]{1,200}"
+        ),
+        r"\1#",
+    ),
+    # below the name in YAML, and behind its type in a program
+    (
+        re.compile(
+            r"(?i)(\bname:[ \t]*[\"']?[\w.-]{0,60}(?:password|passwd|secret|token|api_?key)[\"']?[ \t]*\n"
+            r"[ \t]*value:[ \t]*[\"']?)"
+            r"(?!#)[^\s\"'][^\"'\n]{0,400}"
+        ),
+        r"\1#",
+    ),
+    (
+        re.compile(
+            r"(?i)((?:password|passwd|secret|token|api_?key)[ \t]*:[ \t]*&?[a-z][\w.\[\]]{1,30}(?:[ ]\|[ ]None)?"
+            r"[ \t]*=[ \t]*\\{0,8}[\"'])"
+            r"[^\"'\\\n]{1,200}"
+        ),
+        r"\1#",
     ),
     # bank accounts, and addresses of machines that hold no digit in some part
     (re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){3,7}(?:[ -]?[A-Z0-9]{1,3})?\b"), "#"),

@@ -34,7 +34,7 @@ def seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, 
     score, memory, evidence = answer
     if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
         raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
-    return monitor.name, unit(name, score), _memory(name, memory), tuple(evidence)
+    return monitor.name, unit(name, score), _memory(name, memory), tuple(dict.fromkeys(evidence))
 
 
 def said(monitor: Monitor, request: Say) -> str | None:

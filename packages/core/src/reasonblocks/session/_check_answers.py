@@ -11,10 +11,11 @@ from typing import Any, cast
 from ..exceptions import BadAnswer
 from ..patterns import NAME_BYTES, TIERS
 from ..ports import AsyncPatternStore, Evaluator, PatternStore
+from ..render import FIELDS
 from ..requests import Evaluate, Retrieve
 from ..text import size, whole
-from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern, storable
-from ._guard import Faults
+from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern, evolve, storable
+from ._guard import Faults, tamed
 
 MOST_PATTERNS = 1_000
 """Of a store's answer that are looked at."""
@@ -42,10 +43,9 @@ def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ..
     for given in islice(found, MOST_PATTERNS):
         try:
             _check_trace(given)
+            usable.append(_read(given))
         except BadAnswer as exc:
             bad.append(exc)
-        else:
-            usable.append(given)
     if bad and not usable:
         raise bad[0]
     for one in bad:
@@ -78,6 +78,22 @@ def _check_trace(given: object) -> None:
     for count in (pattern.revision, *pattern.stats.values()):
         if type(count) is not int:
             raise BadAnswer(STORE, count, "a pattern's revision and counts are ints")
+
+
+def _read(given: ETrace) -> ETrace:
+    """With the texts of its fields as plain ones: a mapping of the store's own may hang, or raise whatever is read."""
+    pattern = given.pattern
+    if type(pattern.fields) is dict and all(type(text) is str for text in pattern.fields.values()):
+        return given
+    try:
+        with tamed(STORE):
+            read = {field: pattern.fields[field] for field in FIELDS[pattern.tier] if field in pattern.fields}
+    except BadAnswer:
+        raise
+    except Exception as exc:
+        raise BadAnswer(STORE, type(exc).__name__, "a pattern's fields can be read") from exc
+    texts = {field: str.__str__(text) for field, text in read.items() if issubclass(type(text), str)}
+    return evolve(given, pattern=evolve(pattern, fields=texts))
 
 
 def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:

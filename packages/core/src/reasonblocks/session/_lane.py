@@ -90,6 +90,7 @@ class Lane:
 
     def stop(self) -> None:
         """End the thread once the queue is empty."""
+        self._here()
         with self._wake:
             self._stopped = True
             self._wake.notify_all()
@@ -115,9 +116,8 @@ class Lane:
             return None
 
     def _deliver(self, told: Told) -> None:
-        event = told.shown()
         with self._faults.guard(f"sink {self._name}"), tamed("a sink"):
-            self._sink.emit(event)
+            self._sink.emit(told.shown())
 
     def _close(self) -> None:
         with self._faults.guard(f"closing sink {self._name}"), tamed("a sink"):
