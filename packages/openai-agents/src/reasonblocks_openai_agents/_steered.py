@@ -15,7 +15,7 @@ from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
 from ._items import Item, Items
 from ._request import steered, without_foreign_reasoning
 from ._tools import ToolCalls
-from ._waiting import going_on
+from ._waiting import Asked, going_on
 
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})
 MOST_CHILDREN = 64
@@ -68,8 +68,7 @@ class SteeredRun(HeldRun):
         self._server_managed = server_managed
         self._resumed_routed = resumed and bool(model_routing)
         self.answer: Step | None = None
-        self.asked: Sequence[Item] = ()
-        """What its newest call was asked, before any guidance."""
+        self.asked: Asked | None = None  # before any guidance
         self._authors: Newest[str, str] = Newest(MOST_AUTHORS)
         self._children: Newest[str, SteeredRun] = Newest(MOST_CHILDREN)
 
@@ -109,11 +108,10 @@ class SteeredRun(HeldRun):
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
             await afinish(self._settled(done))
-            given = StepInput(
-                key=call_key(self.session.trace.state), completed=done, default_model=own_model, agent_name=agent_name
-            )
+            key = call_key(self.session.trace.state)
+            given = StepInput(key=key, completed=done, default_model=own_model, agent_name=agent_name)
             decision = await self.session.abegin_step(given)
-            self.asked = items
+            self.asked = Asked.of(items)
             self.call = Call(self, decision, own_model)
             self.tools.forget()
             return self.call
@@ -210,7 +208,7 @@ class SteeredRun(HeldRun):
     async def child_ended(self, call_id: str, result: object) -> None:
         """The agent that a tool call has called is done; the SDK's own text says that it failed.
 
-        SDK 0.18 says so of one that waits for an approval, too: a run that left a call is over when its parent goes on.
+        SDK 0.18 reports one that waits for an approval so, too: a run that left a call ends when its parent goes on.
         """
         child = self._children.get(call_id)
         failed = isinstance(result, str) and result.startswith(TOOL_FAILED)

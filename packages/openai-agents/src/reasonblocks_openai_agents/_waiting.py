@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ._convert import answer_of, newest_answer
@@ -29,8 +30,25 @@ def with_waiting(known: Iterable[SteeredRun], call_id: str, run: SteeredRun) -> 
     return (*others[1 - MOST_OF_ONE_ID :], run)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is kept of a request to know the next one by: its first and its last item, not the history between."""
+
+    length: int
+    first: Item
+    last: Item
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> Asked | None:
+        return cls(len(items), items[0], items[-1]) if items else None
+
+    def begins(self, items: Sequence[Item]) -> bool:
+        """Whether a longer request begins as this one did, as far as is known."""
+        longer = self.length < len(items)
+        return longer and items[0] == self.first and items[self.length - 1] == self.last
+
+
 def _likeness(run: SteeredRun, items: Sequence[Item]) -> int:
     """How much a request looks like the run's next: it begins as its last one did, and holds what that was answered."""
-    before = run.asked
-    begins = 0 < len(before) < len(items) and all(one == other for one, other in zip(before, items))
+    begins = run.asked is not None and run.asked.begins(items)
     return begins + (run.answer is not None and answer_of(newest_answer(items)) == run.answer)

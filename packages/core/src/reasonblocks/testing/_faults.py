@@ -52,7 +52,7 @@ class FaultScenarios:
     def test_a_hanging_store_is_switched_off(self, mode: str) -> None:
         store = world.Hanging()
         try:
-            (ran,) = self.harness.run(world.client(pattern_store=store, step_deadline_ms=20), world.looping(9), mode)
+            (ran,) = self.harness.run(world.client(pattern_store=store, step_deadline_ms=80), world.looping(9), mode)
         finally:
             store.let_go.set()
         assert unharmed(ran)
