@@ -95,9 +95,9 @@ class SteeredRun(HeldRun):
     async def decide(
         self, items: Sequence[Item], *, agent_name: str | None, own_model: str, server_managed: bool = False
     ) -> Call | None:
-        """What the next call gets; None after a fault, and while steering is off.
+        """Decide the next call; return None after a fault, and while steering is off.
 
-        A conversation that the server keeps has no tail from here on: it would store what stands there.
+        A conversation that the server keeps has no tail from here on, because the server would store it.
         """
         if server_managed and not self._server_managed:
             self._server_managed = True
@@ -166,7 +166,7 @@ class SteeredRun(HeldRun):
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
     def waiting(self, call_id: str | None, items: Sequence[Item]) -> SteeredRun | None:
-        """The run, this one or one within it, whose newest answer made that call, and which `items` go on with."""
+        """Return the run, this one or a nested one, whose newest answer made that call and which `items` continue."""
         return going_on(self._waiting(call_id), items)
 
     def _waiting(self, call_id: str | None) -> Iterator[SteeredRun]:
