@@ -92,7 +92,7 @@ class SummingEmbedder(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """A caller's own monitor. `observe` is pure: it gives (score 0..1, new memory as JSON <= 3 KB, evidence steps).
+    """A caller's own monitor. `observe` is pure: it returns (score 0..1, new memory as JSON <= 3 KB, evidence steps).
 
     A monitor that raises, returns anything else, or takes too long is skipped for that step; all others continue.
     """

@@ -101,7 +101,7 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
     scores: Any = given.scores
     fired: Any = given.fired
     if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MOST_NAMES:
-        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired monitors: at most {MOST_NAMES}")
+        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired ones: at most {MOST_NAMES}")
     named = {kind: getattr(given, kind) for kind in _NAMED}
     texts: dict[str, Any] = {
         kind: None if value is None else name(EVALUATOR, kind, value) for kind, value in named.items()

@@ -59,4 +59,4 @@ class Reports:
     def _say_placement(self, why: str) -> None:
         if not self._settings.disabled:
             where = self._settings.placement
-            self._faults.say("placement", f"{why}: guidance goes to {where!r}; placement={where!r} asks for that")
+            self._faults.say("placement", f"{why}: guidance goes to {where!r}; set placement={where!r} to request that")
