@@ -54,7 +54,7 @@ SMOKE_SCRIPTS = {
     "openai-agents": "examples/openai_agents_run.py",
     "claude-agent": "examples/claude_agent_run.py",
 }
-"""Run where nothing but one line of the README's section "Install" is installed, by that line's last package."""
+"""A script for each line of the README's section "Install", by the line's last package; only that line is installed."""
 
 
 # --- what the sessions share
@@ -284,7 +284,7 @@ for name in sys.argv[1:]:
 
 @nox.session(reuse_venv=True)
 def wheel(session: nox.Session) -> None:
-    """The README's installs, each in a fresh environment; then the built wheels, with the source out of reach."""
+    """Test the README's installs, each in a fresh environment; then the built wheels, without access to the source."""
     install_as_readers_do(session)
     with tempfile.TemporaryDirectory() as name:
         there = Path(name).resolve()
@@ -301,7 +301,7 @@ def wheel(session: nox.Session) -> None:
 
 
 def install_as_readers_do(session: nox.Session) -> None:
-    """Run the commands of the README's section "Install", by the pip that the session's Python bundles."""
+    """Run the commands of the README's section "Install" with the pip that the session's Python bundles."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Install\n")[1].split("\n## ")[0]
     commands = re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)
     if {folders.rpartition("/")[2] for folders in commands} != set(SMOKE_SCRIPTS):
@@ -337,7 +337,7 @@ ENDS = [PYTHONS[0], PYTHONS[-1]]
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """The README's installs and the core on every Python; each adapter on the oldest and newest Python and framework.
+    """Test the README's installs and the core on every Python, each adapter on the oldest and newest one and framework.
 
     Nothing is pinned.
 
@@ -353,7 +353,7 @@ def matrix(session: nox.Session) -> None:
 
 @nox.session(name="matrix-install", python=PYTHONS)
 def matrix_install(session: nox.Session) -> None:
-    """The README's installs on one Python."""
+    """Test the README's installs on one Python."""
     check_python(session)
     install_as_readers_do(session)
 

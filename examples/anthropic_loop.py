@@ -112,9 +112,9 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
 
 
 def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
-    """The system prompt of this one request, a cached block, and its messages. (Any: others take plain text, too.)
+    """Return the system prompt of this one request, a cached block, and its messages. (Any: others take plain text.)
 
-    Anthropic takes four marks for its cache in one request: none is added where prompt, messages and tools have four.
+    Anthropic accepts four cache marks in a request: none is added if prompt, messages and tools already have four.
     """
     return steered_request(decision, SYSTEM_PROMPT, history, cache_control=True, tools=TOOLS)
 

@@ -118,7 +118,7 @@ def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Calla
 
 
 def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
-    """The system prompt and the input of this one request. (Any: it serves clients that take blocks, too.)"""
+    """Return the system prompt and the input of this one request. (Any: it also serves clients that take blocks.)"""
     return steered_request(decision, SYSTEM_PROMPT, history)
 
 

@@ -1,7 +1,7 @@
-"""Shows that the core works where none of its extras is installed: `./dev wheel` runs this in such an environment.
+"""Checks that the core works without any of its extras: `./dev wheel` runs this in such an environment.
 
-Every module can be imported; a loop of one's own is steered; `reasonblocks replay` and `reasonblocks doctor` run; and
-what needs an extra says so where it is made, with the command that installs it.
+Every module can be imported, a custom loop is steered, `reasonblocks replay` and `reasonblocks doctor` run, and each
+object that needs an extra raises an error with the install command when it is created.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
     "testing": [lambda: testing.ConformanceSuite],
 }
-"""What needs each extra. `cli` is missing: without it everything is printed plainly."""
+"""A part that needs each extra, except `cli`: without it, output is plain."""
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
 
 def nothing_of_an_extra_is_installed() -> None:
     there = [name for name in sorted(names_in_extras()) if is_installed(name)]
-    assert not there, f"this is no bare core: {there} are installed"
+    assert not there, f"the core is not bare: {there} are installed"
 
 
 def names_in_extras() -> set[str]:
@@ -80,7 +80,7 @@ def is_installed(name: str) -> bool:
 
 
 def every_module_is_imported() -> None:
-    """But for the scenarios of the conformance suite, which are tests, and `__main__`, which runs."""
+    """Import every module except the conformance scenarios, which are tests, and `__main__`, which would run."""
     for found in pkgutil.walk_packages(reasonblocks.__path__, "reasonblocks."):
         try:
             if not found.name.endswith("__main__"):
@@ -126,7 +126,7 @@ def what_is_missing_is_named() -> None:
     for extra, makers in NEEDS.items():
         for make in makers:
             error = raised(make)
-            assert error is not None, f"something needs nothing of the extra {extra}"
+            assert error is not None, f"nothing reported the missing extra {extra}"
             assert (error.extra, error.requirements) == (extra, EXTRAS[extra]), error
 
 

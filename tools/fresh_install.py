@@ -1,7 +1,7 @@
-"""Installs into a fresh environment as the README says, with the pip that this Python bundles, and says what it took.
+"""Installs into a fresh environment as in the README, with the pip that this Python bundles, and reports the cost.
 
 `python tools/fresh_install.py [--limit SECONDS] [--run SCRIPT] REQUIREMENT...` prints one line and removes the
-environment again. It fails where pip fails, where pip takes longer than the limit, and where SCRIPT fails there.
+environment again. It fails if pip fails, if pip takes longer than the limit, or if SCRIPT fails there.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 LIMIT_S = 300.0
-"""For one install. pip's resolver can go on for an hour over requirements that it cannot bring together."""
+"""The limit of one install: pip's resolver can spend an hour on requirements that conflict."""
 RUN_LIMIT_S = 120.0
 NOT_A_READERS = re.compile(r"PYTHON|PIP_(BUILD_)?CONSTRAINT|VIRTUAL_ENV|QDRANT_|REASONBLOCKS_")
-"""Variables of the caller's that would make the install or the script another one."""
+"""The caller's variables that would change the install or the script."""
 LAST_LINES = 12
-"""Of what pip or the script said before it failed."""
+"""How many lines of output are shown after a failure."""
 
 
 def main(given: Sequence[str]) -> int:
@@ -49,11 +49,11 @@ def main(given: Sequence[str]) -> int:
 
 
 class Failed(Exception):
-    """What failed in the fresh environment, in words."""
+    """A command failed in the fresh environment; the message describes it."""
 
 
 def installed(folder: Path, wanted: Sequence[str], limit: float) -> str:
-    """Install; one line: Python, pip, what was asked for, seconds, MB and packages that came with it."""
+    """Install, and return one line: Python, pip, requirements, seconds, MB and number of packages."""
     call("making the environment", [sys.executable, "-m", "venv", str(folder / "env")], RUN_LIMIT_S)
     pip_version, (size, packages) = bundled_pip(folder), weighed(folder)
     began = time.monotonic()
@@ -67,7 +67,7 @@ def installed(folder: Path, wanted: Sequence[str], limit: float) -> str:
 
 
 def run(folder: Path, script: Path) -> None:
-    """Away from the clone: the script sees the modules beside it and what is installed."""
+    """Run the script outside the clone: it can import the modules beside it and installed packages."""
     call(script.name, [python_of(folder), "-W", "error", str(script)], RUN_LIMIT_S, cwd=folder)
 
 
@@ -86,14 +86,14 @@ def bundled_pip(folder: Path) -> str:
 
 
 def weighed(folder: Path) -> tuple[int, int]:
-    """Bytes of all files of site-packages, and how many distributions are there."""
+    """Return the size of site-packages in bytes, and its number of distributions."""
     site = site_packages(folder)
     size = sum(path.lstat().st_size for path in site.rglob("*") if not path.is_dir())
     return size, len(list(distributions(path=[str(site)])))
 
 
 def call(what: str, command: Sequence[str], limit: float, cwd: Path | None = None) -> None:
-    """Raises `Failed` with the last lines of what was said."""
+    """Run a command. Raises `Failed` with the last lines of its output."""
     env = {name: value for name, value in os.environ.items() if not NOT_A_READERS.match(name)}
     env |= {"REASONBLOCKS_STRICT": "1", "REASONBLOCKS_HOME": "home"}
     with subprocess.Popen(
@@ -106,7 +106,7 @@ def call(what: str, command: Sequence[str], limit: float, cwd: Path | None = Non
             raise Failed(f"{what} has not ended within {limit:g} s") from expired
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what it started: pip builds in other processes
+                os.killpg(process.pid, signal.SIGKILL)  # and its children: pip builds in other processes
     if process.returncode:
         last = "\n".join(said.strip().splitlines()[-LAST_LINES:])
         raise Failed(f"{what} failed ({process.returncode}):\n{last}")

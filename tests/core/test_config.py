@@ -449,7 +449,7 @@ def test_without_a_server_the_patterns_are_in_the_home_that_is_named(tmp_path: P
 
 @pytest.mark.parametrize("name", ["m" * 101, "\x00" * 17, "a \ud800 half"])
 def test_a_monitor_has_a_short_name(name: str) -> None:
-    with pytest.raises(ConfigError, match="name and failure_type are texts of at most 100 bytes"):
+    with pytest.raises(ConfigError, match="name and failure_type must be strings of at most 100 bytes"):
         ReasonBlocks(monitors=[Named(name)])
 
 

@@ -44,7 +44,7 @@ def test_a_run_without_what_its_client_asks_for_goes_to_the_system_and_says_so_o
         assert len(said(caplog)) == 2, "one for each run"
     assert {entry.placement for entry in first.step_log} == {"system"}
     assert second.faults == {}
-    assert f"no placement {asked!r} in this run of 'theirs': guidance goes to 'system'" in said(caplog)[0]
+    assert f"this run of 'theirs' has no placement {asked!r}: guidance goes to 'system'" in said(caplog)[0]
 
 
 @pytest.mark.parametrize("options", [{"placement": "system"}, {"caps": AdapterCaps()}])

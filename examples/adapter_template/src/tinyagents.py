@@ -74,7 +74,7 @@ class Agent:
     attempts: int = 1
     waits_before: Callable[[Run], bool] = lambda run: False
     shortened: Callable[[Sequence[Message]], Sequence[Message]] = tuple
-    """What of a history the model gets."""
+    """Selects the messages of a history that the model gets."""
 
     async def stream(self, run: Run) -> AsyncIterator[Message]:
         run.waits = False

@@ -83,7 +83,7 @@ def answer(turn: Turn) -> Message:
 
 
 def newest_step(messages: Sequence[Message]) -> Sequence[Message]:
-    """The task and the newest step."""
+    """Return the task and the newest step."""
     newest = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=1)
     return (messages[0], *messages[newest:])
 

@@ -1,4 +1,4 @@
-"""The adapter decides and says what the core does, entry by entry."""
+"""Tests that the adapter's decisions and guidance equal the core's, entry by entry."""
 
 from __future__ import annotations
 

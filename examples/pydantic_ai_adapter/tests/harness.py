@@ -56,7 +56,7 @@ def texts_of(message: ModelMessage) -> list[str]:
 
 
 def said(message: ModelMessage) -> list[tuple[str, str]]:
-    """Each text, after its role."""
+    """Return each role and its text."""
     if isinstance(message, ModelResponse):
         return [("assistant", message.text or "")]
     shown = [part for part in message.parts if isinstance(part, UserPromptPart | BaseToolReturnPart)]
@@ -102,7 +102,7 @@ class ScriptedModel(FunctionModel):
 
 
 def newest_step(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """A caller's own processor, which keeps the task and the newest step."""
+    """Keep only the task and the newest step; a history processor as a caller would write it."""
     newest = max((at for at, message in enumerate(messages) if isinstance(message, ModelResponse)), default=1)
     return [messages[0], *messages[newest:]]
 

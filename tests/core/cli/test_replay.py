@@ -356,7 +356,7 @@ def test_the_table_of_runs_counts_those_that_end_in_doubt(command: Command, writ
     out = command("replay", write("a.jsonl", CLAIMED, {**CLAIMED, "run_id": "b"}, RUN)).out
     (row,) = [line for line in out.splitlines() if "ends in doubt" in line and "run" in line]
     assert "claim_contradiction in 2 runs" in row
-    assert "2 of them say success" in row
+    assert "2 of them reported success" in row
 
 
 def test_a_table_without_doubts_says_none(command: Command, write: Write) -> None:

@@ -32,7 +32,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
     its state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps them in memory.
     With `mode="gateway"` guidance goes into one request on its way to the provider and is in no transcript, where hooks
     alone leave it. It needs aiohttp and certifi, and the provider at the CLI's `ANTHROPIC_BASE_URL`: not Bedrock,
-    Vertex or Foundry. Raises `ConfigError` for a wrong option, `ExtraMissing` for `mode="gateway"` without those two.
+    Vertex or Foundry. Raises `ConfigError` for a wrong option, and `ExtraMissing` for `mode="gateway"` without them.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, web
 
 EXTRA = {"aiohttp": "aiohttp>=3.10,<4", "certifi": "certifi"}
-"""What the extra `gateway` installs, as `pyproject.toml` has it, by the module."""
+"""Requirements of the extra `gateway` by module, as in `pyproject.toml`."""
 MESSAGES = "/v1/messages"
 CLOSING_SECONDS = 1.0
 """Given to answers that are still under way when the session is over: the CLI is gone by then."""
@@ -34,9 +34,9 @@ NOT_INVENTED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class Gateway:
-    """One a session whose decisions go this way. Raises `ConfigError` where none can stand.
+    """Serves one session whose guidance goes through it. Raises `ConfigError` where a gateway cannot be used.
 
-    Raises `ExtraMissing` without what the extra `gateway` installs.
+    Raises `ExtraMissing` if a package of the extra `gateway` is not installed.
     """
 
     def __init__(self, guard: Guard, env: Mapping[str, str]) -> None:

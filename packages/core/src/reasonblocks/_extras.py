@@ -1,4 +1,4 @@
-"""How what is missing is installed today: the requirements of the core's extras, and where a clone has our packages."""
+"""Builds install commands: holds the requirements of the core's extras, and the folders of our packages in a clone."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "testing": ("pytest>=8",),
     }
 )
-"""The requirements of each extra, as `pyproject.toml` has them.
+"""The requirements of each extra, as in `pyproject.toml`.
 
-An error names these and not the extra, for the core is on no package index.
+Errors name these instead of the extra, because the core is on no package index.
 """
 
 
 def pip_install(requirements: Iterable[str]) -> str:
-    """Return the command, with quotes where a shell needs them."""
+    """Return the `pip install` command, quoted for a shell."""
     from shlex import join  # for an error only
 
     return join(("pip", "install", *requirements))
 
 
 def folder_of(distribution: str) -> str:
-    """Return the folder of one of our distributions in a clone: none of them is on a package index."""
+    """Return the folder of one of our distributions in a clone, because none of them is on a package index."""
     return f"./packages/{distribution.removeprefix('reasonblocks-')}"

@@ -1,4 +1,4 @@
-"""Keys, and URLs that hold one: what no repr, log line or error may show."""
+"""Hides API keys, and URLs that contain one, from reprs, log lines and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEY_RULE = "must be a string of printable ASCII that is not empty"
 
 
 class Secret:
-    """A value that shows only where it is asked for."""
+    """Wraps a value so that only `reveal()` shows it."""
 
     __slots__ = ("_value",)
 
@@ -25,17 +25,17 @@ class Secret:
 
 
 def is_key(value: object) -> bool:
-    """Can it be sent in a header? A library that cannot send it would show it in its error."""
+    """Return True if a header can carry the value. The HTTP library would show any other key in its error."""
     return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
 
 
 def described(value: object) -> str:
-    """What an error shows in the place of a key."""
+    """Return the text that an error shows instead of a key."""
     return f"{len(value)} characters" if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
 def shown_url(url: object) -> str:
-    """The URL without user, password, query and fragment."""
+    """Return the URL without user, password, query and fragment."""
     if not isinstance(url, str):
         return described(url)
     try:

@@ -16,15 +16,15 @@ else:
 __all__ = ["NotToml", "TOMLDecodeError", "loads", "read_toml", "regular"]
 
 FILE_BYTES = 1024 * 1024
-"""Of a file of settings: a calibration takes 2 KB, and the parser 200 ms a megabyte."""
+"""The largest settings file that is read. A calibration has 2 KB; the parser takes 200 ms per megabyte."""
 
 
 class NotToml(ValueError):
-    """What is in the file cannot be read as TOML; the message says why."""
+    """Raised for a file whose content is not valid TOML; the message has the reason."""
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The file's values. Raises `OSError` for what is no readable file, `NotToml` for what is in it."""
+    """Return the file's values. Raises `OSError` for a file that cannot be read, `NotToml` for wrong content."""
     regular(path)
     with open(path, "rb") as file:
         data = file.read(FILE_BYTES + 1)
@@ -32,7 +32,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise NotToml(f"it is longer than {FILE_BYTES:,} bytes")
     try:
         values: dict[str, Any] = loads(data.decode("utf-8"))
-    except ValueError as exc:  # no UTF-8, no TOML, or a date or a number that Python cannot hold
+    except ValueError as exc:  # not UTF-8, not TOML, or a date or number that Python cannot represent
         raise NotToml(str(exc)) from exc
     except RecursionError as exc:
         raise NotToml("it is nested too deeply") from exc
@@ -40,10 +40,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def regular(path: str | os.PathLike[str]) -> None:
-    """Raises `OSError` for what is no regular file: a pipe would be waited for."""
+    """Raise `OSError` unless the path is a regular file, because reading from a pipe could block."""
     try:
         mode = os.stat(path).st_mode
-    except ValueError as exc:  # a NUL, or a surrogate that no file system takes
+    except ValueError as exc:  # a NUL, or a surrogate that no file system accepts
         raise OSError(errno.EINVAL, f"no file has such a name: {exc}") from exc
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

@@ -1,4 +1,4 @@
-"""Writes a file as a whole: after an error, a full disk or a crash it is the old one or the new one."""
+"""Replaces files atomically: after an error, a full disk or a crash, the file is the old one or the new one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from secrets import token_hex
 __all__ = ["write_whole"]
 
 SYSTEM_FOLDERS = ("/dev/", "/proc/")
-"""A name in them, such as /dev/stdout, may lead to a regular file that another program holds open."""
+"""Names in these folders, such as /dev/stdout, may refer to a regular file that another program has open."""
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write the text as UTF-8, lines ending alike on every system. Raises `OSError` that names the path.
+    """Write the text as UTF-8, with the same line ends on every system. Raises `OSError` with the path.
 
-    A file that is there keeps its mode; of a link the target is replaced. A pipe or a device is written to directly.
+    An existing file keeps its mode. If the path is a link, its target is replaced. Pipes and devices are written to
+    directly.
     """
     name = os.fspath(path)
     data = text.encode("utf-8")
@@ -33,7 +34,7 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
 
 
 def _is_special(name: str) -> bool:
-    """Whether there is something that is no regular file; a folder counts, so that opening it says so."""
+    """Return True if the name exists and is not a regular file; a folder counts, so that opening it raises."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except FileNotFoundError:
@@ -43,7 +44,7 @@ def _is_special(name: str) -> bool:
 def _replace(target: str, data: bytes) -> None:
     before = os.stat(target) if os.path.exists(target) else None
     if before is not None:
-        with open(target, "ab"):  # raises for a file that may not be written to
+        with open(target, "ab"):  # raises if the file is not writable
             pass
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".reasonblocks-{token_hex(8)}")
@@ -64,13 +65,13 @@ def _replace(target: str, data: bytes) -> None:
 
 def _as_before(beside: str, before: os.stat_result) -> None:
     if hasattr(os, "chown"):
-        with suppress(OSError):  # only root may give a file to others
+        with suppress(OSError):  # only root may change a file's owner
             os.chown(beside, before.st_uid, before.st_gid)
     os.chmod(beside, stat.S_IMODE(before.st_mode))
 
 
 def _sync_folder(folder: str) -> None:
-    """So that the new name outlives a power cut; not every system opens folders."""
+    """Sync the folder, so that the new name survives a power failure; some systems cannot open folders."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

@@ -27,26 +27,26 @@ __all__ = ["ReasonBlocks"]
 EXIT_SECONDS = 1.0
 """The most that the sinks of all clients may hold up the interpreter's exit."""
 SINKS_SHARE = 0.9
-"""Of the time of `close`: what is left is for the store, which the sinks may count into until then."""
+"""The sinks' share of the time of `close`. The rest is for the store, which sinks may write to until then."""
 
 
 class ReasonBlocks:
     """Steering for any number of runs, at once and in any thread. Works with no server, no key and no network.
 
     `fsm_thresholds` are the parameters of `DifficultyFSM`; `transition` replaces the machine. `model_routing` maps
-    "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go
-    over those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed
-    package offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces
-    the built-in difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks
-    calibrate` writes, or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`,
-    `evidence`), where what is missing is as shipped. `pattern_store` finds lessons; without it they are those of
-    the library and of the file that `reasonblocks patterns` writes, or of the server at QDRANT_URL, searched with
-    `embedder`. `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble,
-    `standing_rules="run"` shows the rules at every call. `sinks` are told of every run and step; `redact(text)`
-    sees every text before they do. `placement` of guidance in a request is "tail", the end of its messages, or
-    "system", which also takes the runs that have no tail. `live_streaming_enabled` needs a server: not here yet.
-    `strict` raises faults of steering instead of logging them. Your own callables run in daemon threads for at most
-    `step_deadline_ms` a step; what holds the interpreter lock cannot be bounded.
+    "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go over
+    those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed package
+    offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces the built-in
+    difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks calibrate` writes,
+    or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`), where
+    what is missing is as shipped. `pattern_store` finds lessons; without it they are those of the library and of the
+    file that `reasonblocks patterns` writes, or of the server at QDRANT_URL, searched with `embedder`.
+    `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble, `standing_rules="run"`
+    shows the rules at every call. `sinks` receive events of every run and step; `redact(text)` sees every text before
+    they do. `placement` puts guidance at the "tail", the end of a request's messages, or into the "system" message,
+    which also serves runs that have no tail. `live_streaming_enabled` needs a server: not here yet. `strict` raises
+    faults of steering instead of logging them. Your own callables run in daemon threads for at most `step_deadline_ms`
+    a step; code that holds the interpreter lock cannot be bounded.
 
     Read when the argument is absent: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
     REASONBLOCKS_HOME (the folder of that file, ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY;
@@ -197,7 +197,7 @@ class ReasonBlocks:
     def close(self, timeout: float = 5.0) -> None:
         """Finish open runs as abandoned, close the sinks, then the store, in at most `timeout` seconds in all.
 
-        The last steps of open runs have the first half of it. What hangs is named in the log and left behind.
+        The last steps of open runs get the first half of it. A sink or store that hangs is logged and abandoned.
         """
         begun = time.monotonic()
         for session in self._runs.all():
@@ -235,7 +235,7 @@ _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 
 @atexit.register
 def _at_exit() -> None:
-    """Open runs end as abandoned, and the sinks of all clients get a moment, the same one."""
+    """Finish open runs as abandoned; the sinks of all clients share one deadline."""
     ends = time.monotonic() + EXIT_SECONDS
     clients = list(_CLIENTS)
     for client in clients:

@@ -59,9 +59,9 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinish:
-    """The end: "success", "failure: ExcType" or the reason given. A second one replaces success.
+    """The end of a run: "success", "failure: ExcType" or the given reason. A second event replaces a success.
 
-    `doubts` are what the final step found, which may speak against the outcome.
+    `doubts` were raised by the final step and may contradict the outcome.
     """
 
     run_id: str

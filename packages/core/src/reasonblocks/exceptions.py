@@ -29,7 +29,7 @@ __all__ = [
 
 
 VALUE_CHARS = 500
-"""Of a wrong setting that its error shows: a path is shown whole."""
+"""How much of a wrong setting its error shows: enough for a whole path."""
 
 
 class ReasonBlocksError(Exception):
@@ -75,9 +75,9 @@ class AdapterMissing(ReasonBlocksError, AttributeError):
 
 
 class ExtraMissing(ReasonBlocksError, ImportError):
-    """Something that needs a distribution of an extra. `what`, `distribution`, `extra`, `requirements` (of the extra).
+    """Something needs a distribution of an extra. `what`, `distribution`, `extra`, `requirements` (of the extra).
 
-    They are the core's own unless given: an adapter gives those of its extra.
+    The requirements default to those of the core's extra; an adapter passes those of its own.
     """
 
     def __init__(self, what: str, distribution: str, extra: str, requirements: tuple[str, ...] | None = None) -> None:

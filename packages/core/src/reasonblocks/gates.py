@@ -62,7 +62,7 @@ _SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:
-    """The first reason against an injection into the next step; None when only `duplicate` can still forbid."""
+    """Return the first reason not to inject into the next step; None if only `duplicate` can still prevent it."""
     if evaluation is None:
         return "unavailable"
     if not evaluation.inject or not (evaluation.intervention_text or "").strip():

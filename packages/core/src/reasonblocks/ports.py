@@ -92,9 +92,9 @@ class SummingEmbedder(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """A caller's own monitor. `observe` is pure: it gives (score 0..1, new memory as JSON <= 3 KB, evidence steps).
+    """A caller's own monitor. `observe` is pure: it returns (score 0..1, new memory as JSON <= 3 KB, evidence steps).
 
-    One that raises, answers anything else, or takes too long is silent for that step; all others go on.
+    A monitor that raises, returns anything else, or takes too long is skipped for that step; all others continue.
     """
 
     @property
@@ -108,8 +108,8 @@ class Monitor(Protocol):
 class SpeakingMonitor(Monitor, Protocol):
     """A caller's own monitor with its own words.
 
-    `say` gets the evidence that `observe` gave and the rung, 1 to 3 (the evidence, firmer, wrap up), and returns the
-    text for the agent, its first sentence the evidence, or None for the usual text.
+    `say` gets the evidence that `observe` returned and the rung, 1 to 3 (the evidence, firmer, wrap up). It returns
+    the text for the agent, whose first sentence is the evidence, or None for the usual text.
     """
 
     def say(self, evidence: tuple[int, ...], rung: int) -> str | None: ...

@@ -39,7 +39,7 @@ class Replayed:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What the final step found, which may speak against the recorded outcome."""
+        """Doubts that the final step raised; they may contradict the recorded outcome."""
         return self.decisions[-1].doubts if self.decisions else ()
 
 

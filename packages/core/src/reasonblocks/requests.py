@@ -59,7 +59,7 @@ class Observe(Request[Observed]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say(Request["str | None"]):
-    """A caller's own monitor that may speak: its text of this evidence, None where it has none of its own."""
+    """Asks a caller's own monitor for its text about this evidence; None if it has none of its own."""
 
     monitor: str
     evidence: tuple[int, ...]

@@ -40,12 +40,12 @@ def model_name(model: object) -> str:
 
 
 def is_identifier(model: object) -> TypeGuard[str]:
-    """Whether it is text by its real type: to ask a foreign object for its `__class__` may raise."""
+    """Return True for a string, by its real type: a foreign object's `__class__` may raise."""
     return issubclass(type(model), str)
 
 
 def attribute(model: object, name: str) -> object:
-    """What a foreign object has under that name; None also where looking it up raises."""
+    """Return a foreign object's attribute; None if it is missing or its lookup raises."""
     with suppress(Exception):
         return getattr(model, name, None)
     return None

@@ -38,7 +38,7 @@ _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset({*BY_NAME, EVIDENCE_MEMORY, SUITE_MEMORY})
 _REBUILT = frozenset({"guidance", "notes", "replayed", "doubts"})
-"""Parts of the last decision that its injections and the moment give again, or that only a final one has."""
+"""Parts of the last decision that are rebuilt from its injections, or that only a final decision has."""
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def _plain(value: Any) -> JSON:
         return value.value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return storable(value)  # a subclass of one of them, which not every serializer takes
+    return storable(value)  # a subclass of one of them, which not every serializer accepts
 
 
 _SCALARS = frozenset({NoneType, str, bool, int, float})

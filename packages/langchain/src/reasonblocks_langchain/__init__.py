@@ -32,9 +32,9 @@ def middleware(
     """A middleware for `create_agent(..., middleware=[mw])`, which may serve several agents and many runs at once.
 
     `run_id` names the first run, later ones "run_id.2", "run_id.3"; `config={"metadata": {"reasonblocks_run_id": ...}}`
-    names one. `agent_name` also tells two middlewares of one agent apart; it defaults to the name that `create_agent`
-    gave. `task` defaults to the first user message of each run, `model` to the agent's own. Raises `ConfigError` for a
-    wrong value.
+    names one. `agent_name` also distinguishes two middlewares of one agent; it defaults to the name passed to
+    `create_agent`. `task` defaults to the first user message of each run, `model` to the agent's own. Raises
+    `ConfigError` for a wrong value.
     """
     options = RunOptions(
         run_id=run_id,

@@ -1,4 +1,4 @@
-"""Counts the blocks with `cache_control` that one request of LangChain's will carry to Anthropic."""
+"""Counts the blocks with `cache_control` that one LangChain request will send to Anthropic."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from reasonblocks.render import count_breakpoints
 from reasonblocks.routing import attribute
 
 MOST_WRAPPED = 8
-"""Bindings around a model that are looked through."""
+"""The most bindings around a model that are searched."""
 
 
 def breakpoints(request: ModelRequest[Any], messages: Sequence[AnyMessage], model: object) -> int:
-    """Of all but the system message: messages, tools, and what the call or the model itself adds to the request."""
+    """Count them outside the system message: in messages, tools, and what the call or the model adds to the request."""
     tools = (tool if isinstance(tool, Mapping) else {"extras": attribute(tool, "extras")} for tool in request.tools)
     parts = [*tools, request.model_settings, *_added_by(model)]
     return sum(map(_of_message, messages)) + sum(map(count_breakpoints, parts))
 
 
 def _of_message(message: AnyMessage) -> int:
-    """LangChain moves the marks within a tool's output to the output as a whole."""
+    """Count a message's marks; LangChain moves those within a tool's output to the output as a whole."""
     found = count_breakpoints(message.content)
     return min(found, 1) if isinstance(message, ToolMessage) else found
 
 
 def _added_by(model: object) -> Iterator[object]:
-    """Keywords that a model sends with every request: its own, and those that it is bound to."""
+    """Yield the keywords that a model sends with every request: its own and its bound ones."""
     for _ in range(MOST_WRAPPED):
         yield attribute(model, "model_kwargs")
         yield attribute(model, "kwargs")

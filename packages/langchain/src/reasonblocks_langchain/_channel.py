@@ -21,7 +21,7 @@ class About(TypedDict):
     parent_run_id: str | None
     parent_call_id: str | None
     agent_name: NotRequired[str | None]
-    """What `create_agent(name=...)` says. A checkpoint of an older version has none."""
+    """The name passed to `create_agent(name=...)`. A checkpoint of an older version has none."""
 
 
 class Carried(TypedDict):

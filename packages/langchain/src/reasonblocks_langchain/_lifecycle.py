@@ -222,7 +222,7 @@ class Lifecycle:
 
 
 def _agent_name(config: RunnableConfig, of_caller: str) -> str | None:
-    """What `create_agent(name=...)` says. One without a name, in a tool, inherits the caller's metadata."""
+    """Return the name of `create_agent(name=...)`. An agent without one, in a tool, inherits the caller's metadata."""
     name = config.get("metadata", {}).get("lc_agent_name")
     return None if name == of_caller else name
 

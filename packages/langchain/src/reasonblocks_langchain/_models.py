@@ -80,7 +80,7 @@ def _build(name: str) -> BaseChatModel:
 def _ls_params(model: object) -> Mapping[str, Any]:
     """What LangChain tells its tracing about a model; the only place where every integration names its provider."""
     ask = attribute(model, "_get_ls_params")
-    with suppress(Exception):  # of a foreign object: its own names are left then
+    with suppress(Exception):  # foreign code may raise; the model's own names remain
         params = ask() if callable(ask) else None
         return params if isinstance(params, dict) else {}
     return {}

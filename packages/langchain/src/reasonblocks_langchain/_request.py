@@ -33,9 +33,9 @@ def steer(
     cache_control: bool,
     breakpoints: int = 0,
 ) -> Overrides:
-    """What this call's request carries beyond the agent's own; empty when it is left as it is.
+    """Return the changes to this call's request; empty if there are none.
 
-    `breakpoints` are the blocks with `cache_control` that the rest of the request holds.
+    `breakpoints` is the number of blocks with `cache_control` that the rest of the request holds.
     """
     in_system = decision.placement == "system"
     overrides: Overrides = {}

@@ -130,9 +130,9 @@ class Steering:
         )
 
     async def _formatted(self, args: ToolErrorFormatterArgs[Any]) -> str | None:
-        """Notes that a call failed, of the run in whose task the SDK asks; the text is not ours.
+        """Record that a call failed, for the run in whose task the SDK asks; the text is not ours.
 
-        Where that cannot be told, after an approval, the call's id tells whose it is.
+        If that run is unknown, after an approval, the call's id identifies it.
         """
         newest = CALL.get()
         asks = newest is not None and args.call_id in newest.waits_for and not newest.run.over

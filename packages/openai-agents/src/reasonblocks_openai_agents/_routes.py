@@ -36,7 +36,7 @@ class Routes:
             return None
         with call.run.session.routing(state):
             wanted = call.run.model_routing.get(state)
-            if is_identifier(wanted) and wanted not in self._built:  # it may load a provider's package
+            if is_identifier(wanted) and wanted not in self._built:  # this may import a provider's package
                 return await asyncio.to_thread(self._made, wanted, build)
             return self._built[wanted] if is_identifier(wanted) else _model(wanted)
         return None

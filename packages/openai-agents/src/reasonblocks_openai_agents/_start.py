@@ -41,9 +41,10 @@ def new_run(
     parent_call_id: str | None = None,
     session_id: str | None = None,
 ) -> SteeredRun:
-    """A run that begins here, or goes on from a snapshot. Raises `ConfigError`, `SnapshotError`.
+    """Begin a run, or resume it from a snapshot. Raises `ConfigError`, `SnapshotError`.
 
-    One with a `parent` is guided in its instructions, whatever its caller asked for: that is how it is, not a loss.
+    The guidance of a run with a `parent` is always in its instructions, whatever its caller requested; this is not
+    logged.
     """
     if caps is SERVER_MANAGED and options.placement == "tail" and parent is None:
         raise ConfigError("placement", "tail", "the server would store it in this conversation: use 'system'")

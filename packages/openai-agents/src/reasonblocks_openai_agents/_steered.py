@@ -96,10 +96,10 @@ class SteeredRun(HeldRun):
     async def decide(
         self, items: Sequence[Item], *, agent_name: str | None, own_model: str, server_managed: bool = False
     ) -> Call | None:
-        """What the next call gets; None after a fault, while steering is off, and once the run has failed.
+        """Decide the next call; return None after a fault, while steering is off, and once the run has failed.
 
-        Older SDKs let a call go on that a guardrail beside it has ended: it would open the run anew.
-        A conversation that the server keeps has no tail from here on: it would store what stands there.
+        Older SDKs let a call go on that a guardrail beside it has ended; it would reopen the run.
+        A conversation that the server keeps has no tail from here on, because the server would store it.
         """
         if self._failed:
             return None
@@ -170,7 +170,7 @@ class SteeredRun(HeldRun):
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
     def waiting(self, call_id: str | None, items: Sequence[Item]) -> SteeredRun | None:
-        """The run, this one or one within it, whose newest answer made that call, and which `items` go on with."""
+        """Return the run, this one or a nested one, whose newest answer made that call and which `items` continue."""
         return going_on(self._waiting(call_id), items)
 
     def _waiting(self, call_id: str | None) -> Iterator[SteeredRun]:

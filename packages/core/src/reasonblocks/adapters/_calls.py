@@ -16,8 +16,8 @@ def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOu
 
 
 def call_key(state: TraceState) -> str:
-    """The next call's key where the framework has none: the number of answered steps so far.
+    """Return the next call's key for a framework without one: the number of answered steps so far.
 
-    A call that was never answered is the same call when it comes again. Not for auxiliary calls.
+    A repeated call that was never answered has the same key. Not for auxiliary calls.
     """
     return f"call-{state.steps_begun - (state.steps_begun > 0 and state.pending is None)}"

@@ -69,7 +69,7 @@ class HeldRun:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What the final step found, once the run is finished."""
+        """Doubts that the final step raised, once the run is finished."""
         return self.view.doubts
 
     @property

@@ -93,7 +93,7 @@ def _values(path: str) -> Iterator[Table | RecordError]:
     try:
         is_json = _is_json_file(path)
     except OSError:
-        is_json = False  # whose reader says what is wrong with it, and waits for no pipe
+        is_json = False  # the TOML reader reports the error, and does not wait for a pipe
     yield from _json_values(path) if is_json else _toml_values(path)
 
 

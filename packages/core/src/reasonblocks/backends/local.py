@@ -16,7 +16,7 @@ class LocalEvaluator:
     """Pure and quick, so it answers inline. `tool_roles` and `failure_types` are the caller's own declarations."""
 
     inline = True
-    """What it answers is made of what was checked before, and is not checked again."""
+    """Its answers are built from checked values, so they are not checked again."""
     __slots__ = ("_calibration", "_failure_types", "_tool_roles")
 
     def __init__(

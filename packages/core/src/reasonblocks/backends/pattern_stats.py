@@ -60,7 +60,7 @@ class PatternStats:
         self._shown.clear()
 
     def _put_off(self, run_id: str) -> None:
-        """A call that was no step: whatever waits for steps waits for one call more."""
+        """Extend every wait by one call, after a call that was not a step."""
         if run_id in self._shown:
             self._shown[run_id] = [replace(one, step=one.step + 1) for one in self._shown[run_id]]
 

@@ -133,5 +133,5 @@ def _weighed(name: str, told: object) -> Weighed:
 
 
 def _is_number(value: object) -> bool:
-    """Any int is finite, also one that no float can hold."""
+    """Return True for a finite number that is not a bool; an int too large for a float is finite, too."""
     return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)

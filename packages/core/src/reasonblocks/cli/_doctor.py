@@ -25,7 +25,7 @@ CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
 LIBRARIES: Mapping[str, str | None] = {"numpy": None, "pydantic": None, "qdrant-client": "qdrant", "rich": "cli"}
-"""With the extra that installs each; None: the core requires it."""
+"""The extra that installs each library; None if the core requires it."""
 EXAMPLE = "pip install ./packages/core ./packages/langchain"
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
@@ -195,7 +195,7 @@ def _switches(environment: Mapping[str, str]) -> list[str]:
 
 
 def _mixed(adapters: tuple[Adapter, ...]) -> list[str]:
-    """Adapters of ours that have another version than the core: our packages carry one version."""
+    """Report our adapters whose version differs from the core's: our packages share one version."""
     core = _version(CORE)
     ours = {one.distribution: one.version for one in adapters if one.distribution in OURS.values()}
     return [

@@ -25,7 +25,7 @@ MEGABYTE = 1024 * 1024
 
 
 def recorded(path: str, progress: Callable[[int], None]) -> Iterator[RecordedRun | RecordError]:
-    """The runs of a file, within the limit that the environment may raise. Raises `ConfigError`."""
+    """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
     from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
 
     given = os.environ.get(UNPACKED_VARIABLE)
@@ -60,7 +60,7 @@ def size(path: str) -> int:
 
 
 def write(path: str, text: str, *, toml: bool = True) -> None:
-    """The whole text to a file, or to stdout for `STDOUT`. After an error a file that was there is as before."""
+    """Write the whole text to a file, or to stdout for `STDOUT`. After an error an existing file is unchanged."""
     if path != STDOUT:
         write_whole(path, text)
     elif text:

@@ -16,7 +16,7 @@ PREVIEW = 60
 
 
 def run_lines(replayed: Replayed) -> Iterator[str]:
-    """A title, then a row a step, each injected text below the step after which it came, and doubts below the last."""
+    """Yield a title, a row for each step with the text injected after it, and the doubts below the last row."""
     run = replayed.run
     yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
     if run.task:

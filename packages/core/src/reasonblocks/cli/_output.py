@@ -1,6 +1,6 @@
-"""What a terminal gets: plain lines anywhere, colour where rich is installed and someone is watching.
+"""Prints to the terminal: plain lines anywhere, colour if rich is installed and the output is a terminal.
 
-Texts of others (ids, runs, files, errors) may hold escape sequences: everything goes through `clean` here.
+Foreign texts (ids, runs, files, errors) may contain escape sequences, so everything passes through `clean`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Table:
 
 
 def say(text: str = "") -> None:
-    """A line on stdout. A character that its encoding lacks is written as an escape. JSON from `json.dumps` stays."""
+    """Print a line on stdout. Characters missing from its encoding are escaped. JSON from `json.dumps` is unchanged."""
     print(_encodable(clean(text), sys.stdout))
 
 
 def say_data(text: str, *, toml: bool = False) -> None:
-    """The lines of a JSON or TOML file on stdout, with escapes for what a terminal may obey: the same data."""
+    """Print the lines of a JSON or TOML file on stdout; control characters are escaped, so the data is the same."""
     for line in text.rstrip("\n").split("\n"):
         say("".join(char if char.isprintable() else _escaped(char, toml) for char in line))
 
@@ -75,19 +75,19 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def clean(text: str) -> str:
-    """One line as long as the text, without control, bidi and invisible characters; a line break is a blank."""
+    """Return the text as one line of the same length, without control, bidi and invisible characters."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else " " if char.isspace() else "\ufffd" for char in text)
 
 
 def printable(text: str) -> str:
-    """As `clean`, without blanks at its ends."""
+    """Return the text as `clean` does, without blanks at its ends."""
     return clean(text).strip()
 
 
 def _escaped(char: str, toml: bool) -> str:
-    """As JSON and TOML write it within a text: beyond 16 bits TOML has eight digits, JSON two halves."""
+    """Return the JSON or TOML escape: beyond 16 bits, TOML has eight digits and JSON a surrogate pair."""
     return f"\\U{ord(char):08x}" if toml and ord(char) > 0xFFFF else json.dumps(char)[1:-1]
 
 
@@ -100,7 +100,7 @@ def _show_rich(table: Table) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
-    from rich.text import Text  # interprets no markup
+    from rich.text import Text  # does not interpret markup
 
     drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     drawn.show_header = any(table.head)
@@ -131,7 +131,7 @@ def warnings_once(bar: Bar) -> Iterator[None]:
     """What the library logs goes to stderr without its tracebacks; hundreds of runs may have the same fault."""
     logger, handler = logging.getLogger("reasonblocks"), _Once(bar)
     propagate, handlers = logger.propagate, logger.handlers
-    logger.propagate, logger.handlers = False, [handler]  # one within another has the word alone
+    logger.propagate, logger.handlers = False, [handler]  # a nested handler replaces the outer one
     try:
         yield
     finally:

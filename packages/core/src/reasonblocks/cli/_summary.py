@@ -95,10 +95,10 @@ class Summary:
         return Table(title=self.name, head=("", ""), rows=rows)
 
     def _doubts(self) -> str:
-        """A recorded success is what somebody said of the run: where its last step speaks against it, that counts."""
+        """List the doubts by monitor, with the number of doubted runs that were recorded as a success."""
         named = _listed(f"{name} in {_runs(count)}" for name, count in _ranked(self.every.doubts))
         succeeding = self.succeeding.doubted
-        return f"{named}; {succeeding:,} of them say success" if succeeding else named
+        return f"{named}; {succeeding:,} of them reported success" if succeeding else named
 
     def _by_outcome(self) -> Table:
         """How failing and succeeding runs differ."""

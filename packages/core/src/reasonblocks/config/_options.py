@@ -18,7 +18,7 @@ from ..types import Placement, Settings, Step, Transition
 Calibration = Mapping[str, Any] | str | os.PathLike[str]
 Standing = Literal["first_call", "run"]
 CLOSE_SECONDS = 0.05
-"""What a store has to close in any case; a file takes a millisecond."""
+"""The least time in which a store may close; a file takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +79,18 @@ class Config:
         if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
             try:
                 store.load()
-            except StoreError:  # the lessons of the library are found all the same
+            except StoreError:  # the built-in lessons are still found
                 store.leave_file()
                 raise
 
     def close(self, seconds: float, faults: Faults) -> None:
-        """Close the store, unless it is the caller's. One that is not closed in time is left behind."""
+        """Close the store, unless it is the caller's. A store that does not close in time is abandoned."""
         store = self.backends.store
         if not (self.owns_store and isinstance(store, Closes)):
             return
         try:
             closing = Workers().submit(store.close)
-        except RuntimeError:  # at exit no thread can be started
+        except RuntimeError:  # no thread can be started at exit
             store.close()
             return
         wait([closing], timeout=max(seconds, CLOSE_SECONDS))

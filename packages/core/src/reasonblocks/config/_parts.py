@@ -18,7 +18,7 @@ from ._options import Options
 
 MONITOR_GROUP = "reasonblocks.monitors"
 NAME_BYTES = 100
-"""Of a monitor's name, which every record of a step may hold, and of its failure type."""
+"""The longest name or failure type of a monitor; every step record may contain them."""
 MOST_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
@@ -60,9 +60,9 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
 
 
 def _kept_text(monitor: Any, label: object) -> None:
-    """Both its names enter the trace state."""
+    """Check a monitor's name or failure type, which enter the trace state."""
     if type(label) is not str or whole(label) != label or size(label) > NAME_BYTES:
-        rule = f"name and failure_type are texts of at most {NAME_BYTES} bytes"
+        rule = f"name and failure_type must be strings of at most {NAME_BYTES} bytes, without unpaired surrogates"
         raise ConfigError(f"monitors[{type(monitor).__name__}]", label, rule)
 
 

@@ -16,7 +16,7 @@ from ._options import Config
 
 RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
-"""Where guidance goes when the client's placement is not there (BEHAVIOUR section 7), the first that is."""
+"""Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
 TASK_CHARS = 2_000
 TEXTS = (
     *("run_id", "agent_name", "task", "model", "codebase_id", "org_id", "project_id", "task_profile", "placement"),
@@ -43,7 +43,7 @@ def bounded_id(run_id: str) -> str:
 
 
 def bounded_task(task: str) -> str:
-    """What a run was asked, as it is recorded and kept."""
+    """Return the run's task, shortened as it is recorded and stored."""
     return whole(task[:TASK_CHARS])
 
 
@@ -84,9 +84,9 @@ def _weights(config: Config, profile: str) -> Mapping[str, float]:
 
 
 def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
-    """The run's own wish, which the framework has to be able to grant; else the client's, else `system` or what it has.
+    """Return the run's own placement, which the framework must support; else the client's, else the first of `INSTEAD`.
 
-    A client serves several frameworks: what one of them lacks is no mistake of its caller's.
+    A client serves several frameworks, so a placement that one of them lacks is not an error of the caller.
     """
     if asked is not None:
         if asked not in caps.placements:

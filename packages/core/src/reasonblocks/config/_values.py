@@ -21,7 +21,7 @@ def on(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def key(value: object, environ: Mapping[str, str]) -> Secret | None:
-    """The argument, else the variable; no error shows it."""
+    """Return the key from the argument, else from the environment variable; no error shows it."""
     name = "api_key"
     if value is None:
         name = "REASONBLOCKS_API_KEY"

@@ -31,7 +31,7 @@ KEYS_KEPT = 64
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """The decision for call `state.calls`, and the state after it (section 1). An auxiliary call asks nothing."""
+    """Decide call `state.calls`; return the new state and the decision (section 1). An auxiliary call asks nothing."""
     again = _again(state, given)
     if again is not None:
         return state, again
@@ -103,7 +103,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
-    """A call that is no step: it takes a number, and nothing that decides the steps moves."""
+    """Decide a call that is not a step: it gets a number, and nothing that decides steps changes."""
     decision = evolve(_blank(state, settings, skipped="auxiliary"), key=_bounded_key(given))
     calls, auxiliary = state.calls + 1, state.auxiliary_calls + 1
     return evolve(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision
@@ -114,9 +114,9 @@ def _bounded_key(given: StepInput) -> str | None:
 
 
 def _again(state: TraceState, given: StepInput) -> StepDecision | None:
-    """The last decision, if this is its key; an older key of a step is refused.
+    """Return the last decision if this is its key; raise `StaleKey` for the key of an older step.
 
-    Auxiliary calls have keys of their own: a step that is tried again after one is still the same step.
+    Auxiliary calls have separate keys, so a step that is retried after one is still the same step.
     """
     key, auxiliary = given.key, state.last_auxiliary
     if given.auxiliary:

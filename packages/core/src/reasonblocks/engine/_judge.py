@@ -48,7 +48,7 @@ class Judged:
     evaluation: Evaluation | None
     memories: Memories
     observed: Observed = ()
-    """What the caller's own monitors said."""
+    """The observations of the caller's own monitors."""
 
 
 def judge(state: TraceState, step: Step, settings: Settings) -> Flow[Judged]:

@@ -1,4 +1,4 @@
-"""What `end_step` keeps of an answer, and how it completes what an adapter gives of the step."""
+"""Stores the parts of an answer that `end_step` keeps, and completes the step that an adapter reports with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ KEY_BYTES = 200
 PENDING_CALLS = 4
 CALL_BYTES = 300
 PENDING_BYTES = 1_200
-"""Per text that is kept."""
+"""The limit of each stored text."""
 
 
 def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
-    """The state after a call: tokens counted, and the answer kept for the next step unless the call was auxiliary."""
+    """Return the state after a call: tokens counted and, unless the call was auxiliary, its answer stored."""
     tokens = outcome.usage.total
     total = min(state.total_tokens + (tokens or 0), LARGEST_INT)
     if auxiliary:
@@ -29,7 +29,7 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
 
 
 def _bounded_call(call: ToolCall) -> ToolCall:
-    """The call, its arguments as bounded text where they are too long to be kept as they are."""
+    """Return the call; arguments that are too long become bounded text."""
     arguments = canonical(call.arguments)
     text = bounded(arguments, CALL_BYTES)
     return ToolCall(
@@ -40,10 +40,10 @@ def _bounded_call(call: ToolCall) -> ToolCall:
 
 
 def completed_step(state: TraceState, given: Step | None) -> Step:
-    """The completed step: what was given wins, and what `end_step` kept fills in what is missing.
+    """Return the completed step: the given values take precedence, and those of `end_step` replace missing ones.
 
-    A thought or a reasoning shows that the answer itself was read: such a step is whole, and nothing is added, no
-    calls either. Without them both are those that were kept, and so are the calls where none was given.
+    A thought or a reasoning shows that the adapter read the answer itself: the step is complete, and nothing is added,
+    not even calls. Otherwise both come from `end_step`, and so do the calls if none was given.
     """
     step = given or Step()
     if state.pending is None or step.thought or step.reasoning:
@@ -53,15 +53,15 @@ def completed_step(state: TraceState, given: Step | None) -> Step:
 
 
 def amended_calls(state: TraceState, given: Step | None) -> tuple[ToolCall, ...]:
-    """The calls that are now known of the last answered step; empty where nothing is said of them."""
+    """Return the calls now known for the last answered step; empty if the adapter reports none."""
     return () if given is None or state.pending is None else given.tool_calls
 
 
 def checked_step(step: Step) -> Step:
-    """Texts are texts: a None from some model's API is said here, not found deep below."""
+    """Check that texts are strings, so that a None from a model's API is reported here and not deep below."""
     texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
     texts += [("tool output", result.output) for result in step.tool_results]
     for name, text in texts:
         if not isinstance(text, str):
-            raise BadAnswer(f"the completed step's {name}", text, "must be a string, '' where there was nothing")
+            raise BadAnswer(f"the completed step's {name}", text, "must be a string; use '' for no text")
     return step

@@ -78,14 +78,14 @@ def _own(evaluation: Evaluation) -> _Text:
 
 
 def doubts_of(judged: Judged) -> tuple[Doubt, ...]:
-    """What the last step leaves open: each monitor's evidence sentence, without the advice that comes too late."""
+    """Return the last step's doubts: each monitor's evidence sentence, without its advice, which would be too late."""
     found = judged.evaluation.doubts if judged.evaluation else ()
     said = [(one.monitor, render.monitor_injection(gates.first_sentence(one.text))) for one in found]
     return tuple([Doubt(monitor=monitor, text=shown.text) for monitor, shown in said if shown])
 
 
 def _words(state: TraceState, judged: Judged, evaluation: Evaluation) -> Flow[str | None]:
-    """What the monitor that speaks says itself, where it is one of the caller's."""
+    """Ask the speaking monitor for its own text, if it is one of the caller's."""
     speaker = evaluation.monitor
     found = [evidence for name, _, _, evidence in judged.observed if name == speaker]
     if speaker is None or not found or evaluation.intervention_source == "e2":

@@ -23,14 +23,14 @@ MOST_GIVEN = 12
 ERROR_CHARS = 140
 """Of the kind of an error, as a lesson quotes it."""
 BEFORE = 1_000
-"""Characters before the last error of a traceback in which a secret may begin."""
+"""Characters before a traceback's last error in which a secret may begin."""
 FEW_WORDS = 8
 """Words that a lesson counts: of a query, not of a letter."""
 WORDS_HEAD = 1_000
 MARKS = frozenset("#@/.~$-")
 """What a tool may want before a word, or not: "#general"."""
 MOST_WORDS = 3
-"""Words of a tool's name; with more of them it is a sentence, which may name someone."""
+"""The most words of a tool's name; a longer one is a sentence, which may name someone."""
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?=.*\d)[\d:/T .Z+-]{4,40}")
 _CLASS = re.compile(r"([A-Za-z]{2,20}(?:_[A-Za-z]{2,20}){0,3})[_-]\d+")
@@ -106,7 +106,7 @@ def _tool(step: Step, features: Features) -> str:
         return features.tool if masked == called else MASK
     command = command_of(step.tool_calls[0])[:COMMAND_HEAD]
     program = _PROGRAM.match(command)
-    if program and "=" in program[0]:  # a secret of several words, given to the program
+    if program and "=" in program[0]:  # a secret of several words, passed to the program
         program = _PROGRAM.match(without_secrets(command))
     return label(f"{features.tool} {program[1]}" if program else features.tool)
 
@@ -121,8 +121,7 @@ def _error(step: Step, features: Features, given: Mapping[str, JSON], private: C
 
 
 def _raised(text: str) -> str:
-    """From where the error is named that a traceback ends with, masked together with what precedes it: a secret may
-    take several lines."""
+    """Return a traceback's final error, masked together with the text before it: a secret may span several lines."""
     if "Traceback" not in text[:400]:
         return text
     found = [*re.finditer(r"^[\w.]*(?:Error|Exception)\b.*", text, re.MULTILINE)]

@@ -1,11 +1,11 @@
-"""Capitalised words that name no person: how sentences begin, products, places, and what programs print in capitals."""
+"""Lists capitalised words that name no person: sentence starts, products, places, words that programs print."""
 
 from __future__ import annotations
 
 __all__ = ["ACCOUNTS", "IN_CAPITALS", "NO_NAMES"]
 
 NO_NAMES = frozenset(
-    # how sentences and headings begin
+    # first words of sentences and headings
     "a about above access according account action actions add additional address after again all also although "
     "always an and another answer any api are argument arguments as ask assert at available back based because "
     "before below best between both build but by call can cannot change check checking class clear click close "
@@ -29,7 +29,7 @@ NO_NAMES = frozenset(
     "values verify version view wait warning was we welcome well were what when where whether which while who why "
     "will with within without world would write writing wrong das der die ein eine yes yet you your monday "
     "tuesday wednesday thursday saturday sunday "
-    # products and what belongs to them
+    # products and related words
     "python java javascript typescript rust golang kotlin ruby perl scala swift docker kubernetes linux windows "
     "ubuntu debian fedora android chrome firefox safari edge google microsoft amazon apple azure aws visual "
     "studio stack overflow github gitlab git jira slack zoom excel word outlook office teams drive cloud flask "
@@ -40,12 +40,12 @@ NO_NAMES = frozenset(
     "nvidia tesla unicode ascii utf bash shell powershell terminal internet explorer web browser machine learning "
     "deep neural network markdown readme license public private general big bearer basic authorization content "
     "accept agent mozilla "
-    # places that come in two words
+    # places of two words
     "york san francisco los angeles united states kingdom hong kong zealand las vegas north south east west "
     "america europe asia africa australia london paris berlin germany france spain italy china japan india "
     "canada".split()
 )
-"""In lower case. One of them ends a name: "When Ann Lee" holds two words of a name."""
+"""In lower case. Each of them delimits a name: "When Ann Lee" contains two words of a name."""
 
 IN_CAPITALS = frozenset(
     "abort absent accept action active alter am analyze api app args arn ascii asc assert auto avg aws backup "
@@ -65,7 +65,7 @@ IN_CAPITALS = frozenset(
     "utc utf uuid vacuum values varchar varying vm void vpn where window work xml yaml zip zone violation lost "
     "killed aborted overflow success passed skipped warnings info important caution attention stack".split()
 )
-"""Beside `NO_NAMES`, in lower case: words of SQL, of protocols and of what tools report."""
+"""Added to `NO_NAMES`, in lower case: words of SQL, of protocols and of tool output."""
 
 ACCOUNTS = frozenset(
     "root user users admin administrator ubuntu debian ec2-user centos runner runneradmin vagrant app node jovyan "
@@ -75,4 +75,4 @@ ACCOUNTS = frozenset(
     "other bin sys sudo local service build builder ci deploy devuser developer dev work workspace project "
     "projects repo data src code linuxbrew string str id int it is and or not for in of to see file".split()
 )
-"""Accounts and home folders of no one, and what stands for an account."""
+"""Accounts and home folders that belong to no person, and placeholders for an account."""

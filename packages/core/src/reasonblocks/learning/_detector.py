@@ -1,6 +1,6 @@
-"""Asks detect-secrets for secrets in a text: its detectors alone, which look at the text and at nothing else.
+"""Finds secrets in a text with the detectors of detect-secrets, which look at nothing but the text.
 
-Its scan, which may verify what it finds over the network, is never called.
+The scan of detect-secrets, which may verify findings over the network, is never called.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ __all__ = ["detectors", "without_detected"]
 
 MASK = "#"
 SHORTEST = 5
-"""Characters of a finding that is masked wherever it stands: a shorter one would hide words of everyone."""
+"""The shortest finding that is masked everywhere; a shorter one would also mask ordinary words."""
 _LEFT_OUT = frozenset({"Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String"})
-"""Detectors of what is masked anyhow, whole: numbers, blocks of keys, and long words of mixed case or of hex digits."""
+"""Detectors that other rules replace: numbers, key blocks, and long words of mixed case or of hex digits are masked."""
 _AROUND = " \t\n\"'=:"
-"""What some findings hold of the text around the secret."""
+"""Characters around the secret that some findings include."""
 Find: TypeAlias = Callable[[str], Iterable[str]]
 
 
 @lru_cache(maxsize=1)
 def detectors() -> tuple[Find, ...]:
-    """Those of the installed detect-secrets. Raises `ExtraMissing`, with the line that installs it."""
+    """Return the detectors of detect-secrets. Raises `ExtraMissing`, with the command that installs it."""
     try:
         util: Any = import_module("detect_secrets.core.plugins.util")
     except ImportError as error:
@@ -37,7 +37,7 @@ def detectors() -> tuple[Find, ...]:
 
 
 def without_detected(text: str) -> str:
-    """The text with "#" for every secret that a detector finds."""
+    """Replace every secret that a detector finds by "#"."""
     for find in detectors():
         for secret in sorted(filter(_tells, {one.strip(_AROUND) for one in find(text)}), key=len, reverse=True):
             text = text.replace(secret, MASK)

@@ -42,7 +42,7 @@ class RunDigest:
 
     run_id: str
     label: str
-    """The id as a lesson names it: without secrets and people."""
+    """The id as a lesson shows it: without secrets and people."""
     task_key: str
     agent: str
     succeeded: bool
@@ -91,7 +91,7 @@ def _asked(steps: Sequence[Step], at: int, tier: Tier) -> Sequence[Step]:
 
 
 def _masked(step: Step, private: Collection[str]) -> str:
-    """Masked before it is cut: of a secret no half is left that no rule knows."""
+    """Mask the step's text before it is cut, so that no half of a secret remains unrecognised."""
     return bounded(hidden(step.scored_text, private), TEXT_BYTES)
 
 

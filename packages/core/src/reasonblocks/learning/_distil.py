@@ -60,7 +60,7 @@ def _pattern(evidence: Evidence, fields: dict[str, JSON]) -> Pattern:
     kind = evidence.kind
     named = "\n".join([evidence.tier, evidence.org_id, kind.failure_type, kind.form, kind.tool, kind.error])
     source = evidence.run_ids[0] if evidence.tier == "e1" else ""
-    if MASK in source:  # the ids of several runs may look alike now
+    if MASK in source:  # masked ids of several runs may be equal
         source += evidence.texts[0]
     return Pattern(
         id=f"learned-{evidence.tier}-{digest(f'{named}{chr(10)}{source}')}",

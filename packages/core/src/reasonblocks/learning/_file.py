@@ -40,7 +40,7 @@ def _read(path: str | Path, number: int, line: str) -> Proposal:
 
 
 def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
-    """Replace the file as a whole: after an error or a crash it is the old one or the new one. Raises `OSError`."""
+    """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(f"{whole(compact(one.as_json()))}\n" for one in proposals))
 

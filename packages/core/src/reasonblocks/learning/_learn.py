@@ -64,13 +64,13 @@ def learn(
     distil: Distil | None = None,
     tool_roles: Mapping[str, str] | None = None,
 ) -> tuple[Proposal, ...]:
-    """Lessons that these finished runs teach, most support first; runs without an outcome teach nothing.
+    """Return the lessons that these finished runs teach, most support first; runs without an outcome teach nothing.
 
-    `rb` is the `ReasonBlocks` that judges the runs: its monitors and thresholds say what trouble is. `org_id` owns the
-    lessons. `distil(evidence)` makes a `Pattern` of an `Evidence`, or None where nothing is worth saying: a language
-    model, say; the built-in one is plain code. What it raises goes through. Memory is bounded, however many runs come.
-    Raises `ConfigError` for a pattern of the distiller's that no store would take, and `ExtraMissing` without
-    detect-secrets: no run is read without what masks it.
+    `rb` is the `ReasonBlocks` that judges the runs: its monitors and thresholds define trouble. `org_id` owns the
+    lessons. `distil(evidence)` makes a `Pattern` of an `Evidence`, or None if nothing is worth saying. It may ask a
+    language model; the built-in one is plain code. Its exceptions propagate. Memory is bounded for any number of runs.
+    Raises `ConfigError` if the distiller returns a pattern that no store would accept, and `ExtraMissing` without
+    detect-secrets: no run is read without masking.
     """
     detectors()
     gathered = Gathered()

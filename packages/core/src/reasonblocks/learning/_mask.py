@@ -35,9 +35,9 @@ _ORDERS = (
 """What no guidance of ours says: in the words of a result it would read as an order."""
 MOST_NAMES = 32
 MOST_PASSES = 4
-"""Times that a text is masked: once more where what was taken out lets a rule see what it did not."""
+"""The most times that a text is masked; removing one part may let a rule match another."""
 LONGEST = 8_000
-"""Characters of a text that are masked; what lies behind is left out."""
+"""The most characters of a text that are masked; the rest is dropped."""
 
 
 def private_words(texts: Collection[str]) -> frozenset[str]:
@@ -47,10 +47,10 @@ def private_words(texts: Collection[str]) -> frozenset[str]:
 
 
 def hidden(text: str, private: Collection[str] = ()) -> str:
-    """The text without secrets, people, mail addresses, accounts, and words that hold a digit; each is a "#".
+    """Replace secrets, people, mail addresses, accounts and words with a digit by "#".
 
-    A first name alone is known only where `private` holds it, or a title or a greeting stands before it. Masked text
-    stays as it is. Text is masked before it is cut: of a longer one than `LONGEST` the rest is left out.
+    A first name alone is recognised only if `private` contains it or a title or a greeting precedes it. Masked text is
+    unchanged. Text is masked before it is cut; everything after `LONGEST` characters is dropped.
     """
     text = whole_words(text, LONGEST)
     for _ in range(MOST_PASSES):
@@ -68,7 +68,7 @@ def _once(text: str, private: Collection[str]) -> str:
 
 
 def _unnamed(text: str) -> str:
-    """The text without secrets and people, in its own lines."""
+    """Mask secrets and people; the lines of the text stay."""
     return without_names(_EMAIL.sub(MASK, without_secrets(text)))
 
 
@@ -79,19 +79,19 @@ def _without(text: str, private: Collection[str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text without secrets and accounts; what is no secret stays, numbers too."""
+    """Mask secrets and accounts; everything else stays, numbers too."""
     return without_detected(without_accounts(without_shaped(without_announced(without_blocks(text)))))
 
 
 @lru_cache(maxsize=4096)
 def label(text: str) -> str:
-    """A name of a tool, a program or an argument, without secrets and mail addresses."""
+    """Return the name of a tool, a program or an argument, without secrets and mail addresses."""
     return _EMAIL.sub(MASK, without_secrets(text if len(text) <= LONGEST else whole_words(text, LONGEST) or MASK))
 
 
 @lru_cache(maxsize=4096)
 def run_label(text: str, private: frozenset[str] = frozenset()) -> str:
-    """The id of a run without secrets and people; numbers and hashes stay, for they tell one run from another."""
+    """Return a run's id without secrets and people; numbers and hashes stay, because they distinguish runs."""
     return _without(_MIXED.sub(MASK, without_names(label(text))), private)
 
 
@@ -103,7 +103,7 @@ def plain_words(text: str) -> str:
 
 
 def whole_words(text: str, limit: int) -> str:
-    """At most so many characters of a text, its last word whole: of half a secret nobody knows what it was."""
+    """Cut a text to at most `limit` characters after a whole word: half of a secret could not be recognised."""
     if len(text) <= limit:
         return text
     return text[: max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit), 0)]
@@ -128,7 +128,7 @@ def _tells(value: str) -> bool:
 
 
 def _values(given: Mapping[str, JSON]) -> set[str]:
-    """The texts that a call was given, as they are and as they are once secrets are masked."""
+    """Return the texts of a call's arguments, as they are and with their secrets masked."""
     found: set[str] = set()
     for value in given.values():
         found.update(one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))

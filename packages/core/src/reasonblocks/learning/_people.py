@@ -1,6 +1,6 @@
 """Masks people: names in any script that has capitals, fields that name someone, e-mail, home folders and accounts.
 
-No library that finds names in running text is light: all of them bring a language model of their own.
+It uses no library: those that find names in running text are heavy, because each brings a language model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MASK = "#"
 
 
 def _letters(kind: str) -> str:
-    """Upper or lower case letters of every script in the order of their code, as ranges of a pattern's class."""
+    """Return the upper or lower case letters of every script, as the ranges of a character class."""
     cased = str.isupper if kind == "upper" else str.islower
     found = [code for code in range(0x1E944) if cased(chr(code)) and chr(code).isalpha()]
     ranges = [[code for _, code in run] for _, run in groupby(enumerate(found), lambda pair: pair[1] - pair[0])]
@@ -36,7 +36,7 @@ _CAPITALS = re.compile(
     rf"(?<!\w){_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*(?: (?:{_UP}\. )?{_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*)+(?!\w)"
 )
 MOST_CAPITALS = 4
-"""Words in capitals that may be a name; more of them are a sentence."""
+"""The most words in capitals that may be a name; more of them are a sentence."""
 _INITIALS = re.compile(
     rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to "
     rf")|(?<=for )|(?<=cc ))(?:{_UP}\.[ ]?){{1,3}}{_PART}(?!\w)|"
@@ -106,7 +106,7 @@ _NAME_KEY = re.compile(
 
 
 def known_names(text: str) -> Iterable[str]:
-    """Words that the text gives as the names of a person, wherever they stand afterwards."""
+    """Yield the words that the text shows to be a person's names; they are then masked everywhere."""
     found: list[str] = _NAME_KEY.findall(text)
     found += [one["name"] for one in _HOME.finditer(text) if one["head"] != "~"]
     found += [given for _, given in _MY_NAME.findall(text)] if "ame is" in text else []
@@ -117,14 +117,14 @@ def known_names(text: str) -> Iterable[str]:
 
 
 def without_accounts(text: str) -> str:
-    """The text without user names: of home folders, of lists of files, and before a host."""
+    """Mask user names: in home folders, in file listings, and before a host."""
     text = _HOME.sub(lambda one: one["head"] + _unless_common(one["name"]), text)
     text = _LISTED.sub(lambda one: f"{one[1]}{_unless_common(one[2])}{one[3]}{_unless_common(one[4])}", text)
     return _AT.sub(lambda one: (one[1] or "") + _unless_common(one[2] or one[4]), text)
 
 
 def without_names(text: str) -> str:
-    """The text without names of people, as far as capitals, titles and fields tell them."""
+    """Mask the names of people, as far as capitals, titles and fields reveal them."""
     text = _MAILED.sub(MASK, _BLAME.sub(r"\1#", text))
     text = _GIT_INLINE.sub(r"\1#", _GIT.sub(_masked_author, text))
     text = _BIBLIOGRAPHY.sub(r"\1#", text)
@@ -156,7 +156,7 @@ def _masked_capitals(found: re.Match[str]) -> str:
 
 
 def _cut(name: str, common: frozenset[str], least: int) -> str:
-    """The words with "#" for every row of at least so many that are not common ones."""
+    """Replace each sequence of at least `least` words that are not common by "#"."""
     rows = groupby(name.split(), lambda word: word.lower() in common)
     told = [words if plain or len(words) < least else [MASK] for plain, row in rows if (words := list(row))]
     return " ".join(word for words in told for word in words)
@@ -175,7 +175,7 @@ def _masked_quoted(found: re.Match[str]) -> str:
 
 
 def _masked_field(found: re.Match[str]) -> str:
-    """A field of one word; in a sentence only what begins with a capital and is no common word."""
+    """Mask a field of one word; within a sentence, only capitalised words that are not common."""
     name, rest = found["name"], found["rest"]
     bare = name.rstrip(".!?")
     if (

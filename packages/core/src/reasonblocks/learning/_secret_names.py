@@ -13,13 +13,13 @@ _STRONG = frozenset(
     "cred creds apikey auth authorization cookie cookies authentication otp totp pin cvv cvc ssn jwt bearer signature "
     "sig hmac mnemonic contrasena senha пароль 密码 csrf xsrf sid sessid sessionid passkey pepper dsn".split()
 )
-"""Parts of a name, each of which makes it the name of a secret."""
+"""Parts of a name; any one of them makes it the name of a secret."""
 _ENDINGS = (
     "password", "passwd", "passphrase", "passcode", "secret", "token", "credentials", "pwd", "apikey", "secretkey",
     "privatekey", "accesskey", "authkey", "accountkey", "encryptionkey", "masterkey", "sessionid", "sessid", "dbpass",
     "userpass", "sshpass", "pgpass", "rootpass", "keypass", "storepass", "adminpass", "contraseña", "authtok",
 )  # fmt: skip
-"""Ends of a name that is written as one word."""
+"""Endings of a name that is written as one word."""
 _KEYS = frozenset(
     "api access secret private auth encryption encrypt decryption signing sign account storage client service ssh "
     "license licence master session shared deploy hmac crypt aes rsa pgp gpg wallet security recovery app application "
@@ -37,14 +37,14 @@ _AROUND = frozenset(
     "protection middleware arn engine rotation scanner scanning leak leaks request response requests domain "
     "samesite secure httponly".split()
 )
-"""As the last part of a name: what is told of the secret, not the secret."""
+"""Last parts of a name that describes a secret and does not hold it."""
 _SUFFIXES = frozenset("value val text string str raw plain b64 base64 hex env prod dev test old new current main live "
                       "default key id hash digest data".split())  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def announces(name: str) -> bool:
-    """Is what follows this name a secret?"""
+    """Return True if a secret follows this name."""
     parts = [part.lower() for part in _PARTS.findall(name)]
     while len(parts) > 1 and parts[-1] in _SUFFIXES and parts[-1] not in ("key", "id"):
         parts.pop()
@@ -85,7 +85,7 @@ _SAID = frozenset(
     "incorrectly correctly successfully similar common same "
     "equal identical safe secure unchanged nothing everything".split()
 )
-"""Words that say something about a secret where they follow its name."""
+"""Words that describe a secret when they follow its name."""
 _MASKED = re.compile(r"(?:[#*•.…_-]*|[xX]{3,})(?:\[?(?i:redacted|masked|hidden|filtered|removed)\]?)?")
 _REFERENCE = re.compile(
     r"\$[A-Z_][A-Z_0-9]*|\$\{+[^{}]{1,60}\}+|\$\([^()]{0,60}\)?|"
@@ -98,7 +98,7 @@ _REFERENCE = re.compile(
 
 
 def is_no_secret(value: str, name: str, *, said: bool) -> bool:
-    """Is this a type, a variable, a placeholder, or, where it is `said` in a sentence, a word about the secret?"""
+    """Return True for a type, a variable, a placeholder or, if `said` in a sentence, a word about the secret."""
     word = value.strip().lower()
     if word in _LITERAL or (said and word.rstrip(".,:;!?") in _SAID) or _MASKED.fullmatch(value):
         return True
@@ -112,13 +112,13 @@ def is_no_secret(value: str, name: str, *, said: bool) -> bool:
 
 
 def refers_at(text: str, at: int) -> bool:
-    """Does a variable, a call or a placeholder stand here, and nothing behind it?"""
+    """Return True if a variable, a call or a placeholder is here, with nothing after it."""
     found = _REFERENCE.match(text, at)
     return found is not None and text[found.end() : found.end() + 1].strip("\"'`,;:.)}]|&\\") in ("", " ", "\n", "\t")
 
 
 def is_common(word: str) -> bool:
-    """Does this word, behind "password", go on with the sentence?"""
+    """Return True if this word after "password" continues the sentence."""
     word = word.lower()
     return word in _SAID or word in _AROUND or word in _LITERAL or word in _STRONG or word in _GOES_ON
 

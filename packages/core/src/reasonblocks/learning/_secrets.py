@@ -14,7 +14,7 @@ _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|cred|key|auth|cookie|kennwort|senha|contrase|пароль|密码|otp|pin|cvv|cvc|ssn|jwt|"
     r"bearer|sig|hmac|mnemonic|sess|sid|phrase|pat\b|login|identified|\s-[a-zA-Z]|csrf|xsrf|pepper|dsn"
 )
-"""Without one of these a text announces nothing: most texts."""
+"""A text without any of these announces nothing; most texts have none."""
 _HEAD = re.compile(
     r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
     r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
@@ -23,23 +23,23 @@ _HEAD = re.compile(
     r"(?P<quoted>(?:[ ](?:to|as|of|set to))?[ ](?=\\*[\"'`]))|(?P<call>\((?=[\"']))))"
 )
 _BLOCK = re.compile(r"[|>][-+]?[ \t]*\n(?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*)*")
-"""A value of YAML over several lines."""
+"""A YAML value over several lines."""
 _OPENED = re.compile(_QUOTE)
 _END = (
     r"[ \t]*(?:[,;&|]\s*[\"']?[A-Za-z_][\w.-]*[\"']?\s*[=:]|"
     r"\\{1,8}[nrt](?:\\|\s|$|[\"'A-Za-z_#$/-][\w.-]*[\"']?\s*(?:[=:]|\s)))"
 )
 _BARE = re.compile(rf"(?:(?!{_END})(?:[^\s\"'`]|\\{{0,8}}[\"'`](?![\s,;:)}}\]\\]|$)))+")
-"""A value without quotes: up to white space, or to the next name of a list of settings."""
+"""An unquoted value: up to white space, or to the next name in a list of settings."""
 _WORDS_OF = ("password", "passwd", "pwd", "passcode", "passwort", "kennwort")
-"""What a passphrase of several words is given as."""
+"""Names that may hold a passphrase of several words."""
 _TAIL = ".,;:!?)}]>\\"
 _OPTION = re.compile(r"(?<![^\s\"'`(\[,])(?P<dashes>--?)(?P<name>[A-Za-z][\w-]{1,60})(?P<sep>[\"']?,?[ \t]+)(?=[^\s-])")
 _SET = re.compile(
     r"\b(?:setx|setenv|set[ ]-\w{1,4}|ENV|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])"
 )
 _TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
-"""A password in a sentence, without any sign."""
+"""A password in a sentence, without a sign between them."""
 _TURNED = re.compile(
     r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
     r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"
@@ -48,7 +48,7 @@ _TURNED = re.compile(
 _LIST = re.compile(r"[\[(](?=[^\W\d]|[\"'\\])[^\[\](){}]{1,400}(?=[\])]|$)")
 _OBJECT = re.compile(r"\{\s*(?=\\*[\"'])(?!\\*[\"'](?:type|description|title|anyOf|\$ref)\\*[\"'])[^{}]{1,600}(?=\}|$)")
 _BELOW = re.compile(r"\n(?P<indent>[ \t]+(?:- )?)(?P<value>[^\s:#-][^\n:#]*)(?:\n(?P=indent)[^\n:]*)*(?=\n|$)")
-"""Values of YAML in the lines below their name."""
+"""YAML values in the lines below their name."""
 _MORE = re.compile(r"(?:[ ][^\W\d_]+){1,5}(?=[ \t]*(?:\n|$|[.,;\"'}]))")
 """More words of a passphrase, up to the end of its line."""
 _HEADER = re.compile(
@@ -62,7 +62,7 @@ _PHRASE = re.compile(
 
 
 def without_announced(text: str) -> str:
-    """The text with "#" for every value that a name, a header or an option announces as a secret."""
+    """Replace every value that a name, a header or an option announces as a secret by "#"."""
     if not _HINT.search(text):
         return text
     text = _HEADER.sub(_masked_header, text)
@@ -73,11 +73,11 @@ def without_announced(text: str) -> str:
 
 
 def _scanned(text: str, head: re.Pattern[str]) -> str:
-    """The text with the values masked that begin where `head` ends, if its name announces a secret."""
+    """Mask the values that begin where `head` ends, if its name announces a secret."""
     parts, done, at = [], 0, 0
     while (found := head.search(text, at)) is not None:
         at = found.end("name")
-        name = found["name"][text[: found.start("name")].endswith("\\") :]  # of "\\nkey=" the name is "key"
+        name = found["name"][text[: found.start("name")].endswith("\\") :]  # the name in "\\nkey=" is "key"
         if not announces(name.rpartition(".")[2] or name):
             continue
         value = _value_at(text, found.end(), found)
@@ -91,7 +91,7 @@ def _scanned(text: str, head: re.Pattern[str]) -> str:
 
 
 def _value_at(text: str, at: int, head: re.Match[str]) -> tuple[int, int] | None:
-    """Where the value lies that begins here, without its quotes; None where it is none."""
+    """Return the span of the value that begins here, without its quotes; None if there is none."""
     if (block := _BLOCK.match(text, at)) is not None:
         return block.start("indent") + len(block["indent"]), block.end()
     if (below := _BELOW.match(text, at)) is not None and ":" in head["sep"]:
@@ -121,7 +121,7 @@ def _value_at(text: str, at: int, head: re.Match[str]) -> tuple[int, int] | None
 
 
 def _wraps(value: str) -> bool:
-    """A call, a subscript or a placeholder, whose bracket belongs to it."""
+    """Return True for a call, a subscript or a placeholder, whose bracket belongs to it."""
     return value.rstrip(".,;:")[-1:] in ")]}>" and any(mark in value for mark in "([{<")
 
 
@@ -132,11 +132,11 @@ def _ends_sentence(text: str, at: int) -> bool:
 
 
 LONGEST = 4_000
-"""Characters of a value in quotes that are looked through for the end."""
+"""The most characters of a quoted value that are searched for its end."""
 
 
 def _closed(text: str, at: int, quote: str) -> int:
-    """Where the quote is closed; a backslash more escapes it. Without a close: the end of the line, for text is cut."""
+    """Return where the quote closes; one more backslash escapes it. In a cut text without one: the line's end."""
     inside = re.compile(rf"(?:(?!{re.escape(quote)})\\*[^\\])*").match(text, at, at + LONGEST)
     end = inside.end() if inside else at
     if text.startswith(quote, end):
@@ -167,7 +167,7 @@ def _masked_header(found: re.Match[str]) -> str:
 
 
 def _scheme(words: list[str]) -> bool:
-    """ "Basic dXNlcg==": a scheme and what goes with it."""
+    """Return True for a scheme and its credentials, as in "Basic dXNlcg=="."""
     return len(words) > 1 and words[0].lower() in ("basic", "digest", "ntlm", "oauth", "token", "bearer", "negotiate")
 
 

@@ -1,4 +1,4 @@
-"""Masks secrets that are known by their own form: keys, tokens, URLs with a login, logins of commands, addresses."""
+"""Masks secrets recognised by their form: keys, tokens, URLs with a login, logins of commands, addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 __all__ = ["without_blocks", "without_shaped"]
 
 _WORD = r"(\\{0,8}[\"'])?(?:(?<=[\"'])[^\"'\\\n]{1,400}|(?<![\"'])[^\s\"'|;&\\]+)"
-"""A word of a command, or what is in quotes; the opening quote is a group."""
+"""A word of a command, or a quoted text; the opening quote is a group."""
 _BLOCKS = (
     # PEM and PGP blocks, also escaped, of one line, or cut at either end
     re.compile(
@@ -22,7 +22,7 @@ _CUT_BLOCK = re.compile(r"(?<![\w+/=])(?:[\w+/=]{4,100}(?:\s|\\{1,8}[nr])+){1,60
 """The end of a block whose beginning was cut."""
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]{6,}(?:\.[\w-]*){0,4}"), "#"),
-    # the login in a URL, and what stands for one in the URL of a webhook
+    # the login in a URL, and the secret part of a webhook's URL
     (
         re.compile(
             r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]*:(?!\d+/)[^\s\"'<>]*|" r"[^\s/@\"'<>]+)@(?=[\w.\[#-])"
@@ -37,7 +37,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         r"\1#",
     ),
-    # keys that their makers begin alike
+    # keys with a known prefix
     (
         re.compile(
             r"(?<![\w-])(?:sk-(?:proj-|ant-|or-|live-|svcacct-)?|[spr]k_(?:live|test)_|gh[pousr]_|github_pat_|"
@@ -59,7 +59,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         r"\1#",
     ),
     (re.compile(r"(\b[Bb]asic\s+)(?=\S*(?:[a-z][A-Z]|\d|=))[\w+/]{6,}={0,2}"), r"\1#"),
-    # names and values apart: XML, lists of settings
+    # separate names and values: XML, lists of settings
     (
         re.compile(
             r"(?i)(<(\w*(?:password|passwd|pwd|secret|token|api_?key|"
@@ -105,7 +105,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(rf"(?i)(\bidentified\s+by\s+(?:password\s+)?){_WORD}"), r"\1\2#"),
     (re.compile(rf"(\bssh-keygen\b[^\n|;&]*?\s-[NP]\s*){_WORD}"), r"\1\2#"),
-    # arguments by their place
+    # positional arguments
     (
         re.compile(
             r"(?i)(\b(?:getenv|get|setdefault|config|env|pop)\(\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|secret|token|key|pwd)\\{0,8}[\"']\s*,"
@@ -143,7 +143,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         r"\1#",
     ),
-    # bank accounts, and addresses of machines that hold no digit in some part
+    # bank accounts, and addresses of machines with a part without digits
     (re.compile(r"\b[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){3,7}(?:[ -]?[A-Z0-9]{1,3})?\b"), "#"),
     (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}(?![\w:])"), "#"),
     (
@@ -157,14 +157,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def without_blocks(text: str) -> str:
-    """The text with "#" for every key that stands in a block of its own."""
+    """Replace every key in a block of its own by "#"."""
     for pattern in _BLOCKS:
         text = pattern.sub("#", text)
     return _CUT_BLOCK.sub("#", text) if "-----END" in text else text
 
 
 def without_shaped(text: str) -> str:
-    """The text with "#" for every secret that is known by its form."""
+    """Replace every secret recognised by its form by "#"."""
     for pattern, instead in _SHAPES:
         text = pattern.sub(instead, text)
     return text

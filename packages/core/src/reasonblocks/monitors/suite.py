@@ -43,7 +43,7 @@ RELAPSE_FACTOR = 0.75
 RUNGS = 3
 """Texts that one monitor has: the evidence, firmer and shorter, wrap up."""
 DOUBTING = ("claim_contradiction", "verification_skip")
-"""Monitors whose finding in a last step speaks against what the run says of itself."""
+"""Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
 """Where the suite keeps its own memory among those of the monitors."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -176,7 +176,7 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
 
 
 def _doubts(seen: _Seen, index: int) -> tuple[Doubt, ...]:
-    """Of what step `index` itself shows: a finding of before that fades may be settled."""
+    """Return the doubts that step `index` itself shows; an earlier finding may be resolved by now."""
     names = [name for name in DOUBTING if name in seen.fired and index in seen.findings[name].evidence]
     return tuple([Doubt(monitor=name, text=BY_NAME[name].say(seen.findings[name], 1)) for name in names])
 

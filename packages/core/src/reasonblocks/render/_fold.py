@@ -1,4 +1,4 @@
-"""What a text is read as: entities decoded, look-alike letters and compatible forms as plain ones, marks taken off."""
+"""Folds a text as a model may read it: decodes entities, replaces look-alikes by plain letters, removes marks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ._lookalikes import LOOKALIKES
 __all__ = ["folded", "origins", "visible"]
 
 NARROW = 0x3000
-"""Code points below this, the alphabets, are looked up once each; of the ideographs above only what is changed."""
+"""Each code point below this, an alphabet, is looked up once; of the ideographs above, only those that change."""
 NESTED = 4
-"""How often an entity's own ampersand may be an entity."""
+"""How often an entity's ampersand may itself be an entity."""
 _MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
 _INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
 )
-"""Separators, fillers and variation selectors: no category tells them from letters and marks."""
+"""Separators, fillers and variation selectors: no category distinguishes them from letters and marks."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ENTITY = r"&(?:amp;?){0,4}(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[a-zA-Z]{2,31};|[lg]t)"
 _entity = re.compile(_ENTITY)
@@ -27,19 +27,19 @@ _unit = re.compile(rf"{_ENTITY}|.", re.DOTALL)
 
 
 def visible(text: str) -> str:
-    """Without control, format (bidi, zero-width, tags), surrogate and private-use characters, and invisible fillers."""
+    """Remove control, format (bidi, zero-width, tags), surrogate and private-use characters, and invisible fillers."""
     return _CONTROL.sub("", text) if text.isascii() else text.translate(_VISIBLE)
 
 
 def folded(text: str) -> str:
-    """The text itself where it is plain already, but for capitals."""
+    """Return the folded text; a plain one is only put into lower case."""
     if "&" in text:
         text = _entity.sub(_decoded, text)
     return text.lower() if text.isascii() else text.translate(_FOLDED)
 
 
 def origins(text: str) -> Sequence[int]:
-    """For each character of the folded text, and for its end, where in the text it comes from."""
+    """Return, for each character of the folded text and for its end, its position in the original text."""
     if text.isascii() and "&" not in text:
         return range(len(text) + 1)
     found: list[int] = []
@@ -49,7 +49,7 @@ def origins(text: str) -> Sequence[int]:
 
 
 def _decoded(entity: re.Match[str]) -> str:
-    from html import unescape  # with its two thousand names: few texts hold an entity
+    from html import unescape  # it loads two thousand names, and few texts contain an entity
 
     text = entity[0]
     for _ in range(NESTED + 1):
@@ -58,7 +58,7 @@ def _decoded(entity: re.Match[str]) -> str:
 
 
 class _Visible(dict[int, int | None]):
-    """For `str.translate`: None takes a character out."""
+    """A table for `str.translate`: None removes a character."""
 
     def __missing__(self, code: int) -> int | None:
         char = chr(code)
@@ -70,7 +70,7 @@ class _Visible(dict[int, int | None]):
 
 
 class _Folded(dict[int, str]):
-    """For `str.translate`: what each character is read as."""
+    """A table for `str.translate`: each character's folded form."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

@@ -12,20 +12,20 @@ Content: TypeAlias = "str | Sequence[str | Block] | None"
 T = TypeVar("T")
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
 MOST_BREAKPOINTS = 4
-"""Blocks with `cache_control` that Anthropic takes in one request: with one more it refuses the whole."""
+"""The most blocks with `cache_control` that Anthropic accepts in one request; it rejects a request with more."""
 _HOLD_BLOCKS = ("system", "messages", "tools", "content", "source", "extras")
-"""Parts of a request in which marks stand; never what a tool is called with, which may have a field of that name."""
+"""Parts of a request that may hold marks; never a tool's arguments, which may have a field of that name."""
 
 
 def place(
     base: Content, guidance: str, standing_rules: str = "", *, cache_control: bool, breakpoints: int = 0
 ) -> Content:
-    """The content of one call's system message.
+    """Return the content of one call's system message.
 
     `base` is the agent's own: text, content blocks, or None. With `cache_control` (Anthropic models only) the base is
-    a cached block on every call and the guidance a second block without; it is not marked when it has a mark, or
-    when the rest of the request holds as many `breakpoints` as it may. Otherwise text stays one plain string.
-    Gives `base` itself back when there is nothing to change, None when there is nothing at all.
+    a cached block on every call, and the guidance a second block that is not cached. The base gets no mark if it has
+    one, or if the rest of the request has as many `breakpoints` as it may. Otherwise text stays one plain string.
+    Returns `base` itself if there is nothing to change, None if there is nothing at all.
     """
     if cache_control:
         return _blocks(base, guidance, standing_rules, marked=breakpoints < MOST_BREAKPOINTS) or None
@@ -44,10 +44,10 @@ def steered_request(
     cache_control: bool = False,
     tools: Sequence[object] = (),
 ) -> tuple[Content, list[T | Block]]:
-    """The system content and the messages of one call, with the decision's guidance where its placement says.
+    """Return the system content and the messages of one call, with the guidance placed as the decision says.
 
-    For a loop over a chat API. What is returned is for this one request: the history goes on from `messages`. With
-    `cache_control`, the marks of messages and `tools` count towards the four that Anthropic takes in one request.
+    For a loop over a chat API. The result is for this one request: keep building the history from `messages`. With
+    `cache_control`, the marks of messages and `tools` count towards the four that Anthropic accepts in one request.
     """
     at_tail = decision.placement == "tail"
     guidance = "" if at_tail else decision.guidance
@@ -59,11 +59,11 @@ def steered_request(
 
 
 def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block]:
-    """A copy of one call's messages with the guidance as the last thing that is read; never put it into a history.
+    """Return a copy of one call's messages that ends with the guidance; never put the copy into a history.
 
-    `messages` are those of a chat API: objects with `role` and `content`. After a message of the user's it joins a
-    copy of it, since some providers refuse two in a row, behind what may have to come first (an Anthropic tool
-    result); after anything else it is a user message of its own, so that it never looks like the output of a tool.
+    `messages` are those of a chat API: objects with `role` and `content`. If the last message is the user's, the
+    guidance is appended to a copy of it, since some providers refuse two in a row, after anything that has to be first
+    (an Anthropic tool result). Otherwise it is a separate user message, so that it never looks like a tool's output.
     """
     if not guidance:
         return [*messages]
@@ -80,9 +80,9 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block]:
 
 
 def count_breakpoints(part: object) -> int:
-    """How many blocks with `cache_control` a request to Anthropic, or a part of it, holds: tools and results too.
+    """Count the blocks with `cache_control` in a request to Anthropic, or a part of one: tools and results too.
 
-    The request's own, by which the API marks a block itself, is one of them.
+    The request's own `cache_control`, by which the API marks a block itself, counts as one.
     """
     if isinstance(part, Mapping):
         within = sum(count_breakpoints(part[name]) for name in _HOLD_BLOCKS if name in part)

@@ -14,10 +14,10 @@ MOST_PASSES = 8
 
 
 def sanitise(text: str) -> str:
-    """The text without control, bidi and zero-width characters, frames, role markers, template tokens and tool syntax.
+    """Remove control, bidi and zero-width characters, frames, role markers, template tokens and tool syntax.
 
-    Compared is what a model may read (look-alike letters, marks and entities folded); what is left stays as it was
-    written. Repeated until nothing changes: what was taken out never lets two halves of a token meet.
+    The text is compared as a model may read it (look-alike letters, marks and entities folded); the rest is unchanged.
+    This is repeated until nothing changes, so that a removal never joins two halves of a token.
     """
     plain = visible(text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n"))
     for _ in range(MOST_PASSES):
@@ -29,9 +29,9 @@ def sanitise(text: str) -> str:
 
 
 def _spans(read: str) -> list[tuple[int, int]]:
-    """Where a folded text is hostile, in order; not searched where it lacks the characters that each search needs."""
+    """Return the hostile spans of a folded text, in order; skip a search whose required characters are missing."""
     spans = [match.span() for match in TOKEN.finditer(read)] if any(char in read for char in OPENING) else []
-    if ":" in read:  # the line break that a marker is found by stays; the first line lacks one
+    if ":" in read:  # the line break before a marker stays; the first line has none
         spans += [(match.start(1) - 1, match.end(1) - 1) for match in ROLE_LINE.finditer(f"\n{read}")]
     return sorted(spans)
 

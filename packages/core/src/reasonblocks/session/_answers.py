@@ -1,4 +1,4 @@
-"""Who answers which request: a caller's callables in a worker with the step's deadline, our own code inline."""
+"""Answers requests: a caller's callables in a worker with the step's deadline, our own code inline."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Job:
     guest: Guest | None
     awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
     instead: tuple[Any, ...] = ()
-    """The answer where the call fails and that is nobody's fault but its own; without one the step is faulted."""
+    """The answer, as one item, if only this call fails; without one, a failure faults the step."""
     share: int = 1
-    """The part of the time left that the call may take is one in so many: a call that hangs leaves others theirs."""
+    """The call may take 1/share of the remaining time, so that a call that hangs leaves time for others."""
 
 
 class Answers:
@@ -114,14 +114,14 @@ class Answers:
         raise BadAnswer("the session", request, "nothing here answers this request")
 
     def _observations(self, request: Observe) -> Iterator[Job]:
-        """Each monitor by itself: one that fails is silent for this step, with the memory that it had."""
+        """Run each monitor separately: one that fails is skipped for this step and keeps its memory."""
         for to_come, monitor in zip(range(len(self._monitors), 0, -1), self._monitors, strict=True):
             job = self._job(f"monitor {monitor.name}", partial(seen, monitor, request, self._run))
             silent = (monitor.name, 0.0, request.memories.get(monitor.name), ())
             yield evolve(job, instead=(silent,), share=to_come + 1)
 
     def _speech(self, monitor: Monitor, request: Say) -> Job:
-        """A monitor's own words; one that fails has none."""
+        """Ask a monitor for its own text; one that fails has none."""
         job = self._job(f"monitor {monitor.name}", partial(said, monitor, request))
         return evolve(job, instead=(None,), share=2)
 

@@ -1,4 +1,4 @@
-"""Calls the caller's scorer, transition and monitors, and checks what they return, once, where it enters."""
+"""Calls the caller's scorer, transition and monitors, and validates what they return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..types import JSON, FSMState, RunInfo, Step, Transition, compact, storable
 from ._check_answers import unit
 
 MEMORY_BYTES = 3_072
-"""The most that a monitor may remember, as compact JSON."""
+"""The largest memory of a monitor, as compact JSON."""
 
 
 def difficulty(scorer: Callable[[Step], float], request: Score) -> float:
@@ -21,7 +21,7 @@ def difficulty(scorer: Callable[[Step], float], request: Score) -> float:
 
 def next_state(transition: Transition, request: Advance) -> FSMState:
     state: object = transition(request.state, request.history)
-    if type(state) is not FSMState:  # `isinstance` believes an object that only says so
+    if type(state) is not FSMState:  # `isinstance` trusts an object's own `__class__`
         raise BadAnswer("the transition", state, "must be an FSMState")
     return state
 
@@ -33,7 +33,7 @@ def seen(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, 
         raise BadAnswer(name, answer, "must be (score, memory, evidence)")
     score, memory, evidence = answer
     if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
-        raise BadAnswer(name, evidence, f"evidence is step numbers from 0 to {request.index}")
+        raise BadAnswer(name, evidence, f"evidence must be a tuple of step numbers from 0 to {request.index}")
     return monitor.name, unit(name, score), _memory(name, memory), tuple(dict.fromkeys(evidence))
 
 
@@ -42,7 +42,7 @@ def said(monitor: Monitor, request: Say) -> str | None:
         return None
     text: object = monitor.say(request.evidence, request.rung)
     if not isinstance(text, (str, type(None))):
-        raise BadAnswer(f"monitor {monitor.name}", text, "say gives text, or None for the usual one")
+        raise BadAnswer(f"monitor {monitor.name}", text, "say must return a string, or None for the usual text")
     return whole(clip(str(text))) if text and text.strip() else None
 
 
@@ -52,5 +52,5 @@ def _memory(name: str, memory: JSON) -> JSON:
     except ValueError as exc:
         raise BadAnswer(name, memory, f"its memory must be JSON of at most {MEMORY_BYTES} bytes, but {exc}") from exc
     if (size := len(compact(plain).encode())) > MEMORY_BYTES:
-        raise BadAnswer(name, f"{size} bytes", f"its memory may be {MEMORY_BYTES} bytes of JSON")
+        raise BadAnswer(name, f"{size} bytes", f"its memory must be JSON of at most {MEMORY_BYTES} bytes")
     return plain

@@ -1,4 +1,4 @@
-"""Checks of what a store and an evaluator answer, once, where it enters: what is kept of it stays small and JSON."""
+"""Validates the answers of a store and an evaluator, so that what enters the state stays small and plain JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern, evolve, 
 from ._guard import Faults, tamed
 
 MOST_PATTERNS = 1_000
-"""Of a store's answer that are looked at."""
+"""The most patterns of a store's answer that are used."""
 MOST_NAMES = 32
-"""Monitors of one evaluation: ours, and the four that a client may add."""
+"""The most monitors in one evaluation: ours, and the four that a client may add."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
-"""Fields of an evaluation that are a name or None."""
+"""Fields of an evaluation that hold a name or None."""
 
 
 def traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
@@ -37,7 +37,7 @@ async def atraces(store: AsyncPatternStore, request: Retrieve, faults: Faults) -
 
 
 def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ...]:
-    """Those that can be used; the others are left out, as a fault. Raises `BadAnswer` where none is left."""
+    """Return the usable ones; the others are skipped, as a fault. Raises `BadAnswer` if none is left."""
     usable: list[ETrace] = []
     bad: list[BadAnswer] = []
     for given in islice(found, MOST_PATTERNS):
@@ -55,17 +55,17 @@ def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ..
 
 def _check_trace(given: object) -> None:
     if not isinstance(given, ETrace):
-        raise BadAnswer(STORE, given, "must give ETrace values")
+        raise BadAnswer(STORE, given, "must be ETrace values")
     pattern: object = given.pattern
     if not isinstance(pattern, Pattern):
-        raise BadAnswer(STORE, pattern, "an ETrace holds a Pattern")
+        raise BadAnswer(STORE, pattern, "an ETrace must hold a Pattern")
     _number(STORE, given.similarity)
     if type(pattern.id) is not str:
-        raise BadAnswer(STORE, pattern.id, "a pattern's id is a plain string")
+        raise BadAnswer(STORE, pattern.id, "a pattern's id must be a plain string")
     name(STORE, "a pattern's id", pattern.id)
     tier: object = pattern.tier
     if not isinstance(tier, str) or tier not in TIERS:
-        raise BadAnswer(STORE, tier, f"a pattern's tier is one of {', '.join(TIERS)}")
+        raise BadAnswer(STORE, tier, f"a pattern's tier must be one of {', '.join(TIERS)}")
     for kind, value in (("org_id", pattern.org_id), ("failure_type", pattern.failure_type)):
         if value is not None:
             name(STORE, f"a pattern's {kind}", value)
@@ -74,10 +74,10 @@ def _check_trace(given: object) -> None:
     tables: tuple[tuple[str, object], ...] = (("fields", pattern.fields), ("stats", pattern.stats))
     for kind, table in tables:
         if not isinstance(table, Mapping):
-            raise BadAnswer(STORE, table, f"a pattern's {kind} are a mapping")
+            raise BadAnswer(STORE, table, f"a pattern's {kind} must be a mapping")
     for count in (pattern.revision, *pattern.stats.values()):
         if type(count) is not int:
-            raise BadAnswer(STORE, count, "a pattern's revision and counts are ints")
+            raise BadAnswer(STORE, count, "a pattern's revision and counts must be ints")
 
 
 def _read(given: ETrace) -> ETrace:
@@ -97,7 +97,7 @@ def _read(given: ETrace) -> ETrace:
 
 
 def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
-    """Ask the evaluator. Raises `BadAnswer`; one that says `inline = True` is our own, and trusted."""
+    """Ask the evaluator. Raises `BadAnswer`. An evaluator with `inline = True` is our own and trusted."""
     answer: object = evaluator.evaluate(request)
     if getattr(evaluator, "inline", False) is True:
         return answer  # type: ignore[return-value]  # as our own is typed
@@ -111,11 +111,11 @@ def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, 
 
 
 def _checked_evaluation(given: Evaluation) -> Evaluation:
-    """A copy of plain values that shares nothing with what was given."""
+    """Return a copy of plain values that shares nothing with the original."""
     scores: Any = given.scores
     fired: Any = given.fired
     if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MOST_NAMES:
-        raise BadAnswer(EVALUATOR, fired, f"scores by monitor, and a tuple of those that fired: at most {MOST_NAMES}")
+        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired ones: at most {MOST_NAMES}")
     named = {kind: getattr(given, kind) for kind in _NAMED}
     texts: dict[str, Any] = {
         kind: None if value is None else name(EVALUATOR, kind, value) for kind, value in named.items()
@@ -133,7 +133,7 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
 
 def _doubt(given: object) -> Doubt:
     if not isinstance(given, Doubt):
-        raise BadAnswer(EVALUATOR, given, "doubts are a tuple of Doubt")
+        raise BadAnswer(EVALUATOR, given, "doubts must be a tuple of Doubt")
     return Doubt(monitor=name(EVALUATOR, "the monitor of a doubt", given.monitor), text=_text(given.text) or "")
 
 
@@ -151,15 +151,15 @@ def _memory(key: object, memory: object) -> JSON:
 
 
 def name(source: str, kind: str, value: object) -> str:
-    """A short text that can be written as UTF-8, as a plain string. Raises `BadAnswer`."""
+    """Return a short text, valid as UTF-8, as a plain string. Raises `BadAnswer`."""
     if issubclass(type(value), str):
-        text = str.__str__(cast("str", value))  # a subclass may answer anything
+        text = str.__str__(cast("str", value))  # a subclass may return anything
         if 0 < len(text) <= NAME_BYTES:
             if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:  # nearly all
                 return text
             if size(text) <= NAME_BYTES and not any("\ud800" <= char <= "\udfff" for char in text):
                 return text
-    raise BadAnswer(source, value, f"{kind} is a text of 1 to {NAME_BYTES} bytes of JSON, in whole characters")
+    raise BadAnswer(source, value, f"{kind} must be a string of 1 to {NAME_BYTES} bytes of JSON, valid as UTF-8")
 
 
 def _number(source: str, value: object) -> None:
@@ -169,12 +169,12 @@ def _number(source: str, value: object) -> None:
 
 
 def unit(source: str, value: object) -> float:
-    """A number in [0, 1], as a plain float."""
-    if type(value) is float and 0.0 <= value <= 1.0:  # the usual case, quickly
+    """Return a number in [0, 1] as a plain float. Raises `BadAnswer`."""
+    if type(value) is float and 0.0 <= value <= 1.0:  # fast path
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BadAnswer(source, value, "must be a finite number")
     number: Any = value
-    if not 0 <= number <= 1:  # nor is NaN
+    if not 0 <= number <= 1:  # NaN is not, either
         raise BadAnswer(source, value, "must be in [0, 1]")
     return float(number)

@@ -38,8 +38,8 @@ def _said(exc: BaseException) -> str:
 
 
 def not_built(state: str, exc: BaseException) -> str:
-    """What is said of a mapped model that cannot be used."""
-    return f"the model for {state} cannot be built ({_said(exc)}); the agent's is used"
+    """Return the message for a mapped model that cannot be used."""
+    return f"the model for {state} cannot be built ({_said(exc)}); the agent's model is used"
 
 
 class Faults:
@@ -77,7 +77,7 @@ class Faults:
         if kind in self._said:
             return
         self._said.add(kind)
-        plain = exc is None or isinstance(exc, (Unavailable, StoreError))  # which say what to do; no code is to blame
+        plain = exc is None or isinstance(exc, (Unavailable, StoreError))  # a traceback adds nothing
         trace = None if plain or exc is None else (type(exc), exc, exc.__traceback__)
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
 

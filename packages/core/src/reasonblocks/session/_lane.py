@@ -1,4 +1,4 @@
-"""The way of events to one sink: a bounded queue and a thread of its own, so that no sink waits for another."""
+"""Delivers events to one sink through a bounded queue and a separate thread, so that no sink waits for another."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ._guard import Faults, tamed
 from ._redact import Told
 
 QUEUE_EVENTS = 1_000
-"""Most events waiting; when full the oldest step goes."""
+"""The most waiting events; when the queue is full, the oldest step is dropped."""
 MOST_EVENTS = 4_000
-"""Starts and finishes may fill the queue up to here; then the oldest of them goes."""
+"""Starts and finishes may fill the queue up to here; then the oldest of them is dropped."""
 
 
 class Lane:
-    """Delivers, and closes the sink, in a daemon thread, which is there from the start: none can be started at exit."""
+    """Delivers events and closes the sink in a daemon thread, started at once because none can be started at exit."""
 
     def __init__(self, sink: TelemetrySink) -> None:
         self._sink, self._name = sink, type(sink).__name__
@@ -36,7 +36,7 @@ class Lane:
             self._forget_thread(is_closed=True)
 
     def _forget_thread(self, *, is_closed: bool) -> None:
-        """It did not come along into a forked process, whose parent keeps the events and what the sink holds."""
+        """Start afresh in a forked process: the thread, the events and what the sink holds stay with the parent."""
         self._pid = os.getpid()
         self._queue: deque[Told] = deque()
         self._wake = threading.Condition()
@@ -46,10 +46,10 @@ class Lane:
         self._steps = 0
 
     def _start(self) -> None:
-        """Again after a close or a fork."""
+        """Start the thread, also again after a close or a fork."""
         if self._thread is None:
             thread = threading.Thread(target=self._serve, name="reasonblocks-telemetry", daemon=True)
-            with suppress(RuntimeError):  # at exit, or with too many threads: tried again with the next event
+            with suppress(RuntimeError):  # at exit, or with too many threads: retried with the next event
                 thread.start()
                 self._thread = thread
 
@@ -65,7 +65,7 @@ class Lane:
             self._wake.notify_all()
 
     def flush(self, ends: float) -> bool:
-        """Wait until every event was taken, at most until `ends`. False: some were not."""
+        """Wait until the sink has received every event, at most until `ends`; return False if it has not."""
         self._here()
         with self._wake:
             return self._wake.wait_for(lambda: not self._queue and not self._busy, ends - time.monotonic())
@@ -80,7 +80,7 @@ class Lane:
                 self._wake.notify_all()
 
     def wait_closed(self, ends: float) -> None:
-        """Wait until the sink is closed, at most until `ends`; then it is left behind, and the log says so once."""
+        """Wait until the sink is closed, at most until `ends`; then abandon it and log that once."""
         with self._wake:
             if self._wake.wait_for(lambda: not self._closing, ends - time.monotonic()):
                 return
@@ -126,7 +126,7 @@ class Lane:
             self._closing, self._is_closed, self._stopped = False, not self._queue, True
 
     def _drop(self) -> None:
-        """The oldest step goes; a start or a finish only where the queue is full of them."""
+        """Drop the oldest step; a start or a finish only if the queue is full of them."""
         if self._steps:
             self._taken(next(at for at, told in enumerate(self._queue) if isinstance(told.event, StepEvent)))
         elif len(self._queue) >= MOST_EVENTS:

@@ -46,7 +46,7 @@ class StepLog:
         self._open_decision, self._open_step = decision, step
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
-        """An entry for a decision that another process took; auxiliary calls may have been made since."""
+        """Add an entry for a decision of another process; auxiliary calls may have been made since."""
         if self._entries and self._entries[0].step == decision.step + 1:
             self._entries.appendleft(entry_of(decision, time.time(), 0.0))
         elif self._at(decision.step) is None:
@@ -64,7 +64,7 @@ class StepLog:
         return Closed(entry=entry, step=step, scores=decision.scores)
 
     def completed(self, before: TraceState, given: Step | None) -> Step:
-        """The completed step. The entry of its call shows the calls that are known only now."""
+        """Return the completed step, and add the calls that are known only now to its log entry."""
         calls = amended_calls(before, given)
         at = self._at(before.last.step) if calls and before.last is not None else None
         if at is not None:

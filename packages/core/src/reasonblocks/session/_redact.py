@@ -15,7 +15,7 @@ Redact = Callable[[str], str]
 UNREDACTED = "[redaction failed]"
 TEXTS = ("thought", "action_input", "observation")
 SAID = ("error", "doubts")
-"""Of the metadata."""
+"""Metadata fields that are redacted as texts."""
 LISTS = ("injections", "intervention_texts")
 
 
@@ -67,9 +67,9 @@ class Redactor:
 
 
 class Told:
-    """An event on its way to several sinks: redacted once, in the thread of the first of them that takes it.
+    """An event for several sinks: it is redacted once, in the thread of the first sink that takes it.
 
-    `lock` is held meanwhile, so that `redact` is called by one thread at a time.
+    `lock` is held meanwhile, so that one thread at a time calls `redact`.
     """
 
     __slots__ = ("_lock", "_redactor", "_shown", "event")

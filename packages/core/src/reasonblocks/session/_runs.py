@@ -30,7 +30,7 @@ class RunView:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What the final step found: where there are any, an outcome of "success" is what the run says of itself."""
+        """Doubts that the final step raised: if there are any, "success" is only the run's own claim."""
         return self.final.doubts if self.final else ()
 
     @property

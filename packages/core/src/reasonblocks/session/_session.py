@@ -131,7 +131,7 @@ class SteeringSession(Reports):
         self._paused = True
 
     def abandon(self, ends: float | None = None) -> None:
-        """End an open run as abandoned; its last step is judged until `ends` on the monotonic clock, or not at all."""
+        """End an open run as abandoned; judge its last step until `ends` on the monotonic clock, if given."""
         if self.outcome is not None or self._paused or not self._state.calls:
             return
         if ends is not None:
@@ -145,7 +145,7 @@ class SteeringSession(Reports):
             self._tell_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Finish as abandoned what is still open, and wait for the sinks: at most `timeout` seconds in all."""
+        """Finish an open run as abandoned and wait for the sinks, at most `timeout` seconds in all."""
         ends = time.monotonic() + timeout
         self.abandon(ends)
         self._telemetry.flush(ends - time.monotonic())

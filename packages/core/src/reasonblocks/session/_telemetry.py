@@ -1,4 +1,4 @@
-"""Events on their way to the sinks, each of which has a lane of its own: no sink ever delays a step or another sink."""
+"""Sends events to the sinks, each through its own `Lane`: no sink ever delays a step or another sink."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ class Telemetry:
 
     @property
     def dropped(self) -> int:
-        """Events that some sink was too slow for."""
+        """The number of events dropped because a sink was too slow."""
         return sum(lane.dropped for lane in self._lanes)
 
     def emit(self, event: Event) -> None:
         if not self._lanes:
             return
-        if self._pid != os.getpid():  # a thread of the parent may have held it, and will not let go of it here
+        if self._pid != os.getpid():  # a thread of the parent may have held the lock, and never releases it here
             self._redacting, self._pid = threading.Lock(), os.getpid()
         told = Told(event, self._redactor, self._redacting)
         for lane in self._lanes:
             lane.emit(told)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until every event was taken, at most `timeout` seconds in all. False: some were not."""
+        """Wait until the sinks have received every event, at most `timeout` seconds; return False if they have not."""
         ends = time.monotonic() + timeout
         return all([lane.flush(ends) for lane in self._lanes])
 
     async def aflush(self, timeout: float = 5.0) -> bool:
-        """The same for an event loop, whose end does not wait for it."""
+        """Flush without blocking the event loop; the loop's shutdown does not wait for it."""
         if not self._lanes:
             return True
-        from asyncio import wrap_future  # there already, in whoever awaits this; others are spared its cost
+        from asyncio import wrap_future  # already imported by whoever awaits this; others do not pay for it
 
         return await wrap_future(self._waiting.submit(partial(self.flush, timeout)))
 
     def start_closing(self) -> None:
-        """Close every sink once it was told everything, all of them at the same time."""
+        """Close every sink once it has received all events, all of them at the same time."""
         for lane in self._lanes:
             lane.start_closing()
 
     def wait_closed(self, ends: float) -> None:
-        """Wait for that until `ends` on the monotonic clock; a sink that hangs is named and left behind."""
+        """Wait for the closing until `ends` on the monotonic clock; a sink that hangs is logged and abandoned."""
         for lane in self._lanes:
             lane.wait_closed(ends)
 

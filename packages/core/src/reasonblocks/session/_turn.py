@@ -26,7 +26,7 @@ class Turn:
 
 
 def is_newest(decision: StepDecision, state: TraceState) -> bool:
-    """Is it the last step's, or that of an auxiliary call since then?"""
+    """Return True for the decision of the last step, or of an auxiliary call since then."""
     return any(one is not None and one.step == decision.step for one in (state.last, state.last_auxiliary))
 
 

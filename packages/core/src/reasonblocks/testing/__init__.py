@@ -1,4 +1,4 @@
-"""For tests: scripted backends, a recording sink, golden runs, and the conformance suite of adapters.
+"""Test support: scripted backends, a recording sink, golden runs, and the conformance suite of adapters.
 
 `ConformanceSuite` needs pytest, and raises `ExtraMissing` without it.
 """

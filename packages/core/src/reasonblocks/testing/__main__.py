@@ -15,11 +15,11 @@ from ._parity import ParityRun
 from ._parity_runs import long_runs, recorded_runs
 
 MOST_SHOWN = 20
-"""Differences of one run that are printed."""
+"""The most differences of one run that are printed."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: nothing differs; 1: something does; 2: there is nothing to compare."""
+    """Return 0 if nothing differs, 1 if something does, and 2 if there is nothing to compare."""
     parser = _parser()
     given = parser.parse_args(argv)
     harness = _harness(given.harness, parser)
@@ -58,7 +58,7 @@ def _recorded(paths: Sequence[str]) -> list[ParityRun]:
 
 
 def _harness(target: str, parser: argparse.ArgumentParser) -> Harness:
-    """The harness that `package.module:NAME` names; a class is made one of."""
+    """Return the harness that `package.module:NAME` names; a class is instantiated."""
     module, _, name = target.partition(":")
     if not module or not name:
         parser.error(f"{target!r:.200} is not MODULE:NAME, as in my_package.tests.harness:MyHarness")

@@ -1,4 +1,4 @@
-"""A harness beside the core, run by run and mode by mode: how many entries were compared, and what differs."""
+"""Compares a harness with the core, run by run and mode by mode; counts entries and lists differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._parity import ParityRun, Runner, parity_lines, without_errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One run in one mode. `declared` counts the differences of each field that the harness declares."""
+    """The result of one run in one mode. `declared` counts the differences of each field that the harness declares."""
 
     run: str
     mode: str
@@ -25,7 +25,7 @@ class Compared:
 
 
 def against_core(harness: Harness, runs: Iterable[ParityRun], modes: Sequence[str]) -> Iterator[Compared]:
-    """Each run in each mode, as it is done."""
+    """Compare each run in each mode, and yield each result at once."""
     limits = limits_of(harness)
     for given in runs:
         run = given if harness.caps.tool_errors else without_errors(given)
@@ -47,7 +47,7 @@ def against_core(harness: Harness, runs: Iterable[ParityRun], modes: Sequence[st
 
 
 def limits_of(harness: Harness) -> Mapping[str, str]:
-    """`parity_limits` of the harness, where it has any: fields that its framework cannot tell, and why.
+    """Return the harness's `parity_limits`, if any: fields that its framework cannot report, and why.
 
     Raises `ConfigError` for a field that steering decides, and for a limit without a reason.
     """
@@ -62,6 +62,6 @@ def limits_of(harness: Harness) -> Mapping[str, str]:
 
 
 def _entries(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Entry], list[str]]:
-    """As they would stand in a file: numbers and texts as JSON has them."""
+    """Return a run's entries as read from a file: numbers and texts as in JSON."""
     lines, faults = parity_lines(harness, run, mode)
     return json.loads(json.dumps(lines)), faults

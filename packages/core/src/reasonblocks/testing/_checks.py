@@ -52,21 +52,21 @@ def read(seen: Seen) -> list[str]:
 
 
 def recorded() -> tuple[ReasonBlocks, list[Event]]:
-    """A client, and the events that its sink gets."""
+    """Return a client, and the list of events that its sink receives."""
     sink = RecordingSink()
     return world.client(sinks=[sink]), sink.events
 
 
 def starts(client: ReasonBlocks, events: Sequence[Event]) -> list[RunStart]:
-    """The runs that began. Closes the client, so that its sink has every event."""
+    """Return the runs that began. Closes the client, so that its sink has every event."""
     client.close()
     return [event for event in events if isinstance(event, RunStart)]
 
 
 def misplaced(ran: Ran) -> list[int]:
-    """The calls whose guidance does not stand where their entry says, or is not there though something was told.
+    """Return the calls whose guidance is not where their entry says, or is missing although something was injected.
 
-    Guidance that a framework keeps may stand anywhere from its call on.
+    Guidance that a framework keeps may be anywhere from its call on.
     """
     found = []
     for entry, seen in zip(ran.log, ran.seen, strict=False):
@@ -124,7 +124,7 @@ def seconds(step: Callable[[int], None], calls: range) -> float:
 
 @contextmanager
 def threads_started() -> Iterator[list[threading.Thread]]:
-    """Every thread that is started meanwhile, also one that has ended since."""
+    """Collect every thread started within the block, also one that has ended since."""
     started: list[threading.Thread] = []
     start = threading.Thread.start
 

@@ -16,9 +16,9 @@ from ._watched import Watched
 
 GROWING = 2_000
 THREADED = 100
-"""Calls over which threads are counted."""
+"""The number of calls over which threads are counted."""
 FEW_THREADS = 10
-"""Workers for a caller's callables and an event loop's own pool: none of them is started once a call."""
+"""Allowed threads: workers for a caller's callables and an event loop's own pool, none started for each call."""
 KEPT_RUNS = 256
 """Finished runs that a steering object keeps for its user (`Runs`)."""
 SHORT_RUNS = KEPT_RUNS + 44
@@ -26,9 +26,9 @@ FEWEST_LET_GO = 4
 
 
 def _changing(calls: int, threads: list[int] | None = None) -> ReasonBlocks:
-    """A monitor that speaks late in the run, too: the cap leaves its last text for the last tenth.
+    """Return a client whose monitor also speaks late in the run: the cap leaves its last text for the last tenth.
 
-    `threads` gets how many there are at each completed step.
+    `threads` gets the number of threads at each completed step.
     """
     late = [world.speaking(at) if at % (calls // 5) == calls // 10 else Evaluation() for at in range(calls)]
 
@@ -66,14 +66,14 @@ class CostScenarios:
         assert decided(ran.log) == decided(core.log)
         assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen]
         assert ran.outcome == "success"
-        assert max(threads[10:]) <= max(threads[:10]) + FEW_THREADS  # a pool may fill: none grows with the run
+        assert max(threads[10:]) <= max(threads[:10]) + FEW_THREADS  # a pool may fill, but none grows with the run
 
     def test_sessions_of_ended_runs_are_let_go(self) -> None:
-        """After `short_runs` runs on one object no more sessions are alive than the documented newest finished runs."""
+        """After `short_runs` runs, only the sessions of the newest finished runs are alive, as documented."""
         client = world.made(Watched, census=self.short_runs)
         self.harness.run(client, world.looping(1), self.harness.modes[0], times=self.short_runs)
         assert client.alive is not None, f"the harness made fewer than {self.short_runs} sessions"
-        assert client.alive <= self.kept_runs + 2  # and the one that begins, beside the one that ends
+        assert client.alive <= self.kept_runs + 2  # plus the one that begins and the one that ends
 
     def test_a_call_starts_no_thread(self) -> None:
         """The adapter's own work for 100 calls starts a handful of threads at most, ended ones counted."""

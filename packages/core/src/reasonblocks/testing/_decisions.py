@@ -41,7 +41,7 @@ class DecisionScenarios:
     def test_guidance_at_the_tail_reaches_the_call(self, mode: str) -> None:
         if "tail" not in self.harness.caps.placements:
             pytest.skip("this framework has no tail placement")
-        (ran,) = self.harness.run(world.client(), world.looping(3), mode)  # nobody asked for a placement
+        (ran,) = self.harness.run(world.client(), world.looping(3), mode)  # no placement was requested
         assert FRAME in ran.seen[0].texts[-1]
         assert FRAME not in ran.seen[0].system
 
@@ -61,16 +61,16 @@ class DecisionScenarios:
         assert decided(second.log) == decided(first.log)
 
     def test_standing_rules_are_shown_at_every_call(self, mode: str) -> None:
-        """With `standing_rules="run"` every request has the decision's `standing_rules`, wherever guidance stands."""
+        """With `standing_rules="run"` every request has the decision's `standing_rules`, wherever guidance is."""
         if not self.harness.caps.ephemeral:
-            pytest.skip("guidance stays in this framework's history: standing rules are said once")
+            pytest.skip("guidance stays in this framework's history: standing rules are shown once")
         for placement in sorted(self.harness.caps.placements):
             client = world.client(placement=placement, standing_rules="run")
             (ran,) = self.harness.run(client, world.looping(4), mode)
             assert [seen.everything.count(world.RULE_TEXT) for seen in ran.seen] == [1, 1, 1, 1], placement
 
     def test_the_tail_is_a_message_of_its_own(self, mode: str) -> None:
-        """After tools, guidance at the tail is a user's message of its own; the tools' outputs are what they were."""
+        """After tools, guidance at the tail is a separate user message; the tools' outputs are unchanged."""
         if "tail" not in self.harness.caps.placements:
             pytest.skip("this framework has no tail placement")
         script = world.looping(9)
@@ -79,16 +79,16 @@ class DecisionScenarios:
         told = [bool(entry.intervention_texts) for entry in ran.log]
         assert any(told[1:])
         for call, seen in enumerate(ran.seen):
-            assert len(seen.roles) == len(seen.texts), "the harness gives `Seen` the role of each text"
+            assert len(seen.roles) == len(seen.texts), "the harness must give `Seen` the role of each text"
             tools = [text for role, text in zip(seen.roles, seen.texts, strict=True) if role == "tool"]
             assert bool(tools) == bool(call)
-            assert tools == outputs[call - len(tools) : call]  # `texts` may be what is new in a request
+            assert tools == outputs[call - len(tools) : call]  # `texts` may hold only the new messages
             if told[call]:
                 assert (seen.roles[-1], FRAME in seen.texts[-1]) == ("user", True)
-                assert call == 0 or seen.texts[-1].startswith(FRAME)  # call 0 follows a user's message: it may join it
+                assert call == 0 or seen.texts[-1].startswith(FRAME)  # call 0 follows a user's message and may join it
 
     def test_a_run_has_the_name_of_its_agent(self, mode: str) -> None:
-        """The run's start event has `agent_name`, as the agent is called in its framework."""
+        """The run's start event has `agent_name`, the agent's name in its framework."""
         client, events = recorded()
         self.harness.run(client, replace(world.looping(2), agent_name="reviewer"), mode)
         assert [event.run.agent_name for event in starts(client, events)] == ["reviewer"]

@@ -1,4 +1,4 @@
-"""Which fields of two parity entries have to be equal, and how a difference is told."""
+"""Compares two parity entries: decides which fields must be equal, and describes differences."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any, TypeAlias
 Entry: TypeAlias = Mapping[str, Any]
 
 NOT_COMPARED = {
-    "framework": "says who decided",
-    "mode": "says how it was called",
-    "run": "both are looked up by it",
+    "framework": "names who decided",
+    "mode": "names how it was called",
+    "run": "the key of the lookup",
     "timestamp": "the clock's",
     "latency_ms": "the clock's",
     "overhead_ms": "the clock's",
 }
-"""Fields that cannot be equal, and why. Everything else that an entry has is compared."""
+"""Fields that cannot be equal, and why. All other fields are compared."""
 LIVE_ONLY = (
     "attempts", "cache_read_tokens", "cache_write_tokens", "input_tokens", "model_asked", "model_id",
     "output_tokens", "tokens", "tool_calls",
 )  # fmt: skip
-"""What the model call itself did, and steering did not decide."""
+"""Fields that record the model call, and no decision of steering."""
 MISSING = "missing"
 SHOWN = 300
-"""Characters of a value that a message shows."""
+"""The most characters of a value that a message shows."""
 
 
 def run_differences(
     where: str, theirs: Sequence[Entry], core: Sequence[Entry], *, leave: Collection[str] = ()
 ) -> list[str]:
-    """A line for each field of one run that is not the core's, and for a run of another length."""
+    """Return a line for each field that differs from the core's, and one if the lengths differ."""
     found = [f"{where}: {len(theirs)} entries, the core has {len(core)}"] if len(theirs) != len(core) else []
     for one, other in zip(theirs, core):
         place = f"{where}, entry {other['entry']}"
@@ -38,7 +38,7 @@ def run_differences(
 
 
 def entry_differences(one: Entry, core: Entry, *, leave: Collection[str] = ()) -> list[str]:
-    """Empty: the entries are equal, but for the fields of `leave`."""
+    """Return a text for each difference, without the fields in `leave`; empty if the entries are equal."""
     left, right = dict(_flat(one)), dict(_flat(core))
     fields = [name for name in dict.fromkeys((*right, *left)) if name not in NOT_COMPARED and name not in leave]
     pairs = [(name, left.get(name, MISSING), right.get(name, MISSING)) for name in fields]

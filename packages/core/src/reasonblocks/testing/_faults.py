@@ -78,14 +78,14 @@ class FaultScenarios:
         assert (ran.final, ran.outcome) == (None, None)
 
     def test_a_fault_in_deciding_a_call_leaves_the_agent_alone(self, mode: str) -> None:
-        """`begin_step` raises: the adapter's guard ends it there, and the agent runs as if it were not steered."""
+        """If `begin_step` raises, the adapter's guard handles it, and the agent runs as if it were not steered."""
         client = world.made(Broken, broken=("begin_step", "abegin_step"), strict=False)
         (ran,) = self.harness.run(client, world.looping(4), mode)
         assert (ran.error, len(ran.seen)) == (None, 4)
         assert not any(FRAME in seen.everything for seen in ran.seen)
 
     def test_a_fault_in_recording_an_answer_leaves_the_agent_alone(self, mode: str) -> None:
-        """`end_step` raises: the adapter's guard ends it there, and each answer reaches the agent after one call."""
+        """If `end_step` raises, the adapter's guard handles it, and each answer reaches the agent after one call."""
         client = world.made(Broken, broken=("end_step",), strict=False)
         (ran,) = self.harness.run(client, world.looping(4), mode)
         assert (ran.error, len(ran.seen)) == (None, 4)

@@ -15,7 +15,7 @@ from ._script import Script
 class Seen:
     """One request as the model got it. `texts` are the messages after the system prompt, in order.
 
-    `roles` says of each text whose it is: "user", "assistant", "tool" (a tool's result) or "system".
+    `roles` holds the role of each text: "user", "assistant", "tool" (a tool's result) or "system".
     """
 
     model: str
@@ -30,11 +30,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One run, seen from outside. `history` is the conversation that stays after it, system prompt left out.
+    """One run, seen from outside. `history` is the conversation that remains after it, without the system prompt.
 
-    `error` is what the agent raised to its caller. `parent_run_id` and `parent_call_id` are what the run's start event
-    says. `parts` counts how many pieces the run really went in: 1 without a pause. `agent_model` is the model that the
-    agent object has after the run; None where the framework's agents have no such attribute.
+    `error` is the exception that the agent raised. `parent_run_id` and `parent_call_id` come from the run's start
+    event. `parts` counts the parts in which the run was actually executed: 1 without a pause. `agent_model` is the
+    agent object's model after the run; None if the framework's agents have no such attribute.
     """
 
     run_id: str
@@ -62,15 +62,15 @@ class Harness(Protocol):
     ) -> list[Ran]:
         """Run a script `times` times, one after the other, on one agent and one steering object.
 
-        Before each call in `resume_at` the run pauses and goes on with objects made anew, its state through JSON.
-        A resumed run is one `Ran` whose log is that of all its parts, and whose `parts` are counted, not assumed.
+        Before each call in `resume_at` the run pauses and resumes with new objects and its state through JSON. A
+        resumed run is one `Ran` with the log of all its parts, and `parts` is counted, not assumed.
         """
         ...
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
-        """Run a script on an agent whose history is cut before each call to the task and the newest step.
+        """Run a script on an agent whose history is shortened before each call to the task and the newest step.
 
-        The model tells its turn by counting its calls: the answers in its history are one at most.
+        The model finds its turn by counting its calls, because its history has one answer at most.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""A coding agent that goes through something of everything: an easy start, a hard middle, a way out of it."""
+"""A scripted coding agent with a bit of everything: an easy start, a hard middle and a recovery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._script import Script, Turn, tool_call, tool_result
 
 STEPS = 60
 HARD = range(16, 40)
-"""Steps in which the tests fail, the agent doubts, and does the same again."""
+"""Steps in which the tests fail and the agent doubts and repeats itself."""
 
 EASY_TURNS = (
     ("I read the parser.", "", ("read_file",), "def parse(text): ..."),
@@ -30,7 +30,7 @@ HARD_TURNS = (
 
 
 def long_script() -> Script:
-    """Sixty steps and an answer."""
+    """Return a script of sixty steps and an answer."""
     last = Turn(text="All tests pass now: 12 passed, 0 failed.", usage=Usage(input=5_000, output=12))
     return Script(turns=(*_turns(), last), task="Fix the failing tests in src/app.py – żółć.", run_id="long")
 
@@ -55,5 +55,5 @@ def _call(at: int, number: int, name: str) -> ToolCall:
 
 
 def _result(at: int, number: int, output: str) -> ToolResult:
-    """The second call of a hard step says that it failed, and in what words; nothing says that it did not."""
+    """Return a call's result; in hard steps call `at % 3` is marked as an error. No call is marked as a success."""
     return tool_result(f"call-{at}-{number}", output, is_error=True if at in HARD and at % 3 == number else None)

@@ -1,4 +1,4 @@
-"""One run of an agent written by hand, and what it tells its session."""
+"""Runs a hand-written agent once and reports its steps to a session."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_loop_tool", default=None)
-"""The run and the tool call within which we are: the parents of a run that the tool starts."""
+"""The current run and tool call: the parents of a run that the tool starts."""
 
 
 @dataclass
 class LoopModel:
-    """What an agent asks where no call is routed: its runs share it."""
+    """The model of unrouted calls, which the runs of an agent share."""
 
     name: str
 
 
 @dataclass
 class LoopRun:
-    """One run of an agent by hand: its history, what its model saw, and the parts of its log."""
+    """One run of a hand-written agent: its history, the requests of its model, and the parts of its log."""
 
     rb: ReasonBlocks
     script: Script
@@ -94,7 +94,7 @@ class LoopRun:
         return None
 
     def call(self, decision: StepDecision | None, turn: Turn) -> None:
-        """The model call, and what the loop tells the session of it."""
+        """Call the model and report the call to the session."""
         model = self.asked(decision)
         attempts = turn.failures + 1
         for _ in range(attempts):
@@ -106,7 +106,7 @@ class LoopRun:
         self.history.append(("assistant", turn.text))
 
     def run_tools(self, turn: Turn, delegate: Callable[[], object] | None = None) -> None:
-        """Each call's result, in turn. `delegate` is what the tool of that name does."""
+        """Run each call in turn and record its result. The tool `delegate` calls the argument of that name."""
         outputs = {result.call_id: result.output for result in turn.results}
         for call in turn.tool_calls:
             with self.within(call):
@@ -123,7 +123,7 @@ class LoopRun:
             TOOL.reset(before)
 
     def pause(self) -> None:
-        """Waits, and goes on with a session made anew, its state through JSON."""
+        """Pause, and resume with a new session whose state went through JSON."""
         snapshot = json.loads(json.dumps(self.session.trace.snapshot()))
         self.session.pause()
         self.log += self.session.step_log
@@ -159,7 +159,7 @@ class LoopRun:
         return Seen(model=model, system=system or "", texts=texts, roles=roles)
 
     def asked(self, decision: StepDecision | None) -> str:
-        """The mapped model; one that is not a name cannot be built by hand."""
+        """Return the mapped model's name; a model object cannot be used by a hand-written loop."""
         if decision is None or decision.route is None:
             return self.model.name
         mapped = self.rb.model_routing[decision.route]

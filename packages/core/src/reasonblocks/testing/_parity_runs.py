@@ -1,4 +1,4 @@
-"""Runs for parity that need no checkout: a long one that comes with the package, and recorded ones of a file."""
+"""Provides parity runs that need no checkout: a long run that comes with the package, and recorded runs of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._parity import ParityRun
 from ._script import Script, Turn, tool_call, tool_result
 
 PATIENCE_MS = 60_000
-"""A step's deadline: a busy machine decides nothing."""
+"""A step's deadline, long enough that a busy machine changes no decision."""
 
 ROUTES = {"FAST": "fast-model", "NORMAL": "plain-model", "SLOW": "strong-model", "SKIP": "last-model"}
 LONG: Mapping[str, Mapping[str, Any]] = {
@@ -28,7 +28,7 @@ LONG: Mapping[str, Mapping[str, Any]] = {
     "tail": {"placement": "tail", "standing_rules": "run", "e2_requires_signal": True},
     "routed": {"model_routing": ROUTES, "task_profile": "pr_review"},
 }
-"""The long run's settings, by the name of the run."""
+"""Settings of the long run, by the run's name."""
 LESSONS = (
     Pattern(
         id="clock",
@@ -53,13 +53,13 @@ LESSONS = (
 
 
 def long_runs() -> Iterator[ParityRun]:
-    """Sixty steps with the real scorer, monitors and patterns, once with each of the settings."""
+    """Yield sixty steps with the real scorer, monitors and patterns, once with each of the settings."""
     for name, settings in LONG.items():
         yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=partial(_client, LESSONS, settings))
 
 
 def recorded_runs(path: str) -> Iterator[ParityRun | str]:
-    """The runs of a file in any format that `reasonblocks replay` reads, or why one is left out."""
+    """Yield the runs of a file in any format that `reasonblocks replay` reads, or the reason why one is left out."""
     for run in read_runs(path):
         if isinstance(run, RecordError):
             yield str(run)
@@ -78,7 +78,7 @@ def _silent_step(run: RecordedRun) -> int | None:
 
 
 def _client(lessons: tuple[Pattern, ...], settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
-    """The real scorer and monitors, and the patterns of nobody's home."""
+    """Return a client with the real scorer and monitors, and without the user's patterns."""
     store = LocalStore(patterns=[*starter_patterns(), *lessons])
     return ReasonBlocks(sinks=[sink], strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store, **settings)
 
@@ -87,7 +87,7 @@ def _client(lessons: tuple[Pattern, ...], settings: Mapping[str, Any], sink: Tel
 
 
 def script_of(run: RecordedRun) -> Script:
-    """The run as a scripted model and its tools would go through it. What it calls its model is kept out."""
+    """Return the run as a script for a model and its tools, without the recorded model name."""
     turns = [_turn(at, step, usage) for at, (step, usage) in enumerate(zip(run.steps, run.usages, strict=True))]
     if not turns or turns[-1].tool_calls:
         turns.append(Turn(text="I leave it there."))
@@ -107,7 +107,7 @@ def _result(id: str, known: ToolResult | None) -> ToolResult:
 
 
 def _tool_name(name: str) -> str:
-    """As the APIs of models ask for."""
+    """Return a name that model APIs accept."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "tool"
 
 
@@ -115,17 +115,17 @@ def _arguments(given: JSON) -> Mapping[str, JSON]:
     return given if isinstance(given, Mapping) else {"input": given}
 
 
-# --- what every framework can say
+# --- what every framework can express
 
 
 UNCOUNTED = Usage(input=100, output=20, cache_read=0, cache_write=0)
-"""Tokens of a call whose recording counts none: in some frameworks 0 is what is said of a call without counts."""
+"""Tokens of a call without recorded counts, because some frameworks report missing counts as 0."""
 
 
 def sayable(script: Script) -> Script:
-    """The same run in words that every framework has: calls with counts of their tokens, errors or nothing.
+    """Return the same run as every framework can express it: every call has token counts.
 
-    A result that is expressly no error is one of which nothing is said, since some frameworks cannot tell them apart.
+    A result with `is_error=False` gets None, because some frameworks cannot tell the two apart.
     """
     return replace(script, turns=tuple(map(_sayable, script.turns)))
 

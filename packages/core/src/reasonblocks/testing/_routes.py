@@ -33,7 +33,7 @@ class RoutingScenarios:
         assert any(entry.fsm_state == "SLOW" and entry.intervention_texts for entry in ran.log)
 
     def test_an_agent_keeps_its_model_after_a_routed_run(self, mode: str) -> None:
-        """A run that ends on a routed call leaves the agent as it was: the next one begins with the agent's model."""
+        """A run that ends on a routed call leaves the agent unchanged: the next run begins with the agent's model."""
         if self.harness.caps.routing == "none":
             pytest.skip("this framework cannot route")
         client = world.client(scorer=lambda step: 0.7, model_routing={"SLOW": "strong-model"})

@@ -39,7 +39,7 @@ class Turn:
 class Script:
     """A whole run. The last turn calls no tool, so that a real agent ends there.
 
-    `agent_name` is the name that the agent gets in its framework.
+    `agent_name` is the agent's name in its framework.
     """
 
     turns: tuple[Turn, ...]

@@ -19,7 +19,7 @@ AT_ONCE = 32
 FEWEST_AT_ONCE = 8
 SLOW_SCORER_SECONDS = 0.3
 DELEGATED = "d0"
-"""The call within which the inner agent runs."""
+"""The id of the call in which the inner agent runs."""
 LOOP_GAP_SECONDS = 0.1
 """Of a loop whose scorer takes 0.3 s: what the machine's noise may add to a gap that would be 0.3 s if we blocked."""
 
@@ -84,23 +84,23 @@ class RunScenarios:
         assert inside.parent_run_id == outside.run_id
 
     def test_a_pause_is_no_end(self, mode: str) -> None:
-        """A sink sees one start and, at the end, one finish of a run that paused twice; nothing of it stays open."""
+        """For a run that paused twice, a sink gets one start and one finish at the end; nothing stays open."""
         client, events = recorded()
         (ran,) = self.harness.run(client, world.looping(9), mode, resume_at=(2, 5))
-        begun = starts(client, events)  # closing ends what an adapter has left open
+        begun = starts(client, events)  # closing finishes runs that an adapter left open
         assert ran.parts >= 3, "the harness counts the parts that a run really went in"
         assert [event.run_id for event in begun] == [ran.run_id]
         assert [event for event in events if isinstance(event, RunFinish)] == [events[-1]]
         assert ran.outcome == "success"
 
     def test_a_nested_run_names_the_call_that_it_runs_in(self, mode: str) -> None:
-        """`parent_call_id` of an agent within a tool is the id of that tool's call; a run of its own has no parents."""
+        """An agent within a tool has the tool call's id as `parent_call_id`; a top-level run has no parents."""
         outside, inside = self.harness.run_nested(world.client(), _delegating(), world.looping(3, run_id="inner"), mode)
         assert inside.parent_call_id == DELEGATED
         assert (outside.parent_run_id, outside.parent_call_id) == (None, None)
 
     def test_a_run_after_a_nested_one_has_no_parents(self, mode: str) -> None:
-        """Whatever marks the tool that an agent runs in is gone once the tool is done."""
+        """The mark of the tool in which an agent runs is removed once the tool is done."""
         client = world.client()
         self.harness.run_nested(client, _delegating(), world.looping(3, run_id="inner"), mode)
         (ran,) = self.harness.run(client, world.looping(2), mode)

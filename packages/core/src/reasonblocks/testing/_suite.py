@@ -1,7 +1,7 @@
-"""The conformance suite: what every adapter has to do on a real agent of its framework, scenario by scenario.
+"""The conformance suite: scenarios that every adapter has to pass on a real agent of its framework.
 
-An adapter subclasses `ConformanceSuite` in its tests and gives `harness`. A scenario that is overridden or deleted
-fails when the class is made; one that cannot be passed is declared with `expected_failures = {name: reason}`, as a
+An adapter subclasses `ConformanceSuite` in its tests and sets `harness`. Overriding or deleting a scenario fails when
+the class is created; one that cannot pass is declared with `expected_failures = {name: reason}`, as a
 whole ("test_x"), in one mode ("test_x[stream]"), of one golden run ("test_x[slow]"), or of both ("test_x[slow-stream]",
 pytest's own id).
 """
@@ -45,7 +45,7 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
             raise TypeError(f"{cls.__name__} needs an at_once of {FEWEST_AT_ONCE} or more")
         if cls.short_runs < cls.kept_runs + FEWEST_LET_GO:
             raise TypeError(
-                f"{cls.__name__} needs {FEWEST_LET_GO} short_runs more than kept_runs, or a leak is not seen"
+                f"{cls.__name__} needs {FEWEST_LET_GO} short_runs more than kept_runs, or it cannot detect a leak"
             )
         if cls.golden_dir is not None and not any(cls.golden_dir.glob("*.jsonl")):
             rule = "give the folder tests/golden of a checkout, or None"
@@ -60,18 +60,18 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
 
     @classmethod
     def _check_expected(cls, name: str) -> None:
-        """Refuse what names no scenario, mode or golden run of this suite, with the names that there are."""
+        """Raise `TypeError`, with the valid names, for one that is no scenario, mode or golden run of this suite."""
         scenario, _, cell = name.partition("[")
         if scenario not in SCENARIOS:
             valid: Collection[str] = SCENARIOS
         elif not cell or name in (valid := cls._cells(scenario)):
             return
         there = ", ".join(valid) if valid else f"{scenario}, which has neither modes nor golden runs"
-        raise TypeError(f"{cls.__name__}.expected_failures[{name!r:.200}] names nothing here; there is {there}")
+        raise TypeError(f"{cls.__name__}.expected_failures[{name!r:.200}] is unknown; there is {there}")
 
     @classmethod
     def _cells(cls, scenario: str) -> list[str]:
-        """The parts of a scenario that may fail by themselves."""
+        """Return the parts of a scenario that may fail separately."""
         takes = inspect.signature(getattr(cls, scenario)).parameters
         modes = list(cls.harness.modes) if "mode" in takes else []
         runs = [path.stem for path in cls._golden_files()] if "golden" in takes else []
@@ -91,7 +91,7 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
     @pytest.fixture(autouse=True)
     def _declared(self, request: pytest.FixtureRequest) -> None:
         scenario, _, cell = request.node.name.rstrip("]").partition("[")
-        callspec = getattr(request.node, "callspec", None)  # of a scenario that runs in modes
+        callspec = getattr(request.node, "callspec", None)  # only a parametrised scenario has one
         mode = callspec.params["mode"] if callspec else ""
         names = (*(f"{scenario}[{part}]" for part in (cell, cell.removesuffix(f"-{mode}"), mode)), scenario)
         reason = next((self.expected_failures[name] for name in names if name in self.expected_failures), None)

@@ -75,7 +75,7 @@ class TurnScenarios:
         assert ran.seen[0].everything.lower().replace(" ", "").count("[reasonblocks]") == 1
 
     def test_a_shortened_history_loses_no_step(self, mode: str) -> None:
-        """Every call is decided, though all histories are of one length: a key that counts messages comes twice."""
+        """Every call is decided, although all histories have one length: a key that counts messages would repeat."""
         ran = self.harness.run_shortened(world.client(), world.looping(6), mode)
         (core,) = LoopHarness(self.harness.caps).run(world.client(), world.looping(6), "sync")
         lengths = {sum(not text.startswith(FRAME) for text in seen.texts) for seen in ran.seen[1:]}

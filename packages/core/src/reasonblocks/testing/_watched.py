@@ -1,4 +1,4 @@
-"""Clients that watch the sessions they hand out, or hand out broken ones."""
+"""Clients that watch the sessions they create, or create broken ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._scripted import ScriptedReasonBlocks
 
 
 class Watched(ScriptedReasonBlocks):
-    """Counts the sessions that are still alive when session number `census` is made, cycles collected."""
+    """Counts the sessions still alive, after garbage collection, when session number `census` is created."""
 
     def __init__(self, *, census: int, **options: Any) -> None:
         super().__init__(**options)
@@ -29,7 +29,7 @@ class Watched(ScriptedReasonBlocks):
 
 
 class Broken(ScriptedReasonBlocks):
-    """Hands out sessions whose methods in `broken` raise, as a fault in an adapter's own lines would."""
+    """Creates sessions whose methods in `broken` raise, as a fault in an adapter's own code would."""
 
     def __init__(self, *, broken: tuple[str, ...], **options: Any) -> None:
         super().__init__(**options)

@@ -62,7 +62,7 @@ def client(*, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: An
 
 
 def made(kind: type[ClientT], *, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ClientT:
-    """The same, as a client of this class."""
+    """Return the same client as an instance of this class."""
     given: dict[str, Any] = {
         "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
         "pattern_store": ScriptedStore(lambda request: _of_tier(rules, request)),

@@ -23,7 +23,7 @@ __all__ = ["UNPACKED_BYTES", "UNPACKED_VARIABLE", "Progress", "Record", "mended"
 LINE_BYTES = 256 * 1024 * 1024
 """Longest line that is read: the whole of it stands in memory, several times while it is parsed."""
 UNPACKED_BYTES = 1024 * 1024 * 1024
-"""Most that is read of a packed file: a megabyte may unpack to a gigabyte. An unpacked file is read whole."""
+"""The most that is read from a packed file: a megabyte may unpack to a gigabyte. Other files are read completely."""
 UNPACKED_VARIABLE = "REASONBLOCKS_UNPACKED_MB"
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -45,10 +45,10 @@ class Record:
 def read_records(
     path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES, unpacked: int = UNPACKED_BYTES
 ) -> Iterator[Record | RecordError]:
-    """Every JSON object or list of the file, in order; what cannot be read is an error in its place.
+    """Yield every JSON object or list of the file, in order; a part that cannot be read is an error in its place.
 
-    `progress` is told, as they are read, how many bytes of the file are. A line of more than `longest` bytes is an
-    error, and so is the end of what is read of a packed file, after `unpacked` bytes.
+    `progress` is called with the number of bytes read so far. A line of more than `longest` bytes is an error, and so
+    is a packed file's content after `unpacked` bytes.
     """
     try:
         with open(path, "rb") as raw, _unpacked(raw) as stream:
@@ -79,7 +79,7 @@ def _tell(raw: BufferedReader, progress: Progress) -> None:
 
 
 def _readable(path: str, found: Iterator[Line], longest: int) -> Iterator[Line | RecordError]:
-    """The lines that are text; damaged gzip data ends them with an error."""
+    """Yield the lines that are text; damaged gzip data ends them with an error."""
     number, first = 0, True
     try:
         for line in found:
@@ -141,7 +141,7 @@ def _document(
         if isinstance(line, RecordError):
             after.append(line)
             break
-        text += b"\n" * min(line[0] - number - 1, longest)  # blank lines, so that lines are counted as they stand
+        text += b"\n" * min(line[0] - number - 1, longest)  # blank lines, to keep the line numbers
         text += line[1]
         number = line[0]
         if len(text) > longest:

@@ -1,4 +1,4 @@
-"""Splits a stream into lines with their numbers; runs of blank lines are passed over at once, long lines not held."""
+"""Splits a stream into numbered lines; skips series of blank lines at once and does not store overlong lines."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TypeAlias
 __all__ = ["Line", "TooMuch", "split"]
 
 BLOCK = 256 * 1024
-"""Bytes read at once."""
+"""The number of bytes read at once."""
 Line: TypeAlias = "tuple[int, bytes]"
-"""The number of a line that is not blank, 1-based, and its bytes."""
+"""The 1-based number of a line that is not blank, and its bytes."""
 NEWLINE = ord("\n")
 _blank = re.compile(rb"\s+")
 
 
 class TooMuch(Exception):
-    """More than `most` bytes; the lines before are read."""
+    """The stream has more than `most` bytes; the lines before them were read."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -33,9 +33,9 @@ def split(
     most: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Iterator[Line]:
-    """The lines that are not blank, from `number` on; of one with more than `longest` bytes `longest` + 1.
+    """Yield the lines that are not blank, numbered from `number`; a longer one is cut to `longest` + 1 bytes.
 
-    `progress` is called after each block. Raises `TooMuch` where the stream holds more than `most` bytes.
+    `progress` is called after each block. Raises `TooMuch` if the stream has more than `most` bytes.
     """
     line, total = bytearray(), 0
     while block := stream.read1(BLOCK):
@@ -67,6 +67,6 @@ def split(
 
 
 def _blank_lines(block: bytes, at: int) -> int:
-    """Where the blank lines end that begin there; 0 where there is none."""
+    """Return where the blank lines that begin at `at` end; 0 if there is none."""
     blank = _blank.match(block, at)
     return block.rfind(b"\n", at, blank.end()) + 1 if blank else 0

@@ -28,8 +28,8 @@ def read_runs(
 ) -> Iterator[RecordedRun | RecordError]:
     """The runs of a file in order, one in memory at a time; a malformed one is an error in its place.
 
-    Never raises for what is in the file, nor when there is none. `progress` is told the bytes read so far.
-    Of a packed file no more than `unpacked` bytes are read, as they are once unpacked.
+    Never raises for the content of the file, or for a missing file. `progress` gets the number of bytes read so far.
+    At most `unpacked` bytes of a packed file's content are read.
     """
     records = read_records(path, progress, unpacked=unpacked)
     head: list[Record | RecordError] = []

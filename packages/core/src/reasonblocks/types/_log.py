@@ -56,9 +56,9 @@ class StepLogEntry:
     overhead_ms: float = 0.0
     attempts: int = 0
     error: str | None = None
-    # of the final entry alone
+    # only in the final entry
     doubts: tuple[Doubt, ...] = ()
-    """What the last step found: an outcome is never said alone over a contradiction."""
+    """Doubts that the last step raised, so that an outcome never hides a contradiction."""
 
     def as_dict(self) -> dict[str, JSON]:
         """JSON-ready, one key a field."""

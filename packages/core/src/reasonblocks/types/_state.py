@@ -50,9 +50,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceState:
-    """All that decides the rest of a run. Frozen: a step that fails leaves everything as it was.
+    """The state that decides the rest of a run. Frozen: a step that fails changes nothing.
 
-    `calls` counts decisions taken, so it is the number of the next call; `auxiliary_calls` of them were no steps.
+    `calls` counts the decisions, so it is the number of the next call; `auxiliary_calls` of them were not steps.
     `keys` are short hashes of the newest keys.
     """
 
@@ -84,11 +84,11 @@ class TraceState:
     pending: Pending | None = None
     keys: tuple[str, ...] = ()
     last: StepDecision | None = None
-    """Of the last step."""
+    """The decision of the last step."""
     last_auxiliary: StepDecision | None = None
-    """Of the last auxiliary call since then."""
+    """The decision of the last auxiliary call since then."""
 
     @property
     def steps_begun(self) -> int:
-        """Calls that were steps, and so the number of the next step."""
+        """The number of calls that were steps, which is also the number of the next step."""
         return self.calls - self.auxiliary_calls

@@ -66,7 +66,7 @@ class Level:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """What the last step of a run leaves open: the monitor that found it, and what it says of it."""
+    """A point that a run's last step leaves open: the monitor that found it, and its text."""
 
     monitor: str
     text: str
@@ -89,7 +89,7 @@ class Evaluation:
     monitor: str | None = None
     """The monitor that the text speaks for; the rung of the next text counts its injections."""
     doubts: tuple[Doubt, ...] = ()
-    """What this step would leave open if the run ended with it."""
+    """Points that this step would leave open if the run ended with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class StepDecision:
     cache_tokens_at_risk: int | None = 0
     replayed: bool = False
     doubts: tuple[Doubt, ...] = ()
-    """Of the final step's decision: what it found. Not part of a snapshot."""
+    """Doubts that the final step raised; only its decision has them. Not part of a snapshot."""
     notes: tuple[str, ...] = ()
     """What the user should hear of once a run: a pattern that lacks a field, say. Not part of a snapshot."""
 

@@ -99,18 +99,18 @@ class Step(_Cut):
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
-    """What an adapter gives before a model call.
+    """The input of an adapter before a model call.
 
     `key` names the call (the same key again gives the same decision; None: always a new step). `default_model` is the
     name of the model that the agent would call by itself.
 
-    `completed` is the step before it. With a thought or a reasoning it is whole, and taken as it is. Without them, both
-    are those that `end_step` kept, and so are the calls where it has none. Calls that are known only once the answer
-    was executed are thus given here; the log of the call that led to them is amended.
+    `completed` is the previous step. With a thought or a reasoning it is complete and used as it is. Otherwise both are
+    those that `end_step` stored, and so are the calls if it has none. So calls that are known only after the answer was
+    executed can be passed here; the log entry of the call that led to them is amended.
 
-    `auxiliary` marks a call that is no step: planning, summarising, making a title. It gets no guidance, and is logged
-    with its tokens as `skipped_reason="auxiliary"`; every rule goes on as if it had not been. Its `completed` is not
-    read: the next step gives it.
+    `auxiliary` marks a call that is not a step: planning, summarising, making a title. It gets no guidance, and is
+    logged with its tokens as `skipped_reason="auxiliary"`; every rule ignores it. Its `completed` is not read: pass it
+    with the next step.
     """
 
     key: str | None = None
@@ -188,5 +188,5 @@ class RunInfo:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    """Never more than a store holds."""
+    """Add counts, at most up to the largest integer that a store holds."""
     return other if one is None else one if other is None else min(one + other, LARGEST_INT)

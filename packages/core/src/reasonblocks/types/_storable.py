@@ -1,4 +1,4 @@
-"""Decides what a trace state may hold: JSON that every checkpointer, file and wire can store and give back."""
+"""Decides what a trace state may hold: JSON that every checkpointer, file and wire can store and return."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from ._json import DEEPEST, JSON
 
 LARGEST_INT = 2**63 - 1
-"""What msgpack and the integer columns of databases hold; the smallest is `-LARGEST_INT - 1`."""
+"""The largest integer of msgpack and of database columns; the smallest is `-LARGEST_INT - 1`."""
 MOST_CHARS = 65_536
-"""Of one value, a number or a bracket counted as one: the bound of a whole snapshot."""
+"""The limit of one value, which is that of a whole snapshot; a number or a bracket counts as one."""
 
 
 def storable(value: object, most: int = MOST_CHARS) -> JSON:
-    """Return a copy of `value` that is made of the plain types of JSON and shares nothing with it.
+    """Return a copy of `value` in plain JSON types that shares nothing with it.
 
-    Tuples become lists, and values of subclasses plain ones. Raises `ValueError` with the rule that is broken: integers
-    of 64 bits, finite floats, texts without halves of surrogate pairs, strings as keys, `DEEPEST` levels, and about
+    Tuples become lists, and values of subclasses plain ones. Raises `ValueError` with the broken rule: integers of 64
+    bits, finite floats, texts without halves of surrogate pairs, strings as keys, `DEEPEST` levels, and about
     `most` characters in all.
     """
     if type(value) is str and len(value) < most and value.isascii():  # nearly all, in a fifth of the time
@@ -27,12 +27,12 @@ def storable(value: object, most: int = MOST_CHARS) -> JSON:
 
 
 def storable_json(text: str) -> JSON:
-    """Read JSON; NaN, infinities, and integers that no store holds are given as their text."""
+    """Read JSON; NaN, infinities, and integers that no store holds become strings."""
     return _DECODER.decode(text)  # type: ignore[no-any-return]  # JSON by its own account
 
 
 class _Copy:
-    """A copy under way. It reads with the methods of the built-in types: a subclass cannot answer in their place."""
+    """Builds a copy with the methods of the built-in types, which a subclass cannot override."""
 
     __slots__ = ("_left", "_most")
 
@@ -62,7 +62,7 @@ class _Copy:
 
     def _key(self, key: object) -> str:
         if not issubclass(type(key), str):
-            raise ValueError(f"it has a key of type {type(key).__name__}: give str(key)")
+            raise ValueError(f"it has a key of type {type(key).__name__}: use str(key)")
         return self._text(key)
 
     def _text(self, value: Any) -> str:
@@ -72,7 +72,7 @@ class _Copy:
             if not text.isascii():
                 text.encode()
         except UnicodeEncodeError:
-            raise ValueError("it has a text with half of a surrogate pair") from None
+            raise ValueError("it has a string with an unpaired surrogate") from None
         return text
 
     def _spend(self, chars: int) -> None:
@@ -83,7 +83,7 @@ class _Copy:
 
 def _whole_number(value: int) -> int:
     if not _fits(value):
-        raise ValueError("it has an integer of more than 64 bits: give str(number)")
+        raise ValueError("it has an integer of more than 64 bits: use str(number)")
     return value
 
 

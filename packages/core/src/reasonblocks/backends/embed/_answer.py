@@ -33,10 +33,10 @@ def rows(source: str, given: object, count: int, dim: int | None) -> Rows:
 
 def library(
     name: str, what: str, distribution: str, extra: str | None = None
-) -> Any:  # typed by nobody here: it need not be installed
-    """Import what an extra brings, by default that of the distribution's name.
+) -> Any:  # untyped, because it may not be installed
+    """Import a module of an extra, by default the extra with the distribution's name.
 
-    Raises `ExtraMissing` with the line that installs it.
+    Raises `ExtraMissing` with the command that installs it.
     """
     try:
         return importlib.import_module(name)

@@ -33,9 +33,9 @@ class OpenAIEmbedder:
     """`base_url` is what goes before `/embeddings`, as for OpenAI's client; "/v1" is added where it has no path.
 
     `dim` is what the model answers with; without it, it is asked once, when it is first needed. `id` is "openai:" with
-    the model's name unless given. Raises `Unavailable` for whatever keeps the server from a usable answer, and
-    `ConfigError` for a URL or curves that cannot be used, `ExtraMissing` without httpx. Nothing of the key is in any
-    error.
+    the model's name unless given. Raises `Unavailable` if the server returns no usable answer,
+    `ConfigError` for a URL, key or curves that cannot be used, and `ExtraMissing` without httpx. No error shows any
+    part of the key.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class OpenAIEmbedder:
         return rows(NAME, [row for part in parts for row in part], len(texts), self._dim)
 
     def _ask(self, texts: Sequence[str]) -> Rows:
-        import httpx  # loaded when this was made
+        import httpx  # already loaded by `_made`
 
         sent = [whole(clip(text)) if text.strip() else NOTHING for text in texts]
         try:
@@ -110,7 +110,7 @@ def _url(base_url: str) -> str:
 
 
 def _checked(api_key: str | None) -> Secret | None:
-    """Checked here, for the error of the library would show the key."""
+    """Check the key here, because the library's error would show it."""
     if api_key and not is_key(api_key):
         raise ConfigError("api_key", described(api_key), KEY_RULE)
     return Secret(api_key) if api_key else None

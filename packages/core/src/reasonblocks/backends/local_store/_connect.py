@@ -15,9 +15,9 @@ BUSY_S = 5.0
 
 
 def connect(path: str, *, make: bool) -> sqlite3.Connection:
-    """A connection without transactions of its own. `make`: also where there is no file, and no folder, yet.
+    """Return a connection in autocommit mode. With `make`, create a missing file and its folder.
 
-    Raises `OSError` for what is no regular file, as one of SQLite's own beside it: a pipe would be waited for.
+    Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
     """
     for one in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
         if os.path.exists(one):

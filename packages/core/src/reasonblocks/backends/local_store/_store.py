@@ -101,7 +101,7 @@ class LocalStore:
             self._snapshot.index.lay_out(self._vectors)
 
     def leave_file(self) -> None:
-        """Go on with the layer alone: the file cannot be used."""
+        """Continue with the layer alone, because the file cannot be used."""
         self.close()
         self._shelf, self._read = Memory(), True
 

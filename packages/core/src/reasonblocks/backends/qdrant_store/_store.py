@@ -39,8 +39,8 @@ class QdrantStore(PointStore):
     lowest `gate_threshold` of all, within 60 s. `timeout` is seconds of one exchange. Making a store imports
     qdrant-client, which takes a second; the server is asked when the store is first used.
 
-    Raises `ExtraMissing` without qdrant-client, `Unavailable` for a server that does not answer, `StoreError` for one
-    that refuses; else as `LocalStore`. Safe for threads, if a given client is.
+    Raises `ExtraMissing` without qdrant-client, `Unavailable` if the server does not answer, `StoreError` if it
+    refuses, and otherwise as `LocalStore` does. Safe for threads, if a given client is.
     """
 
     def __init__(

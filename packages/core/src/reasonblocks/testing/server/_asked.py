@@ -50,9 +50,9 @@ class Past:
 class Asked:
     """One request as it arrived.
 
-    `system` is the system prompt: instructions, and system and developer messages before anything else, joined by
-    blank lines. `texts` is what follows it, in order: user texts, assistant texts ("" for an answer without one), tool
-    outputs; `roles` says of each which it is ("user", "assistant", "tool", "system"). `answers` is how many answers of
+    `system` is the system prompt: instructions, and system and developer messages before anything else, joined by blank
+    lines. `texts` are the texts after it, in order: user texts, assistant texts ("" for an answer without one), tool
+    outputs. `roles` holds the role of each ("user", "assistant", "tool", "system"). `answers` is how many answers of
     the model the conversation holds, those of a chain included. `opening` is the texts of the conversation's first user
     message. `tool_outputs` is by call id, `headers` by lower-case name.
     """
@@ -104,7 +104,7 @@ def _is_system(item: Item) -> bool:
 
 
 def _texts(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
-    """Each text and its role."""
+    """Return each text and its role."""
     texts: list[tuple[str, str]] = []
     for item in group:
         texts += [(text, "assistant" if by_model else item.speaker) for text in item.texts]
