@@ -153,8 +153,9 @@ def test_what_is_told_of_doubts_is_redacted() -> None:
 
 
 def test_a_sqlite_sink_keeps_them_with_the_final_step(tmp_path: Path) -> None:
-    session = ran(*CONTRADICTED, sinks=[SQLiteMonitorSink(tmp_path / "runs.db")])
-    session.close()
+    with closing(SQLiteMonitorSink(tmp_path / "runs.db")) as sink:
+        session = ran(*CONTRADICTED, sinks=[sink])
+        session.close()
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
         bodies = [row[0] for row in db.execute("SELECT body FROM steps")]
     assert [doubts(session)[0].text in body for body in bodies].count(True) == 1
