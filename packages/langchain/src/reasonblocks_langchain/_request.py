@@ -55,7 +55,7 @@ def steer(
 
 
 def marks_system(decision: StepDecision) -> bool:
-    """Whether the system message carries anything of ours, so that it may need a breakpoint of the prompt cache."""
+    """Return True if the system message has text of ours, so that it may need a breakpoint of the prompt cache."""
     return decision.placement == "system" or bool(decision.standing_rules)
 
 

@@ -126,7 +126,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         r"\1#",
     ),
-    # below the name in YAML, and behind its type in a program
+    # below the name in YAML, and after its type in a program
     (
         re.compile(
             r"(?i)(\bname:[ \t]*[\"']?[\w.-]{0,60}(?:password|passwd|secret|token|api_?key)[\"']?[ \t]*\n"

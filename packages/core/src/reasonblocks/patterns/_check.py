@@ -11,7 +11,7 @@ from ..types import Pattern, Tier
 
 TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
 NAME_BYTES = 200
-"""Of an id or a name in compact JSON: a trace state holds some 100 of them and stays under 64 KB."""
+"""The longest id or name in compact JSON; a trace state holds about 100 of them and stays under 64 KB."""
 EXEMPLARS = 32
 """The most exemplars of one pattern; each is a row that every search compares."""
 EXEMPLAR_CHARS = 16_000
@@ -43,7 +43,7 @@ def checked(pattern: Pattern) -> Pattern:
 
 
 def _is_name(value: object) -> bool:
-    """Would a session keep it?"""
+    """Return True if a session would keep the value."""
     return isinstance(value, str) and 0 < size(value) <= NAME_BYTES and whole(value) == value
 
 

@@ -81,7 +81,7 @@ def _check_trace(given: object) -> None:
 
 
 def _read(given: ETrace) -> ETrace:
-    """With the texts of its fields as plain ones: a mapping of the store's own may hang, or raise whatever is read."""
+    """Return the trace with plain field texts: a mapping of the store's own may hang, or raise on any read."""
     pattern = given.pattern
     if type(pattern.fields) is dict and all(type(text) is str for text in pattern.fields.values()):
         return given
@@ -91,7 +91,7 @@ def _read(given: ETrace) -> ETrace:
     except BadAnswer:
         raise
     except Exception as exc:
-        raise BadAnswer(STORE, type(exc).__name__, "a pattern's fields can be read") from exc
+        raise BadAnswer(STORE, type(exc).__name__, "a pattern's fields must be readable") from exc
     texts = {field: str.__str__(text) for field, text in read.items() if issubclass(type(text), str)}
     return evolve(given, pattern=evolve(pattern, fields=texts))
 
