@@ -29,6 +29,10 @@ KINDS: dict[str, str] = {
     "an assignment": "I run DB_PASSWORD=«CorrectHorse» and go on.",
     "a short token": "GITHUB_TOKEN=«abc» gh pr list",
     "an exported variable": "export AWS_SECRET_ACCESS_KEY=«wJalrXUtnFEMIbPxRfiCYEXAMPLEKEY» && make deploy",
+    "a key of a service": "export STRIPE_KEY=«LiveSecretKeyHere» and OPENAI_KEY: «abcdefghij» now",
+    "whose it is": "The password for the admin is «swordfish», and the token for bob was «rosebud» then.",
+    "an arrow": "I note password -> «swordfish». It equals the old one; its password equals «rosebud».",
+    "bold in Markdown": "**Password:** «swordfish» and *token*: «rosebud» here",
     "a client secret": "client_secret=«hunter» was sent to the server",
     "one word pass": "The line says pass=«Zebra» and the rest is fine.",
     "camel case": 'const config = {clientSecret: "«SesameOpen»", retries: many}',
@@ -203,6 +207,9 @@ KINDS: dict[str, str] = {
 """What a run may hold, by its kind."""
 
 LOOK_ALIKES = (
+    "PRIMARY_KEY=name, SORT_KEY: age, FOREIGN_KEY=user",
+    "The token for this request is missing, and the password of the user was accepted.",
+    "**Token:** required, and the token for login was never used.",
     "secret santa: gift exchange",
     "Secret Garden: a book",
     "The password field and the password reset are there.",

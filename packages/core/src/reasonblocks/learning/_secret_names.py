@@ -26,6 +26,13 @@ _KEYS = frozenset(
     "host webhook admin root write server consumer priv subscription ocp cookie pass db database project".split()
 )
 """Before "key": `api_key`, and not `sort_key`."""
+_PLAIN_KEYS = frozenset(
+    "primary foreign sort partition unique composite candidate surrogate natural cache lookup public index group row "
+    "column field hash range map dict json object query param parameter route routing message event config setting "
+    "registry default answer translation translate lang ctrl control shift alt meta enter escape esc tab arrow up down "
+    "left right space delete hot shortcut any press function dedup idempotency tag sorting ordering ordered".split()
+)
+"""Before "KEY" in a variable's name: `SORT_KEY`, and not `STRIPE_KEY`."""
 _AROUND = frozenset(
     "count counts type types length len limit limits policy policies name names file files path paths filename dir "
     "folder url uri endpoint expiry expires expiration expire expired ttl age size required enabled disabled field "
@@ -55,7 +62,9 @@ def announces(name: str) -> bool:
     if parts[-1] == "id":
         return (len(parts) > 1 and parts[-2] in ("session", "secret", "sess", "token")) or parts == ["sid"]
     if parts[-1] == "key":
-        return len(parts) > 1 and (parts[-2] in _KEYS or not _STRONG.isdisjoint(parts[:-1]))
+        if len(parts) > 1 and (parts[-2] in _KEYS or not _STRONG.isdisjoint(parts[:-1])):
+            return True
+        return len(parts) > 1 and name.isupper() and "_" in name and parts[-2] not in _PLAIN_KEYS
     if parts[-1] in ("pass", "pat"):
         return len(parts) > 1 or parts[-1] == "pass"
     if parts[-1] == "tokens":
@@ -124,8 +133,8 @@ def is_common(word: str) -> bool:
 
 
 _GOES_ON = frozenset(
-    "again ask asks box boxes came change changes confirm cracking dialog dump entry entries every expires flow guess "
-    "guessing hashes hashing it's key keys later like lookup "
+    "again ask asks box boxes came change changes confirm cracking dialog dump entry entries equals every expires flow "
+    "guess guessing hashes hashing it's key keys later like lookup "
     "mail needs pair pairs phrase pop protects question questions "
     "recover recovery resets reuse safely screen section separately sharing so step storage strategy string strings "
     "text time today update updates via works written wrong".split()

@@ -40,6 +40,14 @@ _SET = re.compile(
 )
 _TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
 """A password in a sentence, without a sign between them."""
+_OF = re.compile(
+    r"(?i)(\b(?:password|passwd|passphrase|passcode|secret|token|api[ _-]?key)"
+    r"(?:[ ](?:for|of)[ ](?:(?:the|my|his|her|our|your)[ ])?[\w.@-]{1,40}(?:[ ][\w.@-]{1,40})?"
+    r"[ ](?:is|was)[ ](?:now[ ])?"
+    r"|[ ]equals[ ]|[ \t]*(?:->|→|~>)[ \t]*|(?::?[*_`]{1,3}:?|:[*_`]{1,3})[ \t]+))"
+    r"([^\W_](?:[^\s\"'`,;:()\[\]{}<>=]*[^\s\"'`,;:()\[\]{}<>=.!?])?)(?![=(])"
+)
+"""The same with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
 _TURNED = re.compile(
     r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
     r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"
@@ -68,7 +76,8 @@ def without_announced(text: str) -> str:
     text = _HEADER.sub(_masked_header, text)
     text = _PHRASE.sub(_masked_phrase, text)
     text = _scanned(_scanned(_scanned(text, _HEAD), _OPTION), _SET)
-    text = _TOLD.sub(lambda one: one[0] if is_common(one[2]) else f"{one[1]}{MASK}", text)
+    for said in (_OF, _TOLD):
+        text = said.sub(lambda one: one[0] if is_common(one[2].rstrip(_TAIL)) else f"{one[1]}{MASK}", text)
     return _TURNED.sub(lambda one: one[0] if is_common(one[1]) else f"{MASK}{one[2]}", text)
 
 
