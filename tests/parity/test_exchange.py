@@ -76,7 +76,7 @@ def test_whatever_was_decided_is_compared(found: Change, field: str) -> None:
 def test_a_field_that_an_entry_lacks_is_a_difference(file: ParityFile) -> None:
     (line, *_) = file.entries[RUN, "sync"]
     without = {name: value for name, value in line.items() if name != "placement"}
-    assert entry_differences(without, line) == ["placement is 'missing', the core's is 'system'"]
+    assert entry_differences(without, line) == ["placement is 'missing', the core's is 'tail'"]
 
 
 def test_clocks_are_not_compared(found: Change) -> None:
