@@ -56,14 +56,14 @@ def test_the_recorded_instructions_are_the_agent_s_own(rb: ReasonBlocks) -> None
     assert any(entry.intervention_texts for entry in steering.step_log)
 
 
-def test_guidance_stands_after_what_a_provider_caches(rb: ReasonBlocks) -> None:
+def test_in_the_instructions_guidance_stands_after_what_a_provider_caches() -> None:
     seen: list[AgentInfo] = []
 
     def listening(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         seen.append(info)
         return looping(messages, info)
 
-    fixer, _ = agent(rb, FunctionModel(listening), instructions="You fix bugs.")
+    fixer, _ = agent(ReasonBlocks(placement="system"), FunctionModel(listening), instructions="You fix bugs.")
     asyncio.run(fixer.run("Fix it."))
     parts = seen[0].model_request_parameters.instruction_parts or []
     assert [(part.dynamic, part.content.startswith(FRAME)) for part in parts] == [(False, False), (True, True)]
