@@ -1,4 +1,4 @@
-"""What the final step found stands beside the outcome, so that "success" is never said alone over a contradiction."""
+"""The doubts of the final step stand beside the outcome, so "success" never stands alone over a contradiction."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def plain(expected: Expected) -> Expected:
 def differs(
     knobs: Knobs, judged: list[Judged], scripts: list[dict[str, Answer]], planning: Random | None = None
 ) -> list[str]:
-    """What the engine decides otherwise than the simulator, field by field; `planning` makes auxiliary calls, too."""
+    """Return where engine and simulator differ, field by field; `planning` makes auxiliary calls, too."""
     evaluator, store, simulator = (
         ScriptedEvaluator([one.evaluation for one in judged]),
         Store(scripts),

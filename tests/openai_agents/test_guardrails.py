@@ -23,7 +23,7 @@ from agents import (
 
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked
-from reasonblocks_openai_agents import openai_run, openai_run_streamed, steering_of
+from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, steering_of
 from tests.openai_agents.world import (
     TASK,
     Judged,
@@ -98,24 +98,25 @@ def test_an_input_guardrail_beside_the_run_ends_it_as_failed(way: str) -> None:
     assert [entry.step for entry in run.step_log] == [0]
 
 
-@every_way
-def test_an_input_guardrail_that_raises_ends_the_run_as_failed(way: str) -> None:
+def failed_beside(way: str) -> SteeredRun:
+    """Return a run that a guardrail has ended by raising."""
+
     async def breaks(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
         raise LookupError("a fault of the guardrail")
 
     with place(in_turn(*looks(1)), way) as here, pytest.raises(LookupError) as caught:
         here.run(steering(), fixer(input_guardrails=[InputGuardrail(breaks)]))
-    assert steering_of(caught.value).outcome == "failure: LookupError"
+    return steering_of(caught.value)
+
+
+@every_way
+def test_an_input_guardrail_that_raises_ends_the_run_as_failed(way: str) -> None:
+    assert failed_beside(way).outcome == "failure: LookupError"
 
 
 @every_way
 def test_a_call_that_comes_after_the_run_has_failed_does_not_open_it_anew(way: str) -> None:
-    async def breaks(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
-        raise LookupError("a fault of the guardrail")
-
-    with place(in_turn(*looks(1)), way) as here, pytest.raises(LookupError) as caught:
-        here.run(steering(), fixer(input_guardrails=[InputGuardrail(breaks)]))
-    run = steering_of(caught.value)
+    run = failed_beside(way)
     assert asyncio.run(run.decide([{"role": "user", "content": TASK}], agent_name=None, own_model="m")) is None
     assert run.outcome == "failure: LookupError"
 

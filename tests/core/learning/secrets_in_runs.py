@@ -10,17 +10,17 @@ _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 
 def plain(marked: str) -> str:
-    """The text as it occurs."""
+    """Return the text as it occurs."""
     return _MARKED.sub(r"\1", marked)
 
 
 def shown(marked: str) -> str:
-    """The text as a lesson may hold it."""
+    """Return the text as a lesson may hold it."""
     return _MARKED.sub("#", marked)
 
 
 def told(marked: str) -> list[str]:
-    """What is marked in it."""
+    """Return the marked parts."""
     return _MARKED.findall(marked)
 
 
@@ -204,7 +204,7 @@ KINDS: dict[str, str] = {
     "a login by ssh": "ssh «alice»@build -v",
     "a prompt": "«alice»@laptop:~$ ls",
 }
-"""What a run may hold, by its kind."""
+"""Texts with secrets between the marks, by kind of secret."""
 
 LOOK_ALIKES = (
     "PRIMARY_KEY=name, SORT_KEY: age, FOREIGN_KEY=user",

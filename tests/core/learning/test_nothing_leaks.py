@@ -63,7 +63,7 @@ def records(at: int, text: str) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `reasonblocks learn` writes and prints of runs with every secret."""
+    """Return everything that `reasonblocks learn` writes and prints for runs with every secret."""
     folder = tmp_path_factory.mktemp("learn")
     rows = [one for at, marked in enumerate(KINDS.values()) for one in records(at, plain(marked))]
     runs, out = folder / "runs.jsonl", folder / "proposals.jsonl"

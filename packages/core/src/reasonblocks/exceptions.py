@@ -29,7 +29,7 @@ __all__ = [
 
 
 VALUE_CHARS = 500
-"""How much of a wrong setting its error shows: enough for a whole path."""
+"""The most characters of a wrong setting that its error shows: enough for a whole path."""
 
 
 class ReasonBlocksError(Exception):

@@ -14,7 +14,7 @@ __all__ = ["folded", "origins", "visible"]
 NARROW = 0x3000
 """Each code point below this, an alphabet, is looked up once; of the ideographs above, only those that change."""
 NESTED = 4
-"""How often an entity's ampersand may itself be an entity."""
+"""The most times that an entity's ampersand may itself be an entity."""
 _MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
 _INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))

@@ -67,7 +67,7 @@ TOKEN = re.compile(
     rf"|\{{(?:{_FRAME})"
 )
 _BEFORE = r"(?:[^\S\n]|[#*_>+\-~|`(\[<]|\[[ x]\]|[^\w\s\x00-\x7f]|[0-9]{1,4}[.)])*"
-"""What may precede a marker: quotes, bullets, numbers, emphasis, brackets, pictures, in any order and number."""
+"""Matches the characters before a marker: quotes, bullets, numbers, emphasis, brackets, pictures, in any order."""
 _AFTER = r"(?:[^\S\n]|[*_~`)\]}>]|[^\w\s\x00-\x7f])*"
 _MARKER = rf"(?:{_ROLES})(?:[\s_-]{{0,9}}(?:prompt|message|instructions?))?{_AFTER}:[*_~`]{{0,3}}{_GAP}"
 ROLE_LINE = re.compile(rf"\n((?:{_BEFORE}{_MARKER})+)")
