@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from reasonblocks import _toml
+from reasonblocks._toml import loads
 from reasonblocks.testing import ConformanceSuite
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/frameworks.md"
 REPORTS = ROOT / ".nox/reports"
-VERSIONS: Mapping[str, Any] = _toml.loads((ROOT / "versions.toml").read_text(encoding="utf-8"))
+VERSIONS: Mapping[str, Any] = loads((ROOT / "versions.toml").read_text(encoding="utf-8"))
 PYTHONS: Sequence[str] = VERSIONS["python"]
 ADAPTERS: Mapping[str, Mapping[str, Any]] = {name: one for name, one in VERSIONS.items() if isinstance(one, dict)}
 LOOP = "a loop of your own"

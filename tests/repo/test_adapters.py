@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reasonblocks import _toml
+from reasonblocks._toml import loads
 from reasonblocks.adapters import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
@@ -15,7 +15,7 @@ def offered() -> dict[str, str]:
     """Method to distribution, as the packages' entry points have it."""
     found: dict[str, str] = {}
     for path in ROOT.glob("packages/*/pyproject.toml"):
-        project = _toml.loads(path.read_text(encoding="utf-8"))["project"]
+        project = loads(path.read_text(encoding="utf-8"))["project"]
         found.update(dict.fromkeys(project.get("entry-points", {}).get(GROUP, ()), project["name"]))
     return found
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from reasonblocks.backends import embed
-from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _default, _table, default_embedder, embedder_line
+from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _default, _static, default_embedder, embedder_line
 
 
 @pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_table, "_loaded", [])
-    monkeypatch.setattr(_table, "DATA", tmp_path)
+    monkeypatch.setattr(_static, "_loaded", [])
+    monkeypatch.setattr(_static, "DATA", tmp_path)
     monkeypatch.setattr(_default, "_said", set())
 
 

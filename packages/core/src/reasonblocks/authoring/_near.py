@@ -73,14 +73,14 @@ def _same(group: Iterable[Pattern]) -> Iterator[Near]:
 
 def _alike(group: Iterable[Pattern], embedder: Embedder | None) -> Iterator[Near]:
     """Each text asks for the others, as the thoughts of a run would."""
-    bank = [Pattern(id=one.id, tier="e2", exemplars=texts) for one in group if (texts := _texts(one))]
+    bank = [Pattern(id=one.id, tier="e2", exemplars=texts) for one in group if (texts := _lessons(one))]
     with LocalStore(patterns=bank, embedder=embedder) as store:
         for one in bank:
             for text in one.exemplars:
                 yield from (_pair(one.id, other, near) for other, near in _found(store, text) if other != one.id)
 
 
-def _texts(pattern: Pattern) -> tuple[str, ...]:
+def _lessons(pattern: Pattern) -> tuple[str, ...]:
     """What it is found by; of a standing rule the rule."""
     rule = pattern.fields.get("instruction")
     return exemplars(pattern) or ((rule,) if isinstance(rule, str) and rule.strip() else ())

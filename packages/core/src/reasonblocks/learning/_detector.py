@@ -11,11 +11,10 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from ..exceptions import ExtraMissing
-from ._secret_names import is_no_secret
+from ._secret_names import MASK, is_no_secret
 
 __all__ = ["detectors", "without_detected"]
 
-MASK = "#"
 SHORTEST = 5
 """The shortest finding that is masked everywhere; a shorter one would also mask ordinary words."""
 _LEFT_OUT = frozenset({"Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String"})

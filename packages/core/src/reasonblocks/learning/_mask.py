@@ -11,6 +11,7 @@ from ..text import collapse
 from ..types import JSON
 from ._detector import without_detected
 from ._people import known_names, without_accounts, without_names
+from ._secret_names import MASK
 from ._secrets import without_announced
 from ._shapes import without_blocks, without_shaped
 
@@ -19,7 +20,6 @@ __all__ = [
     "without_secrets",
 ]  # fmt: skip
 
-MASK = "#"
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
 """A telephone or card number, also when it is written in groups."""

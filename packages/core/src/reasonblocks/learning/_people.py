@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from ._common_words import ACCOUNTS, IN_CAPITALS, NO_NAMES
+from ._secret_names import MASK
 
 __all__ = ["known_names", "without_accounts", "without_names"]
 
-MASK = "#"
 
 
 def _letters(kind: str) -> str:

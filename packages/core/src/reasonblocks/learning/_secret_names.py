@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["announces", "is_common", "is_no_secret", "refers_at"]
+__all__ = ["MASK", "announces", "is_common", "is_no_secret", "refers_at"]
+
+MASK = "#"
+"""Replaces every secret and name."""
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 _STRONG = frozenset(

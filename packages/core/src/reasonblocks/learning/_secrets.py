@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ._secret_names import announces, is_common, is_no_secret, refers_at
+from ._secret_names import MASK, announces, is_common, is_no_secret, refers_at
 
 __all__ = ["without_announced"]
 
-MASK = "#"
 _QUOTE = r"\\{0,8}[\"'`]"
 _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|cred|key|auth|cookie|kennwort|senha|contrase|пароль|密码|otp|pin|cvv|cvc|ssn|jwt|"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from .features import TASK_HEAD
+
 __all__ = ["asked_for"]
 
-TASK_HEAD = 4_000
-"""Characters of the task that are looked at."""
 SEVERAL = 10
 """What "several times" allows."""
 MOST = 50

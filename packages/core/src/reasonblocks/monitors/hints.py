@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .finding import Finding, at_steps
 
-__all__ = ["hints", "say"]
+__all__ = ["hints", "hint_text"]
 
 FEWEST = 2
 """Steps that evidence needs to be named."""
@@ -21,7 +21,7 @@ def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quie
     }
 
 
-def say(finding: Finding, rung: int) -> str:
+def hint_text(finding: Finding, rung: int) -> str:
     """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
     return f"{at_steps(finding.evidence)} failed, or brought a result that was there before. {_NEXT[rung]}"
 

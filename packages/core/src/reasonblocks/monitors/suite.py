@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import cast
 
 from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step, quick
-from . import evidence, hints
+from . import evidence
+from .hints import hint_text, hints
 from .builtin import BY_NAME, MONITORS
 from .calibration import Calibration
 from .evidence import EVIDENCE
@@ -98,7 +99,7 @@ def evaluate(
     gathered, kept = evidence.gather(features, memories.get(evidence.OWN_MEMORY))
     own = table(memories.get(OWN_MEMORY))
     usual = by_evidence(gathered, calibration)
-    hinted = hints.hints(evidence.shown(kept), usual, QUIET)
+    hinted = hints(evidence.shown(kept), usual, QUIET)
     seen = _seen(findings, hinted, usual, weights, own, calibration)
     left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
     left[evidence.OWN_MEMORY] = kept
@@ -225,7 +226,7 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
 def _text(name: str, seen: _Seen, injected: tuple[Injected, ...]) -> str:
     finding, rung = seen.findings[name], _rung(name, injected)
     if name in seen.hints and not _able(finding, _since(injected)):  # what it found is told, or nothing
-        return hints.say(seen.hints[name], rung)
+        return hint_text(seen.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)
     return f"The check {plain(name)} points at {at_steps(finding.evidence).lower()}. {_CUSTOM_NEXT[rung]}"
