@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reasonblocks import text
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
-from reasonblocks.backends.embed._table import table
+from reasonblocks.backends.embed._static import table
 from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
 from reasonblocks.engine._judge import TEXT_BYTES
 from reasonblocks.exceptions import RecordError

@@ -22,7 +22,7 @@ from reasonblocks.exceptions import ReasonBlocksError
 from reasonblocks.gates import TIERS
 from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, proposals
 from reasonblocks.learning._digest import asks, failed_before, texts_at
-from reasonblocks.learning._similar import Similar
+from reasonblocks.learning._learn import Similar
 from reasonblocks.ports import Embedder
 from reasonblocks.replay import replay
 from reasonblocks.requests import Retrieve

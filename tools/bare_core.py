@@ -25,7 +25,7 @@ from reasonblocks.backends import embed
 from reasonblocks.backends.edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
 from reasonblocks.exceptions import ExtraMissing
-from reasonblocks.learning._detector import detectors
+from reasonblocks.learning._secrets import detectors
 
 NOWHERE = "http://127.0.0.1:9"
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from reasonblocks._toml import loads
+from reasonblocks._files import loads
 from reasonblocks.testing import ConformanceSuite
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from reasonblocks._toml import loads
+from reasonblocks._files import loads
 from reasonblocks.calibration import Observed, as_toml, fit, observed, shipped
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.calibration import Calibration

@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from reasonblocks.calibration._columns import COLUMNS, Judged, Scored, columns, scored
-from reasonblocks.calibration._lift import Lift, first_firings, lift
+from reasonblocks.calibration._compare import Lift, first_firings, lift
 from reasonblocks.calibration._statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
 
 from .sources import Source, failed

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from reasonblocks.calibration._columns import COLUMNS
-from reasonblocks.calibration._lift import Lift
+from reasonblocks.calibration._compare import Lift
 from reasonblocks.calibration._statistics import Draws, Interval, Tables, interval, mean_of, odds_ratio
 from reasonblocks.types import FSMState
 

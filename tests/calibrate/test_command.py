@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._toml import loads
+from reasonblocks._files import loads
 from reasonblocks.calibration import calibration_of
 
 Command = Callable[..., Any]

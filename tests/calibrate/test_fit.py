@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.calibration import Observed, as_toml, calibration_of, fit, shipped
-from reasonblocks.calibration._compare import FIGURES, compared
-from reasonblocks.calibration._gate import opens
+from reasonblocks.calibration._compare import FIGURES, compared, opens
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.builtin import BY_NAME
 from reasonblocks.monitors.calibration import Calibration, Weighed

@@ -14,7 +14,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.testing import ConformanceSuite, LoopHarness, Script, Seen, Turn
-from reasonblocks.testing._loop_run import TOOL, LoopRun
+from reasonblocks.testing._loop import TOOL, LoopRun
 from reasonblocks.types import AdapterCaps, StepDecision, StepInput, ToolCall
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.render import sanitise
-from reasonblocks.render._markers import ROLE_LINE, TOKEN
-from reasonblocks.render._sanitise import LONGEST
+from reasonblocks.render._sanitise import LONGEST, ROLE_LINE, TOKEN
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 

@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError, SnapshotError
 from reasonblocks.snapshot import decode, encode
-from reasonblocks.types import (
-    FSMState,
-    RunInfo,
-    Step,
-    StepInput,
-    StepOutcome,
-    ToolCall,
-    ToolResult,
-    Usage,
-    storable,
-)
+from reasonblocks.types import FSMState, RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage, storable
 
 LEVELS_AROUND = 8
 """Of a snapshot, around what a caller's code gives."""

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks._toml import loads
+from reasonblocks._files import loads
 from reasonblocks.testing import Harness, write_parity
 from reasonblocks.testing._parity import caps_of
 from reasonblocks.types import AdapterCaps

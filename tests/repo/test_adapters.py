@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reasonblocks._toml import loads
+from reasonblocks._files import loads
 from reasonblocks.adapters import ADAPTERS
 
 ROOT = Path(__file__).parents[2]

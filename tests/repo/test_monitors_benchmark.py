@@ -23,7 +23,7 @@ from _monitors.trail import Trail, judged, library
 from reasonblocks import ReasonBlocks
 from reasonblocks.calibration import Observed, shipped
 from reasonblocks.calibration._columns import columns
-from reasonblocks.calibration._lift import first_firings
+from reasonblocks.calibration._compare import first_firings
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.calibration import Calibration
 from reasonblocks.replay import replay

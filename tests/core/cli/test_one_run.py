@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonblocks.cli._one_run import run_lines
+from reasonblocks.cli._replay_command import run_lines
 from reasonblocks.replay import Replayed
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, Step, StepDecision, ToolCall, Usage

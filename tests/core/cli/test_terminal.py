@@ -139,7 +139,7 @@ def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
 
 
 def test_what_is_exported_to_the_terminal_is_what_is_exported_to_a_file(store: Path, command: Command) -> None:
-    from reasonblocks._toml import loads
+    from reasonblocks._files import loads
 
     for more, read in (([], json.loads), (["--toml"], lambda text: loads(text)["pattern"][0])):
         assert read(command("patterns", "export", *more).out)["fields"] == LESSON["fields"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks._write import write_whole
+from reasonblocks._files import write_whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes, links and limits")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.backends.embed._table import DATA, read, table
+from reasonblocks.backends.embed._static import DATA, read, table
 from reasonblocks.exceptions import Unavailable
 
 ROOT = Path(__file__).parents[3]

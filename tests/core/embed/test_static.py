@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from reasonblocks.backends.embed import StaticEmbedder
-from reasonblocks.backends.embed._table import table
+from reasonblocks.backends.embed._static import table
 from reasonblocks.memo import VECTORS_KEPT, WORDS_KEPT, Memo
 from reasonblocks.ports import Embedder, SummingEmbedder
 from reasonblocks.text import clip, words

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.backends.embed import StaticEmbedder
-from reasonblocks.backends.embed._static import MARKS, _is_plain
-from reasonblocks.backends.embed._table import table
+from reasonblocks.backends.embed._static import MARKS, _is_plain, table
 from reasonblocks.backends.embed._tokenizer import PIECE_CHARS, Letters
 from reasonblocks.text import clip, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.learning._acts import Act, Given
-from reasonblocks.learning._elsewhere import Move, applies
+from reasonblocks.learning._alternatives import Move, applies
 
 
 def call(*names: str) -> Act:

@@ -16,8 +16,8 @@ import pytest
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.learning import Evidence, learn
 from reasonblocks.learning._acts import act_of
-from reasonblocks.learning._detector import detectors
 from reasonblocks.learning._mask import label
+from reasonblocks.learning._secrets import detectors
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Pattern
 from tests.core.learning.secrets_in_runs import KINDS, plain, told

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-__all__ = ["EXTRAS", "folder_of", "pip_install"]
-
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "calibrate": ("scikit-learn>=1.4",),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-__all__ = ["KEY_RULE", "Secret", "described", "is_key", "shown_url"]
-
 KEY_RULE = "must be a string of printable ASCII that is not empty"
 
 

@@ -10,17 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from .memo import Memo
-from .types import (
-    ETrace,
-    Evaluation,
-    FSMState,
-    Injected,
-    Memories,
-    Observed,
-    Step,
-    Tier,
-    quick,
-)
+from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, Step, Tier, quick
 
 __all__ = ["Advance", "Evaluate", "Flow", "Observe", "Request", "Retrieve", "Say", "Score", "ask"]
 

@@ -9,13 +9,10 @@ from ._find import ADAPTERS, find_adapter, refuse_foreign
 
 if TYPE_CHECKING:
     from ..session import ms_since
-    from ._calls import call_key, failure_of
-    from ._face import CLOSE_SECONDS, SteeringFace
+    from ._calls import call_key, failure_of, same_model
     from ._keywords import RunKeywords, split_keywords
-    from ._models import same_model
-    from ._newest import Newest
     from ._options import RunOptions
-    from ._runs import Held, HeldRun, Runs, view_of
+    from ._runs import CLOSE_SECONDS, Held, HeldRun, Newest, Runs, SteeringFace, view_of
 
 __all__ = [
     "ADAPTERS",

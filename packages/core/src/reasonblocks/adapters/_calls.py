@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from functools import lru_cache
 
 from ..types import StepOutcome, TraceState
 
@@ -21,3 +23,17 @@ def call_key(state: TraceState) -> str:
     A repeated call that was never answered has the same key. Not for auxiliary calls.
     """
     return f"call-{state.steps_begun - (state.steps_begun > 0 and state.pending is None)}"
+
+
+_PREFIX = re.compile(r"^(?:[a-z_-]+:)?(?:.*/)?")
+_RELEASE = re.compile(r"[-@](latest|\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: "anthropic:claude-x" is "claude-x-20250101"."""
+    return _bare(one) == _bare(other)
+
+
+@lru_cache(maxsize=256)
+def _bare(name: str) -> str:
+    return _RELEASE.sub("", _PREFIX.sub("", name.lower()))

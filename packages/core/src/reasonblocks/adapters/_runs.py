@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 import uuid
-from collections.abc import Iterator, Mapping
-from types import NoneType
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from ..exceptions import ConfigError, ProtocolError
 from ..session import RunView, SteeringSession, TraceStateManager
 from ..types import Doubt, StepLogEntry
 
@@ -185,3 +188,105 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
             kept[over] -= 1
             if kept[over] < 0:
                 del self._runs[run_id]
+
+
+CLOSE_SECONDS = 5.0
+"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
+
+
+class SteeringFace(Generic[RunT]):
+    """The same for every adapter: who inherits it sets `_runs`.
+
+    A context manager: on leaving, what `_runs` says ends with this `with` is finished as abandoned.
+    """
+
+    _runs: Runs[RunT]
+
+    @property
+    def runs(self) -> Mapping[str, RunView]:
+        """Every open run and the newest 256 finished ones, by run id."""
+        return self._runs
+
+    @property
+    def step_log(self) -> list[StepLogEntry]:
+        """Of the run started last; entry n is call n. Empty before the first run."""
+        newest = self._runs.newest
+        return newest.view.step_log if newest else []
+
+    @property
+    def trace(self) -> TraceStateManager:
+        """Of the run started last. Raises `ProtocolError` before the first run."""
+        return self._newest().session.trace
+
+    @property
+    def final(self) -> StepLogEntry | None:
+        """The last completed step of the run started last, once it is finished."""
+        newest = self._runs.newest
+        return newest.session.final if newest else None
+
+    def mark_failure(self, reason: str, run_id: str | None = None) -> None:
+        """A run failed, whatever it says itself: the one started last, or `run_id`. Raises `ConfigError` if unknown."""
+        run = self._newest() if run_id is None else self._runs.find(run_id)
+        if run is None:
+            raise ConfigError.unknown("run_id", run_id, self._runs)
+        run.session.mark_failure(reason)
+
+    def finish(self, outcome: str = "success") -> None:
+        """Ends the run started last, if it is open. The framework's own end of a run does this by itself."""
+        self._newest().session.finish(outcome)
+
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """Finishes as abandoned what is open (not what is paused), and gives sinks at most `timeout` seconds."""
+        _close(self._runs.all(), timeout)
+
+    def _newest(self) -> RunT:
+        if self._runs.newest is None:
+            raise ProtocolError("no run has started yet: invoke the agent first")
+        return self._runs.newest
+
+    def __enter__(self) -> Self:
+        self._runs.enter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        _close(self._runs.leave())
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(_close, self._runs.leave())
+
+
+def _close(runs: Iterable[Held], timeout: float = CLOSE_SECONDS) -> None:
+    ends = time.monotonic() + timeout
+    for run in runs:
+        run.session.close(max(0.0, ends - time.monotonic()))
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Newest(dict[K, V]):
+    """At most so many; what is set is the newest. Safe to share between threads."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.pop(key, None)
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            for oldest in list(self)[: len(self) - self._most]:
+                self.pop(oldest, None)  # another thread may have
+
+    def keep(self, key: K, value: V) -> V:
+        """Sets it, and gives it back."""
+        self[key] = value
+        return value

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ._near import Near, near_duplicates
 from ._read import Authored, pattern_from, read_patterns
-from ._warn import standing_bytes, warnings
+from ._warn import Near, near_duplicates, standing_bytes, warnings
 from ._write import as_jsonl, as_toml
 
 __all__ = [

@@ -10,8 +10,6 @@ from ..patterns import pattern_json
 from ..text import whole
 from ..types import JSON, Pattern, compact
 
-__all__ = ["as_jsonl", "as_toml"]
-
 WIDTH = 110
 """Characters up to which a list stands on one line."""
 

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from ..exceptions import BadAnswer
 
-__all__ = ["in_daemon"]
-
 T = TypeVar("T")
 
 

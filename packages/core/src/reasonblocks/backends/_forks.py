@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Held", "no_fork", "no_fork_if_free", "opened"]
-
 
 class Held(Protocol):
     """A sink that opens again with the next event."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ._file import as_toml, calibration_of, shipped
 
 if TYPE_CHECKING:
+    from ._columns import Observed, observed
     from ._fit import fit
-    from ._observe import Observed, observed
 
 __all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
 

@@ -9,15 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._toml import NotToml, loads, read_toml
+from .._files import NotToml, loads, read_toml
 from ..exceptions import ConfigError
 from ..monitors.builtin import BY_NAME
 from ..monitors.calibration import Calibration, Weighed
 from ..monitors.evidence import EVIDENCE
 from ..scoring import SHIPPED_LEVEL
 from ..types import Level
-
-__all__ = ["SHIPPED", "as_toml", "calibration_of", "comments", "monitors_toml", "shipped"]
 
 SHIPPED = Path(__file__).with_name("shipped.toml")
 """Written by `./dev shipped_calibration RUNS...`."""

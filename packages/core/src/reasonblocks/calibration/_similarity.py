@@ -20,8 +20,6 @@ from ..text import bounded
 from ..traces import RecordedRun
 from ..types import Tier
 
-__all__ = ["BANK", "FITTED", "TIERS_FITTED", "Compared", "Fit", "Texts", "fit_curves", "reached"]
-
 FITTED: Mapping[float, float] = {0.7: 0.05, 0.8: 0.01}
 """Similarity: the share of unrelated queries that may reach it with any pattern of a bank."""
 TIERS_FITTED: tuple[Tier, ...] = ("e1", "e2")

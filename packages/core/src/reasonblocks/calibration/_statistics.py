@@ -15,24 +15,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "FALSE_ALARMS",
-    "Draws",
-    "Flags",
-    "Interval",
-    "Tables",
-    "Values",
-    "auroc",
-    "interval",
-    "mean_of",
-    "odds_ratio",
-    "recall",
-    "redraws",
-    "share",
-    "stratified_auroc",
-    "wald_bounds",
-]
-
 Values: TypeAlias = npt.NDArray[np.float64]
 Draws: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 from ..exceptions import ConfigError
 from ._files import STDOUT, runs_of, write
 from ._options import OPTIONS
-from ._output import OK, PROBLEM, Table, columns, say, show, warn
-from ._parsers import Parsers
+from ._output import OK, PROBLEM, Parsers, Table, columns, say, show, warn
 
 if TYPE_CHECKING:
     from ..calibration import Observed
     from ..calibration._statistics import Interval
     from ..traces import RecordedRun
-
-__all__ = ["add_to"]
 
 FALSE_ALARMS = 0.085
 """As the fit has it by default: importing that would bring in the monitors for every `--help`."""

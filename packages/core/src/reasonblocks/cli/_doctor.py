@@ -16,10 +16,7 @@ from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
 from ..adapters._find import ADAPTERS as OURS
 from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
-from ._output import OK, PROBLEM, Table, show, warn
-from ._parsers import Parsers
-
-__all__ = ["add_to", "examine"]
+from ._output import OK, PROBLEM, Parsers, Table, show, warn
 
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"

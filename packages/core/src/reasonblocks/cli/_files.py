@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -9,16 +10,16 @@ from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from .._write import write_whole
-from ..exceptions import ConfigError, RecordError
+from .._files import HOME, STORE, home, write_whole
+from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import Bar, say_data, warn
 
 if TYPE_CHECKING:
+    from ..backends.local_store import LocalStore
     from ..traces import RecordedRun
-
-__all__ = ["STDOUT", "recorded", "runs_of", "size", "write"]
+    from ..types import Pattern, Tier
 
 STDOUT = "-"
 MEGABYTE = 1024 * 1024
@@ -65,3 +66,66 @@ def write(path: str, text: str, *, toml: bool = True) -> None:
         write_whole(path, text)
     elif text:
         say_data(text, toml=toml)
+
+
+PROPOSALS = "proposals.jsonl"
+
+
+def in_home(name: str) -> str:
+    """Where the file of that name is, for a help text."""
+    return f"${HOME}/{name}, else ~/.reasonblocks/{name}"
+
+
+def placed(given: str | None, name: str, option: str) -> Path:
+    """The file as given, else the one of that name in the home folder; nothing is made. Raises `ConfigError`."""
+    if given is not None:
+        return Path(given)
+    folder = home(os.environ)
+    if folder is None:
+        raise ConfigError(HOME, None, f"this user has no home folder: set it, or give {option}")
+    return folder / name
+
+
+ORG = "default"
+"""The org of a client that names none."""
+TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
+Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", metavar="PATH", help=f"the file ({in_home(STORE)})")
+
+
+def add_org(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--org", metavar="ORG", help=what)
+
+
+def opened(arguments: argparse.Namespace) -> LocalStore:
+    """The store, the starter library under it. Its file is made when something is added."""
+    from ..backends.local_store import LocalStore
+    from ..starter import starter_patterns
+
+    return LocalStore(placed(arguments.store, STORE, "--store PATH"), layer=starter_patterns())
+
+
+def origin(pattern: Pattern) -> Origin:
+    from ..starter import starter_patterns
+
+    shipped = {one.id: one for one in starter_patterns()}
+    if pattern.id not in shipped:
+        return "yours"
+    if pattern.off:
+        return "starter, off"
+    return "starter" if shipped[pattern.id] == pattern else "yours, over the starter's"
+
+
+def named(store: LocalStore, pattern_id: str) -> Pattern:
+    """The pattern of that id. Raises `ReasonBlocksError` with the nearest one."""
+    from ..text import nearest
+
+    found = store.get(pattern_id)
+    if found is None:
+        near = nearest(pattern_id, [one.id for one in store.list(ORG, layer=True)])
+        hint = f"; did you mean {near!r}?" if near else "; `reasonblocks patterns list` names them"
+        raise ReasonBlocksError(f"no pattern is called {pattern_id!r}{hint}")
+    return found

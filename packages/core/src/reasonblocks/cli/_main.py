@@ -14,8 +14,6 @@ from ..exceptions import ConfigError, NotYetAvailable, ReasonBlocksError
 from . import _calibrate_command, _doctor, _learn_command, _patterns_command, _replay_command
 from ._output import OK, PROBLEM, USAGE, Bar, printable, warnings_once
 
-__all__ = ["main"]
-
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
 

@@ -11,8 +11,6 @@ from typing import Any, TypeAlias
 
 from ..exceptions import ConfigError
 
-__all__ = ["OPTIONS", "Option", "add_settings", "read_settings"]
-
 Read: TypeAlias = Callable[[str], object]
 FSM_KEYS = (
     "fast_threshold",
@@ -207,7 +205,7 @@ def _of_file(path: str) -> dict[str, Any]:
 
 
 def _toml(path: str) -> dict[str, Any]:
-    from .._toml import NotToml, read_toml
+    from .._files import NotToml, read_toml
 
     try:
         return read_toml(path)

@@ -10,15 +10,11 @@ import json
 import logging
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
-
-__all__ = [
-    "OK", "PROBLEM", "USAGE", "Bar", "Table", "clean", "columns", "printable", "say", "say_data", "show", "warn",
-    "warnings_once",
-]  # fmt: skip
+from typing import Protocol, TextIO
 
 OK, PROBLEM, USAGE = 0, 1, 2
 BAR_CELLS = 24
@@ -163,3 +159,9 @@ class Bar:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+class Parsers(Protocol):
+    """What `add_subparsers` gives."""
+
+    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> ArgumentParser: ...

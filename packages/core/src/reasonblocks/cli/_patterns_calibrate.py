@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 from ..exceptions import ConfigError
 from ._files import STDOUT, runs_of, write
 from ._options import reference
-from ._output import OK, PROBLEM, Table, say, show, warn
-from ._parsers import Parsers
+from ._output import OK, PROBLEM, Parsers, Table, say, show, warn
 
 if TYPE_CHECKING:
     from ..calibration._similarity import Fit, Texts
     from ..ports import Embedder
-
-__all__ = ["add_to"]
 
 KINDS = "static, hash, openai:MODEL@URL, model2vec:PATH or MODULE:NAME"
 KEY = "OPENAI_API_KEY"

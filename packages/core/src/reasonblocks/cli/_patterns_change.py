@@ -9,14 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
-from ._output import OK, PROBLEM, say, say_data, warn
-from ._parsers import Parsers
-from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
+from ._files import ORG, TIERS, add_org, add_store, named, opened, origin
+from ._output import OK, PROBLEM, Parsers, say, say_data, warn
 
 if TYPE_CHECKING:
     from ..types import Pattern
-
-__all__ = ["add_to"]
 
 STDIN = "-"
 STDIN_BYTES = 1024 * 1024

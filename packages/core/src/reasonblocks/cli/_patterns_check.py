@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
-from ._output import OK, PROBLEM, printable, say
-from ._parsers import Parsers
-from ._patterns_store import ORG, add_org, add_store, opened
+from ._files import ORG, add_org, add_store, opened
+from ._output import OK, PROBLEM, Parsers, printable, say
 
 if TYPE_CHECKING:
     from ..types import Pattern
-
-__all__ = ["add_to"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from . import _patterns_calibrate, _patterns_change, _patterns_check, _patterns_look
-from ._parsers import Parsers
-
-__all__ = ["add_to"]
+from ._output import Parsers
 
 COMMANDS = (
     _patterns_change,

@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ._files import STDOUT, write
-from ._output import OK, Table, printable, say, show, warn
-from ._parsers import Parsers
-from ._patterns_store import ORG, TIERS, add_org, add_store, named, opened, origin
+from ._files import ORG, STDOUT, TIERS, add_org, add_store, named, opened, origin, write
+from ._output import OK, Parsers, Table, printable, say, show, warn
 
 if TYPE_CHECKING:
     from ..backends.local_store import LocalStore
     from ..types import ETrace, Pattern, Tier
-
-__all__ = ["add_to"]
 
 PREVIEW = 70
 """Characters of a pattern's text that a row shows."""

@@ -8,25 +8,117 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from ..exceptions import RecordError
+from ..replay import Replayed
 from ..replay import replay as replayed_run
+from ..types import JSON, Injection, Step, StepDecision, doubts_json
 from ._files import recorded, size
-from ._one_run import run_lines
 from ._options import add_settings, read_settings
-from ._output import OK, PROBLEM, Bar, say, show, warn, warnings_once
-from ._parsers import Parsers
-from ._replay import replayed_json
+from ._output import OK, PROBLEM, Bar, Parsers, columns, printable, say, show, warn, warnings_once
 from ._summary import Summary, total
 
 if TYPE_CHECKING:
     from ..client import ReasonBlocks
+    from ..replay import Replayed
     from ..traces import RecordedRun
 
-__all__ = ["add_to"]
+
+def replayed_json(replayed: Replayed) -> dict[str, JSON]:
+    """One object a run."""
+    run, last = replayed.run, len(replayed.decisions) - 1
+    return {
+        "run_id": run.run_id,
+        "file": run.file,
+        "source": run.source,
+        "outcome": run.outcome,
+        "start": {"fsm_state": replayed.start.fsm_state.value, "injections": _injections(replayed.start.injections)},
+        "steps": [
+            _step(index, None if index == last else index + 1, decision)
+            for index, decision in enumerate(replayed.decisions)
+        ],
+        "doubts": doubts_json(replayed.doubts),
+    }
+
+
+def _step(index: int, call: int | None, decision: StepDecision) -> dict[str, JSON]:
+    parts = decision.difficulty_parts
+    return {
+        "step": index,
+        "call": call,
+        "difficulty": decision.difficulty,
+        "difficulty_parts": None if parts is None else asdict(parts),
+        "fsm_state": decision.fsm_state.value,
+        "scores": dict(decision.scores),
+        "composite": decision.composite,
+        "fired": list(decision.monitors_fired),
+        "failure_type": decision.failure_type,
+        "gate_decision": decision.gate_decision,
+        "injections": _injections(decision.injections),
+        "skipped_reason": decision.skipped_reason,
+    }
+
+
+def _injections(injections: tuple[Injection, ...]) -> list[JSON]:
+    return [{"source": injection.source, "text": injection.text} for injection in injections]
+
+
+HEAD = ("step", "state", "difficulty", "fired", "gate", "action")
+PREVIEW = 60
+"""Characters of an action that a row shows."""
+
+
+def run_lines(replayed: Replayed) -> Iterator[str]:
+    """Yield a title, a row for each step with the text injected after it, and the doubts below the last row."""
+    run = replayed.run
+    yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
+    if run.task:
+        yield printable(f"task: {_short(run.task, 100)}")
+    steps = zip(run.steps, replayed.decisions, strict=True)
+    rows = [HEAD, _row("start", replayed.start, "")]
+    rows += [_row(str(index), decision, _action(step)) for index, (step, decision) in enumerate(steps)]
+    head, *lines = columns(rows)
+    yield head
+    for line, decision in zip(lines, (replayed.start, *replayed.decisions), strict=True):
+        yield line
+        yield from _injected(decision)
+        yield from _doubted(decision)
+
+
+def _row(name: str, decision: StepDecision, action: str) -> tuple[str, ...]:
+    return (
+        name,
+        decision.fsm_state.value,
+        "-" if decision.difficulty is None else f"{decision.difficulty:.2f}",
+        ", ".join(decision.monitors_fired) or "-",
+        " ".join(said for said in (decision.gate_decision, decision.skipped_reason) if said) or "-",
+        action,
+    )
+
+
+def _action(step: Step) -> str:
+    said = f"{step.action} {step.action_input}" if step.tool_calls else step.thought
+    return printable(_short(said, PREVIEW))
+
+
+def _injected(decision: StepDecision) -> Iterator[str]:
+    for injection in decision.injections:
+        yield f"      > {injection.source}"
+        yield from (f"      | {printable(line)}" for line in injection.text.splitlines())
+
+
+def _doubted(decision: StepDecision) -> Iterator[str]:
+    for doubt in decision.doubts:
+        yield f"      ? {printable(doubt.monitor)} doubts this end"
+        yield from (f"      | {printable(line)}" for line in doubt.text.splitlines())
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
 
 KEPT_IDS = 10_000
 """Run ids kept to name the nearest one when `--run` finds none."""

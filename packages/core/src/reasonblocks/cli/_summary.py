@@ -11,8 +11,6 @@ from ..replay import Replayed
 from ..types import StepDecision
 from ._output import Table
 
-__all__ = ["Summary", "interventions", "total"]
-
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
 STANDING = "E3Injection"
 """Standing rules come to every run by themselves: they are no intervention."""

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ..calibration import calibration_of
-from ..monitors.weights import WEIGHTS, resolve_weights
+from ..monitors.builtin import WEIGHTS, resolve_weights
 from ..routing import check_routing
 from ..types import Placement, Settings
 from ._checks import call_back, choice, flag, mapping, text
 from ._options import Calibration, Config, Options, Standing
-from ._parts import backends, monitors, sinks, tool_roles
+from ._parts import backends, counting, monitors, sinks, store_of, tool_roles
 from ._run import bounded_id, bounded_task, check_given, settings_of
-from ._stores import counting, store_of
 from ._values import budget, deadline, key, machine, on, refuse_server
 
 __all__ = [

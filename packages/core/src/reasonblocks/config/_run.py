@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..exceptions import ConfigError
-from ..monitors.weights import WEIGHTS, resolve_weights
+from ..monitors.builtin import WEIGHTS, resolve_weights
 from ..render import CONTEXT_CHARS
 from ..routing import check_routing, model_name
 from ..text import bounded, whole

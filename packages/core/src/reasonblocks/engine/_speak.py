@@ -22,7 +22,7 @@ from ..types import (
     quick,
 )
 from ._judge import Judged
-from ._retrieve import ids_of, retrieve
+from ._lessons import ids_of, retrieve
 
 
 @quick

@@ -5,10 +5,9 @@ from __future__ import annotations
 from ._digest import RunDigest, digest_of
 from ._distil import distil
 from ._evidence import Distil, Evidence
-from ._file import read_proposals, together, write_proposals
 from ._gather import Gathered
 from ._learn import learn, proposals
-from ._proposal import Proposal
+from ._proposal import Proposal, read_proposals, together, write_proposals
 
 __all__ = [
     "Distil",

@@ -11,10 +11,8 @@ from ..monitors.features import Features, features_of, plain
 from ..monitors.outcome import says_nothing
 from ..text import collapse, digest
 from ..types import JSON, Step, canonical
-from ._mask import LONGEST, MASK, label, run_label, short, whole_words, without_secrets
-from ._secret_names import announces
-
-__all__ = ["Act", "Given", "act_of"]
+from ._mask import LONGEST, label, run_label, short, whole_words, without_secrets
+from ._secret_names import MASK, announces
 
 LOOKS = ("read", "search")
 """Roles of a tool whose empty result is a trouble; of another one it may be how it goes well."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ACCOUNTS", "IN_CAPITALS", "NO_NAMES"]
-
 NO_NAMES = frozenset(
     # first words of sentences and headings
     "a about above access according account action actions add additional address after again all also although "

@@ -14,8 +14,6 @@ from ._acts import Act, act_of
 from ._mask import hidden, private_words, run_label
 from ._trouble import Trouble, first_trouble
 
-__all__ = ["Calm", "RunDigest", "asks", "digest_of", "failed_before", "texts_at"]
-
 MOST_STEPS = 256
 """Steps of a run that are compared with those of others; the first ones."""
 MOST_CALM = 24

@@ -6,12 +6,10 @@ import re
 
 from ..text import digest
 from ..types import JSON, Pattern
-from ._elsewhere import Instead
+from ._alternatives import Instead
 from ._evidence import Evidence
-from ._mask import MASK
+from ._secret_names import MASK
 from ._trouble import Kind
-
-__all__ = ["distil"]
 
 _NONE_FOUND = re.compile(r"(?i)\bno \w+ (?:were |was )?found\b|\bno (?:results|matches)\b")
 _SAID = {

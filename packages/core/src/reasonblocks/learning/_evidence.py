@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..types import Pattern, Tier
+from ._alternatives import Instead
 from ._digest import RunDigest
-from ._elsewhere import Instead
 from ._trouble import Kind
-
-__all__ = ["Distil", "Evidence", "evidence_of"]
 
 MOST_TEXTS = 8
 """Texts of one lesson that similarity is measured against: each is a row that every search compares."""

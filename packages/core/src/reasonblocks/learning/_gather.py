@@ -10,8 +10,6 @@ from heapq import heappush, heappushpop
 from ..text import digest
 from ._digest import Calm, RunDigest
 
-__all__ = ["Gathered"]
-
 MOST_PER_TASK = 12
 """Runs of one task that are kept, of those that failed and of those that succeeded: the first ones."""
 MOST_RUNS = 4_000

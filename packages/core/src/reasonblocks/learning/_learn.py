@@ -6,6 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
+
+from ..backends._stores.table import Rows
+from ..backends._stores.vectors import Vectors
 from ..backends.embed import default_embedder
 from ..gates import TIERS
 from ..patterns import checked
@@ -13,17 +17,40 @@ from ..ports import Embedder
 from ..replay import Sessions, replay
 from ..traces import RecordedRun
 from ..types import Pattern, Tier
-from ._detector import detectors
+from ._alternatives import Instead, after_the_same, applies, at_the_same_point, over_tasks
 from ._digest import Calm, RunDigest, digest_of
 from ._distil import distil as built_in
-from ._elsewhere import Instead, after_the_same, applies, at_the_same_point, over_tasks
 from ._evidence import Distil, Evidence, evidence_of
 from ._gather import Gathered
 from ._proposal import Proposal
-from ._similar import Similar
+from ._secrets import detectors
 from ._trouble import Kind
 
-__all__ = ["learn", "proposals"]
+
+class Similar:
+    """Calibrated similarity by one embedder. Holds a vector a text: as bounded as the texts are.
+
+    Raises `BadAnswer` for what an embedder must not give; what an embedder raises is passed on.
+    """
+
+    __slots__ = ("_kept", "_vectors")
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._vectors = Vectors(embedder)
+        self._kept: dict[str, Rows] = {}
+
+    def highest(self, tier: Tier, ones: Sequence[str], others: Sequence[str]) -> float:
+        """The similarity of the two that are nearest to each other; 0 without any."""
+        if not ones or not others:
+            return 0.0
+        return self._vectors.embedder.curves.of(tier)(float((self._rows(ones) @ self._rows(others).T).max()))
+
+    def _rows(self, texts: Sequence[str]) -> Rows:
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        if new:
+            self._kept.update(zip(new, self._vectors.of(new), strict=True))
+        return np.stack([self._kept[text] for text in texts])
+
 
 MOST_PER_KIND = 3
 """Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""

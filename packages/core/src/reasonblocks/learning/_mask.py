@@ -9,16 +9,10 @@ from functools import lru_cache
 from ..render import sanitise
 from ..text import collapse
 from ..types import JSON
-from ._detector import without_detected
 from ._people import known_names, without_accounts, without_names
 from ._secret_names import MASK
-from ._secrets import without_announced
+from ._secrets import without_announced, without_detected
 from ._shapes import without_blocks, without_shaped
-
-__all__ = [
-    "LONGEST", "MASK", "hidden", "label", "plain_words", "private_words", "run_label", "short", "whole_words",
-    "without_secrets",
-]  # fmt: skip
 
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")

@@ -12,9 +12,6 @@ from itertools import groupby
 from ._common_words import ACCOUNTS, IN_CAPITALS, NO_NAMES
 from ._secret_names import MASK
 
-__all__ = ["known_names", "without_accounts", "without_names"]
-
-
 
 def _letters(kind: str) -> str:
     """Return the upper or lower case letters of every script, as the ranges of a character class."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["MASK", "announces", "is_common", "is_no_secret", "refers_at"]
-
 MASK = "#"
 """Replaces every secret and name."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_blocks", "without_shaped"]
-
 _WORD = r"(\\{0,8}[\"'])?(?:(?<=[\"'])[^\"'\\\n]{1,400}|(?<![\"'])[^\s\"'|;&\\]+)"
 """A word of a command, or a quoted text; the opening quote is a group."""
 _BLOCKS = (

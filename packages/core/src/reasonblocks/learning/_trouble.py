@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from ..types import FSMState, StepDecision
 from ._acts import Act
 
-__all__ = ["LOOK_BACK", "Form", "Kind", "Trouble", "first_trouble"]
-
 LOOK_BACK = 6
 """Steps within which what happens twice is one trouble: as many as the longest query for lessons, and one."""
 TWICE = 2

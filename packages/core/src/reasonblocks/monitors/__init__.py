@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .builtin import MONITORS
+from .builtin import MONITORS, WEIGHTS, resolve_weights
 from .suite import evaluate
-from .weights import WEIGHTS, resolve_weights
 
 __all__ = ["MONITORS", "WEIGHTS", "evaluate", "resolve_weights"]

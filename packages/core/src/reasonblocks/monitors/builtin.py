@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ..exceptions import ConfigError
 from ..types import JSON
-from . import (
-    claim_contradiction,
-    cyclic_compression,
-    late_sprawl,
-    semantic_loop,
-    silent_topic_drift,
-    verification_skip,
-)
+from . import claim_contradiction, cyclic_compression, late_sprawl, semantic_loop, silent_topic_drift, verification_skip
 from .features import Features
 from .finding import Finding
 
-__all__ = ["BY_NAME", "MONITORS", "BuiltIn"]
+__all__ = ["BY_NAME", "MONITORS", "WEIGHTS", "BuiltIn", "resolve_weights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +37,55 @@ MONITORS = tuple(
     )
 )
 BY_NAME: Mapping[str, BuiltIn] = {row.name: row for row in MONITORS}
+
+
+WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "coding": {
+        "claim_contradiction": 0.30,
+        "semantic_loop": 0.25,
+        "verification_skip": 0.15,
+        "cyclic_compression": 0.10,
+        "late_sprawl": 0.10,
+        "silent_topic_drift": 0.10,
+    },
+    "pr_review": {
+        "claim_contradiction": 0.20,
+        "semantic_loop": 0.30,
+        "verification_skip": 0.10,
+        "cyclic_compression": 0.15,
+        "late_sprawl": 0.15,
+        "silent_topic_drift": 0.10,
+    },
+    "qa": {
+        "claim_contradiction": 0.40,
+        "semantic_loop": 0.15,
+        "verification_skip": 0.05,
+        "cyclic_compression": 0.05,
+        "late_sprawl": 0.10,
+        "silent_topic_drift": 0.25,
+    },
+}
+"""Each profile sums to 1 (MONITORS section 1)."""
+
+
+def resolve_weights(
+    profile: str, given: Mapping[str, float] | None = None, custom: Iterable[str] = ()
+) -> dict[str, float]:
+    """The profile's weights with the given ones over them, each in [0, 1]; a `custom` monitor has 0 unless given.
+
+    Raises `ConfigError` for an unknown profile or monitor, and for a weight that is not a number.
+    """
+    if profile not in WEIGHTS:
+        raise ConfigError.unknown("task_profile", profile, WEIGHTS)
+    weights = {**dict.fromkeys(custom, 0.0), **WEIGHTS[profile]}
+    for name, weight in (given or {}).items():
+        if name not in weights:
+            raise ConfigError.unknown("weights", name, weights)
+        weights[name] = _in_bounds(name, weight)
+    return weights
+
+
+def _in_bounds(name: str, weight: object) -> float:
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or math.isnan(weight):
+        raise ConfigError(f"weights[{name!r}]", weight, "a number is needed, 0 to 1")
+    return min(1.0, max(0.0, float(weight)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from ..text import clip, ends
 from ..types import Step, ToolCall, ToolResult, quick
 from .arguments import command_of, flattened, gist_of, longer, values_of
-from .asked import asked_for
 from .outcome import (
     call_digest,
     error_digests,
@@ -25,7 +25,7 @@ from .outcome import (
 )
 from .roles import is_shell, roles_of
 
-__all__ = ["Features", "features_of", "plain"]
+__all__ = ["Features", "asked_for", "features_of", "plain"]
 
 MOST_CALLS = 16
 """Calls of a step that are looked at from each end of it; likewise results."""
@@ -203,3 +203,27 @@ def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
             if len(found) == MOST_TARGETS:
                 return tuple(map(hash_of, found))
     return tuple(map(hash_of, found))
+
+
+SEVERAL = 10
+"""What "several times" allows."""
+MOST = 50
+
+_COUNT = re.compile(
+    r"\b(?:(?:(\d{1,3})|(two)|(three)|(four)|(five)|(six)|(seven)|(eight)|(nine)|(ten)|(a dozen)|(several|many|a few))"
+    r"[ -](?:more )?(?:times(?! (?:as|more|less|larger|smaller|the)\b)|runs|rolls|samples|calls|tries|attempts"
+    r"|repetitions|measurements)|(repeatedly|again and again))\b",
+    re.IGNORECASE,
+)
+_NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, SEVERAL, SEVERAL)
+"""What the groups of `_COUNT` after the first mean, by their number."""
+
+
+@lru_cache(maxsize=64)
+def asked_for(task: str) -> int:
+    """How often the task itself wants something done again, 0 where it does not say so."""
+    most = 0
+    for found in _COUNT.finditer(task[:TASK_HEAD]):
+        at = found.lastindex or 1
+        most = max(most, min(MOST, int(found[1])) if at == 1 else _NUMBERS[at - 1])
+    return most

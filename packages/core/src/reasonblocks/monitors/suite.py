@@ -10,13 +10,11 @@ from typing import cast
 
 from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step, quick
 from . import evidence
-from .hints import hint_text, hints
-from .builtin import BY_NAME, MONITORS
+from .builtin import BY_NAME, MONITORS, WEIGHTS, resolve_weights
 from .calibration import Calibration
 from .evidence import EVIDENCE
 from .features import features_of, plain
 from .finding import Finding, at_steps, table
-from .weights import WEIGHTS, resolve_weights
 
 __all__ = [
     "CUSTOM_FIRES",
@@ -30,8 +28,35 @@ __all__ = [
     "WEIGHTS",
     "by_evidence",
     "evaluate",
+    "hint_text",
+    "hints",
     "resolve_weights",
 ]
+
+FEWEST = 2
+"""Steps that evidence needs to be named."""
+
+
+def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quiet: float) -> dict[str, Finding]:
+    """By monitor, of those whose score by evidence is above the quiet one and that have steps to name."""
+    return {
+        name: Finding(score=usual[name], evidence=steps)
+        for name, steps in shown.items()
+        if len(steps) >= FEWEST and usual[name] > quiet
+    }
+
+
+def hint_text(finding: Finding, rung: int) -> str:
+    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    return f"{at_steps(finding.evidence)} failed, or brought a result that was there before. {_NEXT[rung]}"
+
+
+_NEXT = {
+    1: "Say in one line what they have shown, and take the step that would show something new.",
+    2: "Leave this way now and try one that was not tried.",
+    3: "Wrap up: give the best answer that the results so far support, and say what did not work.",
+}
+
 
 QUIET = 0.1
 """A monitor's score where nothing was found and the evidence is as usual."""

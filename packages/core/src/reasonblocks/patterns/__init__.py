@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, TIERS, checked, exemplars
-from ._curves import Curve, SimilarityCurves
-from ._json import pattern_json, pattern_of
-from ._rank import best, gate, helpful, helps, place, standing, visible
-from ._revise import COUNTED, revised
+from ._json import COUNTED, pattern_json, pattern_of, revised
+from ._rank import Curve, SimilarityCurves, best, gate, helpful, helps, place, standing, visible
 
 __all__ = [
     "COUNTED",

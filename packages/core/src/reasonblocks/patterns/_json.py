@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ..exceptions import ConfigError
-from ..types import JSON, Pattern
+from ..types import JSON, Pattern, evolve
 from ._check import checked
 
 _FIELDS = {one.name: one for one in fields(Pattern)}
@@ -66,3 +66,26 @@ def _plain(value: Any) -> JSON:
         return [_plain(item) for item in value]
     plain: JSON = value
     return plain
+
+
+COUNTED = ("retrieved", "injected", "recovered", "not_recovered")
+"""What `stats` count, in the order of a run."""
+
+
+def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
+    """What is to be stored when `given` is added over `stored` at `now`, an ISO time.
+
+    What differs in more than revision, time and counts takes the next revision and keeps only the counts that it
+    brings: those of other words say nothing of these. What does not is `stored`, with the counts that `given` brings.
+    """
+    if stored is None:
+        return evolve(given, created_at=given.created_at or now)
+    created_at = given.created_at or stored.created_at
+    if _content(given) == _content(stored):
+        return evolve(stored, created_at=created_at, stats=given.stats or stored.stats)
+    return evolve(given, created_at=created_at, revision=max(given.revision, stored.revision + 1))
+
+
+def _content(pattern: Pattern) -> dict[str, object]:
+    plain: dict[str, object] = dict(pattern_json(pattern))
+    return {name: value for name, value in plain.items() if name not in ("revision", "created_at", "stats")}

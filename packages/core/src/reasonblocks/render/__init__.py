@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ._forms import FIELDS, FORMS, Family, family, render_pattern
 from ._guidance import (
     CONTEXT_CHARS,
+    FIELDS,
+    FORMS,
     FRAME,
     INJECTION_BYTES,
+    Family,
+    family,
     fit,
     guidance,
     lacking,
     monitor_injection,
+    render_pattern,
     steered_text,
     tier_injections,
 )

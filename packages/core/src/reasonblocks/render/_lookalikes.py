@@ -6,8 +6,6 @@ Characters that become ASCII under NFKD, with their marks taken off, are not in 
 
 from __future__ import annotations
 
-__all__ = ["LOOKALIKES"]
-
 # fmt: off
 LOOKALIKES = {
     "(":

@@ -2,10 +2,156 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cache
 
-from ._fold import folded, origins, visible
-from ._markers import OPENING, ROLE_LINE, TOKEN
+from ._lookalikes import LOOKALIKES
+
+NARROW = 0x3000
+"""Each code point below this, an alphabet, is looked up once; of the ideographs above, only those that change."""
+NESTED = 4
+"""The most times that an entity's ampersand may itself be an entity."""
+_MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
+_INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+"""Separators, fillers and variation selectors: no category distinguishes them from letters and marks."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ENTITY = r"&(?:amp;?){0,4}(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[a-zA-Z]{2,31};|[lg]t)"
+_entity = re.compile(_ENTITY)
+_unit = re.compile(rf"{_ENTITY}|.", re.DOTALL)
+
+
+def visible(text: str) -> str:
+    """Remove control, format (bidi, zero-width, tags), surrogate and private-use characters, and invisible fillers."""
+    return _CONTROL.sub("", text) if text.isascii() else text.translate(_VISIBLE)
+
+
+def folded(text: str) -> str:
+    """Return the folded text; a plain one is only put into lower case."""
+    if "&" in text:
+        text = _entity.sub(_decoded, text)
+    return text.lower() if text.isascii() else text.translate(_FOLDED)
+
+
+def origins(text: str) -> Sequence[int]:
+    """Return, for each character of the folded text and for its end, its position in the original text."""
+    if text.isascii() and "&" not in text:
+        return range(len(text) + 1)
+    found: list[int] = []
+    for unit in _unit.finditer(text):
+        found += [unit.start()] * len(folded(unit[0]))
+    return [*found, len(text)]
+
+
+def _decoded(entity: re.Match[str]) -> str:
+    from html import unescape  # it loads two thousand names, and few texts contain an entity
+
+    text = entity[0]
+    for _ in range(NESTED + 1):
+        text = unescape(text)
+    return visible(text)
+
+
+class _Visible(dict[int, int | None]):
+    """A table for `str.translate`: None removes a character."""
+
+    def __missing__(self, code: int) -> int | None:
+        char = chr(code)
+        kept = char in "\n\t" or (unicodedata.category(char)[0] != "C" and char not in _INVISIBLE)
+        value = code if kept else None
+        if code < NARROW:
+            self[code] = value
+        return value
+
+
+class _Folded(dict[int, str]):
+    """A table for `str.translate`: each character's folded form."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        looks = _lookalikes()
+        chars = char if code in looks else unicodedata.normalize("NFKD", char)
+        kept = (one for one in chars if one in "\n\t" or unicodedata.category(one) not in _MARKS)
+        value = "".join(looks.get(ord(one)) or one.lower() for one in kept)
+        if code < NARROW or value != char:
+            self[code] = value
+        return value
+
+
+@cache
+def _lookalikes() -> dict[int, str]:
+    return {int(code, 16): plain for plain, codes in LOOKALIKES.items() for code in codes.split()}
+
+
+_VISIBLE, _FOLDED = _Visible(), _Folded()
+
+
+OPENING = "<[({"
+"""The characters with which every token begins."""
+_GAP = r"[^\S\n]*"
+_ANY = r"\s*"
+_SLASH = r"\s*(?:/\s*)?"
+_LOOKS = {"i": "[il1|]", "l": "[il1|]", "o": "[o0]", "m": "(?:m|rn)"}
+"""ASCII letters that look like each other in most fonts."""
+
+
+def _spaced(word: str, gap: str = _GAP) -> str:
+    """Return a pattern of the word with gaps between letters; a blank matches any joint: tool_call or toolCall."""
+    joint = r"[\s_-]*"
+    return joint.join(gap.join(_letters(part)) for part in word.split())
+
+
+def _letters(part: str) -> list[str]:
+    """Return each letter's pattern; a word of two letters must match exactly, because Al is a name."""
+    return [re.escape(char) if len(part) <= 2 else _LOOKS.get(char, re.escape(char)) for char in part]
+
+
+def _any_of(*words: str) -> str:
+    return "|".join(map(_spaced, words))
+
+
+_ROLES = _any_of("system", "assistant", "developer", "user", "human", "tool", "function", "model", "ai", "ipython")
+_FRAME = rf"{_SLASH}{_spaced('reason', _ANY)}[\s_-]*{_spaced('blocks', _ANY)}\s*[\])>}}]"
+_TOOL_SYNTAX = _any_of(
+    "tool call", "tool calls", "tool use", "tool uses", "tool result", "tool results", "tool response",
+    "tool responses", "tool output", "tool outputs", "tool code", "available tools", "function call", "function calls",
+    "function result", "function results", "function response", "function responses", "redacted thinking",
+    "system reminder", "start of turn", "end of turn", "start of image", "end of image",
+)  # fmt: skip
+"""Tags of Anthropic, Qwen, Hermes, DeepSeek, Gemma and GLM: they are no ordinary words, so `>` may be missing."""
+_WORD_TAGS = _any_of(
+    "tools", "invoke", "think", "thinking", "thought", "thoughts", "scratchpad", "instruction", "instructions", "gmask"
+)
+_PLAIN_TAGS = rf"(?:s|bos|eos|sop|eop|extra_id_[0-9]+|{_WORD_TAGS}|(?:{_ROLES})(?:_prompt|_message)?)"
+"""Tags that are also ordinary words: they need their `>`."""
+_BRACKETED = _any_of(
+    "inst", "sys", "system", "system prompt", "tool call", "tool calls", "tool result", "tool results",
+    "tool content", "available tools", "call id", "think", "gmask",
+)  # fmt: skip
+"""Tags of Llama 2, Mistral and GLM."""
+_PREFIX = rf"(?:{_spaced('antml')}{_GAP}:{_GAP})?"
+_IN_TAG = (
+    r"\s*\|[^|<>\n]*\|\s*>"  # <|im_start|>, <|eot_id|>, < | x | >, with DeepSeek's wide bars
+    rf"|{_SLASH}{_PREFIX}(?:{_TOOL_SYNTAX})(?![a-z0-9])(?:[^<>\n]*>)?"
+    rf"|{_SLASH}{_PREFIX}(?:{_any_of('parameter', 'invoke')})(?:\s+name)?\s*=[^<>\n]*>?"
+    rf"|{_SLASH}{_PREFIX}{_PLAIN_TAGS}(?:[\s=/][^<>\n]*)?>"
+    rf"|\s*<{_SLASH}{_spaced('sys')}\s*>\s*>"
+)
+TOKEN = re.compile(
+    rf"<(?:{_IN_TAG}|{_FRAME})"
+    rf"|\[(?:{_SLASH}(?:{_BRACKETED})\s*\]|{_FRAME})"
+    rf"|\((?:{_FRAME})"
+    rf"|\{{(?:{_FRAME})"
+)
+_BEFORE = r"(?:[^\S\n]|[#*_>+\-~|`(\[<]|\[[ x]\]|[^\w\s\x00-\x7f]|[0-9]{1,4}[.)])*"
+"""Matches the characters before a marker: quotes, bullets, numbers, emphasis, brackets, pictures, in any order."""
+_AFTER = r"(?:[^\S\n]|[*_~`)\]}>]|[^\w\s\x00-\x7f])*"
+_MARKER = rf"(?:{_ROLES})(?:[\s_-]{{0,9}}(?:prompt|message|instructions?))?{_AFTER}:[*_~`]{{0,3}}{_GAP}"
+ROLE_LINE = re.compile(rf"\n((?:{_BEFORE}{_MARKER})+)")
+
 
 LONGEST = 8_192
 """Characters of a text that are looked at: the rest could not be shown anyway."""

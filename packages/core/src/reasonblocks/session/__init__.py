@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from ._answers import Backends, guests
-from ._callables import MEMORY_BYTES
+from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
-from ._runs import ABANDONED, OpenRuns, RunView
-from ._session import SteeringSession
+from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
+from ._session import PROTOCOL, SteeringSession, ms_since
 from ._telemetry import Telemetry
-from ._trace import TraceStateManager
-from ._turn import PROTOCOL, ms_since
 from ._worker import Guest, Workers
 
 __all__ = [

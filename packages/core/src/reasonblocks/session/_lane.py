@@ -13,7 +13,7 @@ from functools import partial
 from ..events import StepEvent
 from ..ports import TelemetrySink
 from ._guard import Faults, tamed
-from ._redact import Told
+from ._telemetry import Told
 
 QUEUE_EVENTS = 1_000
 """The most waiting events; when the queue is full, the oldest step is dropped."""

@@ -6,14 +6,16 @@ Begin a step before each model call, end it after; finish once. One step at a ti
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from ..engine import faulted, final_fault, final_flow, step_flow, with_outcome
-from ..exceptions import ConfigError, ProtocolError
+from ..exceptions import ConfigError, ProtocolError, Unavailable
 from ..memo import Memo
-from ..requests import Flow
+from ..requests import Flow, Request
 from ..types import (
     AdapterCaps,
     RunInfo,
@@ -27,15 +29,93 @@ from ..types import (
     evolve,
 )
 from ._answers import Answers, Backends
-from ._drivers import adrive, drive
 from ._guard import Faults
-from ._log import Closed, StepLog, entry_of
-from ._reports import Reports
-from ._runs import ABANDONED, OpenRuns
-from ._telemetry import Telemetry
-from ._teller import Teller
-from ._trace import TraceStateManager
-from ._turn import Turn, checked, is_newest, ms_since, reason_of
+from ._log import Closed, Reports, StepLog, entry_of
+from ._runs import ABANDONED, OpenRuns, TraceStateManager
+from ._telemetry import Telemetry, Teller
+
+PROTOCOL = 1
+"""Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """`came` stays None where a fault ended it."""
+
+    before: TraceState
+    flow: Flow[tuple[TraceState, StepDecision]]
+    answers: Answers
+    started: float = field(default_factory=time.perf_counter)
+    came: tuple[TraceState, StepDecision] | None = None
+
+
+def is_newest(decision: StepDecision, state: TraceState) -> bool:
+    """Return True for the decision of the last step, or of an auxiliary call since then."""
+    return any(one is not None and one.step == decision.step for one in (state.last, state.last_auxiliary))
+
+
+def ms_since(started: float) -> float:
+    """Milliseconds since a `time.perf_counter()`."""
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def checked(given: object) -> StepInput:
+    """Raise `ProtocolError` for what is no `StepInput` of a step and a key."""
+    if not isinstance(given, StepInput):
+        raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
+    key: object = given.key
+    completed: object = given.completed
+    if not isinstance(key, (str, type(None))):
+        raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
+    if not isinstance(completed, (Step, type(None))):
+        raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")
+    if not isinstance(given.auxiliary, bool):
+        raise ProtocolError(f"StepInput.auxiliary is True or False, not {given.auxiliary!r:.80}")
+    return given
+
+
+def reason_of(failure: object) -> str:
+    """Raise `ConfigError` for what cannot be a run's outcome."""
+    if not isinstance(failure, str) or not failure:
+        raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
+    return failure
+
+
+T = TypeVar("T")
+
+
+def drive(flow: Flow[T], answer: Callable[[Request[Any]], Any]) -> T:
+    """Run a flow to its end, answering each request in this thread."""
+    resume: Callable[[], Request[Any]] = partial(next, flow)
+    while True:
+        try:
+            request = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            given = answer(request)
+        except Unavailable as exc:
+            resume = partial(flow.throw, exc)
+        else:
+            resume = partial(flow.send, given)
+
+
+async def adrive(flow: Flow[T], answer: Callable[[Request[Any]], Awaitable[Any]]) -> T:
+    """The same, awaiting each answer."""
+    resume: Callable[[], Request[Any]] = partial(next, flow)
+    while True:
+        try:
+            request = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            given = await answer(request)
+        except Unavailable as exc:
+            resume = partial(flow.throw, exc)
+        else:
+            resume = partial(flow.send, given)
 
 
 class SteeringSession(Reports):

@@ -5,15 +5,91 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from ..events import Event
+from ..events import Event, RunFinish, RunStart, StepEvent, step_event
+from ..exceptions import BadAnswer
 from ..ports import TelemetrySink
-from ._guard import Faults
+from ..types import JSON, Doubt, RunInfo, evolve
+from ._guard import Faults, tamed
 from ._lane import Lane
-from ._redact import Redact, Redactor, Told
+from ._log import Closed
 from ._worker import Workers
+
+Redact = Callable[[str], str]
+UNREDACTED = "[redaction failed]"
+TEXTS = ("thought", "action_input", "observation")
+SAID = ("error", "doubts")
+"""Metadata fields that are redacted as texts."""
+LISTS = ("injections", "intervention_texts")
+
+
+class Redactor:
+    """Without a `redact` events pass as they are; where it fails, nothing of the text is left."""
+
+    __slots__ = ("_faults", "_redact")
+
+    def __init__(self, redact: Redact | None, faults: Faults) -> None:
+        self._redact, self._faults = redact, faults
+
+    def redacted(self, event: Event) -> Event:
+        if self._redact is None:
+            return event
+        if isinstance(event, RunStart):
+            return self._start(event)
+        return self._step(event) if isinstance(event, StepEvent) else self._finish(event)
+
+    def _start(self, event: RunStart) -> RunStart:
+        metadata = {key: self._within(value) for key, value in event.run.metadata.items()}
+        return evolve(event, run=evolve(event.run, task=self._text(event.run.task), metadata=metadata))
+
+    def _step(self, event: StepEvent) -> StepEvent:
+        hidden: dict[str, Any] = {name: self._text(getattr(event, name)) for name in TEXTS}
+        hidden |= {name: tuple(map(self._text, getattr(event, name))) for name in LISTS}
+        if told := {name: self._within(event.metadata[name]) for name in SAID if name in event.metadata}:
+            hidden["metadata"] = {**event.metadata, **told}
+        return evolve(event, **hidden)
+
+    def _finish(self, event: RunFinish) -> RunFinish:
+        outcome = event.outcome if event.outcome == "success" else self._text(event.outcome)
+        doubts = tuple([evolve(one, text=self._text(one.text)) for one in event.doubts])
+        return evolve(event, outcome=outcome, doubts=doubts)
+
+    def _within(self, value: JSON) -> JSON:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return {key: self._within(item) for key, item in value.items()}
+        return [self._within(item) for item in value] if isinstance(value, Sequence) else value
+
+    def _text(self, text: str) -> str:
+        with self._faults.guard("redact"), tamed("redact"):
+            shown: object = self._redact(text) if self._redact is not None else text
+            if isinstance(shown, str):
+                return shown
+            raise BadAnswer("redact", shown, "must be text")
+        return UNREDACTED
+
+
+class Told:
+    """An event for several sinks: it is redacted once, in the thread of the first sink that takes it.
+
+    `lock` is held meanwhile, so that one thread at a time calls `redact`.
+    """
+
+    __slots__ = ("_lock", "_redactor", "_shown", "event")
+
+    def __init__(self, event: Event, redactor: Redactor, lock: threading.Lock) -> None:
+        self.event, self._redactor, self._lock = event, redactor, lock
+        self._shown: Event | None = None
+
+    def shown(self) -> Event:
+        with self._lock:
+            if self._shown is None:
+                self._shown = self._redactor.redacted(self.event)
+            return self._shown
 
 
 class Telemetry:
@@ -76,3 +152,27 @@ class Telemetry:
         """End the threads once their queues are empty."""
         for lane in self._lanes:
             lane.stop()
+
+
+class Teller:
+    """Makes the events of one run. Without sinks it makes none."""
+
+    __slots__ = ("_faults", "_telemetry")
+
+    def __init__(self, telemetry: Telemetry, faults: Faults) -> None:
+        self._telemetry, self._faults = telemetry, faults
+
+    def start(self, run: RunInfo) -> None:
+        self._emit(RunStart(run=run, timestamp=time.time()))
+
+    def step(self, run_id: str, closed: Closed | None) -> None:
+        if closed is not None and self._telemetry.wanted:
+            with self._faults.guard("telemetry"):
+                self._telemetry.emit(step_event(run_id, closed.entry, closed.step, closed.scores))
+
+    def finish(self, run_id: str, outcome: str, doubts: tuple[Doubt, ...]) -> None:
+        self._emit(RunFinish(run_id=run_id, outcome=outcome, timestamp=time.time(), doubts=doubts))
+
+    def _emit(self, event: Event) -> None:
+        with self._faults.guard("telemetry"):
+            self._telemetry.emit(event)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from ..exceptions import ConfigError
-from ._against_core import against_core, limits_of
+from ._golden import against_core, limits_of
 from ._harness import Harness
 from ._parity import ParityRun
 from ._parity_runs import long_runs, recorded_runs

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import Unavailable
+from ..exceptions import ConfigError, Unavailable
 from ..requests import Evaluate, Retrieve
 from ..types import ETrace, Evaluation, FSMState, Memories, Pattern, StepLogEntry, Usage
+from ._harness import Harness
+from ._loop import LoopHarness
+from ._parity import LIVE_ONLY, Entry, ParityRun, Runner, parity_lines, run_differences, without_errors
 from ._script import Script, Turn, tool_call, tool_result
 from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, scripted_scorer
 
@@ -182,3 +185,57 @@ def _pattern(given: Line) -> Pattern:
 
 def _transition(table: Mapping[str, str], state: FSMState, history: tuple[float, ...]) -> FSMState:
     return FSMState(table.get(repr(history[-1]), "NORMAL"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The result of one run in one mode. `declared` counts the differences of each field that the harness declares."""
+
+    run: str
+    mode: str
+    entries: int
+    differences: Sequence[str]
+    declared: Mapping[str, int]
+
+
+def against_core(harness: Harness, runs: Iterable[ParityRun], modes: Sequence[str]) -> Iterator[Compared]:
+    """Compare each run in each mode, and yield each result at once."""
+    limits = limits_of(harness)
+    for given in runs:
+        run = given if harness.caps.tool_errors else without_errors(given)
+        core, _ = _entries(LoopHarness(harness.caps), run, "sync")
+        for mode in modes:
+            theirs, faults = _entries(harness, run, mode)
+            where = f"{run.name}, {mode}"
+            wrong = run_differences(where, theirs, core, leave=limits)
+            yield Compared(
+                run=run.name,
+                mode=mode,
+                entries=len(core),
+                differences=[*(f"{where}: {fault}" for fault in faults), *wrong],
+                declared={
+                    field: len(run_differences(where, theirs, core, leave=limits.keys() - {field})) - len(wrong)
+                    for field in limits
+                },
+            )
+
+
+def limits_of(harness: Harness) -> Mapping[str, str]:
+    """Return the harness's `parity_limits`, if any: fields that its framework cannot report, and why.
+
+    Raises `ConfigError` for a field that steering decides, and for a limit without a reason.
+    """
+    limits: Mapping[str, str] = getattr(harness, "parity_limits", {})
+    for field, reason in limits.items():
+        if field not in LIVE_ONLY and not field.startswith("completed."):
+            rule = f"a decision is never a limit; {', '.join(LIVE_ONLY)} and what begins with completed. may be"
+            raise ConfigError("parity_limits", field, rule)
+        if not reason:
+            raise ConfigError("parity_limits", field, "needs a reason: what the framework does instead")
+    return limits
+
+
+def _entries(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Entry], list[str]]:
+    """Return a run's entries as read from a file: numbers and texts as in JSON."""
+    lines, faults = parity_lines(harness, run, mode)
+    return json.loads(json.dumps(lines)), faults

@@ -3,15 +3,177 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..client import ReasonBlocks
-from ..types import AdapterCaps, StepInput
-from ._harness import Ran
-from ._loop_run import LoopModel, LoopRun
+from ..render import place
+from ..session import SteeringSession
+from ..types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome, ToolCall
+from ._harness import Ran, Seen
 from ._script import Script, Turn
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_loop_tool", default=None)
+"""The current run and tool call: the parents of a run that the tool starts."""
+
+
+@dataclass
+class LoopModel:
+    """The model of unrouted calls, which the runs of an agent share."""
+
+    name: str
+
+
+@dataclass
+class LoopRun:
+    """One run of a hand-written agent: its history, the requests of its model, and the parts of its log."""
+
+    rb: ReasonBlocks
+    script: Script
+    session: SteeringSession
+    model: LoopModel
+    history: list[tuple[str, str]] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    log: list[StepLogEntry] = field(default_factory=list)
+    parts: int = 1
+    forgets: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        rb: ReasonBlocks,
+        script: Script,
+        caps: AdapterCaps,
+        model: LoopModel | None = None,
+        *,
+        forgets: bool = False,
+    ) -> Self:
+        run = cls(rb, script, cls.begin(rb, script, caps), model or LoopModel(script.model), forgets=forgets)
+        run.history.append(("user", script.task))
+        return run
+
+    @classmethod
+    def begin(cls, rb: ReasonBlocks, script: Script, caps: AdapterCaps) -> SteeringSession:
+        parent, call = TOOL.get() or (None, None)
+        return rb.session(
+            run_id=script.run_id,
+            agent_name=script.agent_name,
+            task=script.task,
+            caps=caps,
+            parent_run_id=parent,
+            parent_call_id=call,
+        )
+
+    def key(self, call: int) -> str:
+        return f"call-{call}"
+
+    def given(self, call: int) -> StepInput:
+        if self.forgets:
+            newest = max((at for at, (role, _) in enumerate(self.history) if role == "assistant"), default=1)
+            self.history[1:newest] = []
+        completed = self.script.turns[call - 1].step if call else None
+        return StepInput(key=self.key(call), completed=completed, default_model=self.model.name)
+
+    def guard(self, kind: str) -> AbstractContextManager[None]:
+        return self.session.guard(kind)
+
+    def decide(self, given: StepInput) -> StepDecision | None:
+        with self.guard("deciding a call"):
+            return self.session.begin_step(given)
+        return None
+
+    async def adecide(self, given: StepInput) -> StepDecision | None:
+        with self.guard("deciding a call"):
+            return await self.session.abegin_step(given)
+        return None
+
+    def call(self, decision: StepDecision | None, turn: Turn) -> None:
+        """Call the model and report the call to the session."""
+        model = self.asked(decision)
+        attempts = turn.failures + 1
+        for _ in range(attempts):
+            self.seen.append(self.request(decision, model))
+        if turn.error is not None:
+            self.ended(decision, StepOutcome(model=model, error=type(turn.error).__name__))
+            raise turn.error
+        self.ended(decision, replace(turn.outcome(model), attempts=attempts))
+        self.history.append(("assistant", turn.text))
+
+    def run_tools(self, turn: Turn, delegate: Callable[[], object] | None = None) -> None:
+        """Run each call in turn and record its result. The tool `delegate` calls the argument of that name."""
+        outputs = {result.call_id: result.output for result in turn.results}
+        for call in turn.tool_calls:
+            with self.within(call):
+                if delegate is not None and call.name == "delegate":
+                    delegate()
+                self.history.append(("tool", outputs.get(call.id, "")))
+
+    @contextmanager
+    def within(self, call: ToolCall) -> Iterator[None]:
+        before = TOOL.set((self.session.run.run_id, call.id))
+        try:
+            yield
+        finally:
+            TOOL.reset(before)
+
+    def pause(self) -> None:
+        """Pause, and resume with a new session whose state went through JSON."""
+        snapshot = json.loads(json.dumps(self.session.trace.snapshot()))
+        self.session.pause()
+        self.log += self.session.step_log
+        self.session = self.rb.session(snapshot=snapshot, task=self.script.task, caps=self.session.caps)
+        self.parts += 1
+
+    def ran(self, error: BaseException | None = None) -> Ran:
+        session = self.session
+        return Ran(
+            run_id=session.run.run_id,
+            seen=tuple(self.seen),
+            log=[*self.log, *session.step_log],
+            final=session.final,
+            outcome=session.outcome,
+            history=tuple(text for _, text in self.history),
+            error=error,
+            parent_run_id=session.run.parent_run_id,
+            parent_call_id=session.run.parent_call_id,
+            parts=self.parts,
+            agent_model=self.model.name,
+            snapshot=dict(session.trace.snapshot()),
+        )
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        said, system = list(self.history), self.script.system_prompt
+        if decision is not None:
+            in_system = decision.guidance if decision.placement == "system" else ""
+            placed: Any = place(system, in_system, decision.standing_rules, cache_control=False)
+            system = placed
+            if decision.guidance and not in_system:
+                said.append(("user", decision.guidance))
+        roles, texts = zip(*said, strict=True)
+        return Seen(model=model, system=system or "", texts=texts, roles=roles)
+
+    def asked(self, decision: StepDecision | None) -> str:
+        """Return the mapped model's name; a model object cannot be used by a hand-written loop."""
+        if decision is None or decision.route is None:
+            return self.model.name
+        mapped = self.rb.model_routing[decision.route]
+        if isinstance(mapped, str):
+            return mapped
+        self.session.route_failed(decision.route, TypeError(f"{mapped!r} is not a model"))
+        return self.model.name
+
+    def ended(self, decision: StepDecision | None, outcome: StepOutcome) -> None:
+        if decision is not None:
+            with self.guard("recording an answer"):
+                self.session.end_step(decision, outcome)
 
 
 class LoopHarness:

@@ -15,9 +15,8 @@ from ..ports import TelemetrySink
 from ..starter import starter_patterns
 from ..traces import RecordedRun, read_runs
 from ..types import JSON, Pattern, Step, ToolResult, Usage
-from ._long_script import long_script
 from ._parity import ParityRun
-from ._script import Script, Turn, tool_call, tool_result
+from ._script import Script, Turn, long_script, tool_call, tool_result
 
 PATIENCE_MS = 60_000
 """A step's deadline, long enough that a busy machine changes no decision."""

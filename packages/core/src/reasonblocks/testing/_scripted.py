@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,7 @@ from ..events import Event
 from ..exceptions import Unavailable
 from ..ports import Evaluator
 from ..requests import Evaluate, Retrieve
-from ..session import Backends
+from ..session import Backends, SteeringSession
 from ..types import ETrace, Evaluation, Memories, Step
 
 
@@ -78,3 +80,39 @@ def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[
         return answer
 
     return scorer
+
+
+class Watched(ScriptedReasonBlocks):
+    """Counts the sessions still alive, after garbage collection, when session number `census` is created."""
+
+    def __init__(self, *, census: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.alive: int | None = None
+        self._census = census
+        self._made: list[weakref.ref[SteeringSession]] = []
+
+    def session(self, **given: Any) -> SteeringSession:
+        session = super().session(**given)
+        self._made.append(weakref.ref(session))
+        if len(self._made) == self._census:
+            gc.collect()
+            self.alive = sum(made() is not None for made in self._made)
+        return session
+
+
+class Broken(ScriptedReasonBlocks):
+    """Creates sessions whose methods in `broken` raise, as a fault in an adapter's own code would."""
+
+    def __init__(self, *, broken: tuple[str, ...], **options: Any) -> None:
+        super().__init__(**options)
+        self._broken = broken
+
+    def session(self, **given: Any) -> SteeringSession:
+        session = super().session(**given)
+        for name in self._broken:
+            setattr(session, name, self._refuse)
+        return session
+
+    @staticmethod
+    def _refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("this session is broken")

@@ -15,14 +15,10 @@ from typing import ClassVar
 
 import pytest
 
-from ._costs import FEWEST_LET_GO, CostScenarios
-from ._decisions import DecisionScenarios
-from ._faults import FaultScenarios
 from ._golden import load_golden
 from ._harness import Harness
-from ._routes import RoutingScenarios
-from ._several import FEWEST_AT_ONCE, RunScenarios
-from ._turns import TurnScenarios
+from ._scenarios import FEWEST_LET_GO, CostScenarios, DecisionScenarios, FaultScenarios, RoutingScenarios
+from ._several import FEWEST_AT_ONCE, RunScenarios, TurnScenarios
 
 LONG_RUN = 150
 """Calls of the long run; an adapter whose framework is slow may set `long_run` lower."""

@@ -10,11 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
-from ._border import Header, reason
 from ._files import Record
-from ._run import RecordedRun
-
-__all__ = ["LangChainMessages"]
+from ._run import Header, RecordedRun, reason
 
 _Content: TypeAlias = "str | list[str | dict[str, Any]]"
 

@@ -10,12 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
-from ._border import Header, reason
 from ._files import Record, mended
-from ._run import RecordedRun
-
-__all__ = ["OurJSONL"]
-
+from ._run import Header, RecordedRun, reason
 
 _unknown = Usage()
 

@@ -12,8 +12,6 @@ from ._langchain import LangChainMessages
 from ._ours import OurJSONL
 from ._run import Reader, RecordedRun
 
-__all__ = ["READERS", "read_runs"]
-
 READERS: tuple[Reader, ...] = (OurJSONL(), LangChainMessages())
 HEAD_RECORDS = 8
 """How many first records may be unknown to every reader."""

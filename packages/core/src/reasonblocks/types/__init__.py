@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ._json import JSON, canonical, compact
-from ._log import StepLogEntry, doubts_json, retrieved_json
+from ._json import JSON, LARGEST_INT, canonical, compact, evolve, quick, storable, storable_json
 from ._patterns import ETrace, Pattern
-from ._quick import evolve, quick
-from ._state import Pending, StepRecord, TierUse, TraceState
+from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState, doubts_json, retrieved_json
 from ._steering import (
     AdapterCaps,
     DifficultyParts,
@@ -30,7 +28,6 @@ from ._steering import (
     Transition,
 )
 from ._step import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
-from ._storable import LARGEST_INT, storable, storable_json
 
 __all__ = [
     "JSON",

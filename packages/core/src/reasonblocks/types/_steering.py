@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from ._json import JSON
-from ._quick import quick
+from ._json import JSON, quick
 
 
 class FSMState(Enum):

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..text import clip, words
-from ._json import JSON, canonical
-from ._quick import quick
-from ._storable import LARGEST_INT
+from ._json import JSON, LARGEST_INT, canonical, quick
 
 
 @quick

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...ports import Embedder
 from ..embed import default_embedder
 
-__all__ = ["default", "is_quick"]
-
 
 def default() -> Embedder:
     return default_embedder()

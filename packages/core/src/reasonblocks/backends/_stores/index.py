@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .table import Table
     from .vectors import Vectors
 
-__all__ = ["Index"]
-
 
 class Index:
     """Rows by tier, org and whether they wait for a signal, within these by failure type.

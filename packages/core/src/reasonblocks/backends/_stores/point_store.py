@@ -9,22 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property, partial
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TypeAlias
 
-from ...exceptions import ConfigError
+from ...exceptions import ConfigError, ExtraMissing
 from ...patterns import COUNTED, checked, exemplars, revised
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
 from .._daemon import in_daemon
 from .index import Index
-from .nearest import Asking, nearest, standing_rules
 from .points import Ask, Point, Points, pattern_in, point_id, points_of
 from .rows import Row, row_of
+from .table import Asking, nearest, standing_rules
 from .vectors import Vectors
-
-__all__ = ["PointStore"]
 
 KNOWN_S = 60.0
 """How old what is known of the database may be: which patterns of the layer it hides, and its lowest gate."""
@@ -203,3 +202,13 @@ class PointStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def require(what: str, module: str, distribution: str, extra: str) -> None:
+    """Raises `ExtraMissing`, with the line that installs it."""
+    try:
+        found = find_spec(module) is not None
+    except ValueError:  # what stands in `sys.modules` is no module
+        found = False
+    if not found:
+        raise ExtraMissing(what, distribution, extra)

@@ -14,8 +14,6 @@ from ...types import Pattern, evolve
 from .rows import body
 from .table import Rows
 
-__all__ = ["Ask", "Hit", "Point", "Points", "pattern_in", "point_id", "points_of"]
-
 SHARED = "shared"
 NO_TYPE = "none"
 

@@ -10,8 +10,6 @@ from ...exceptions import StoreError
 from ...patterns import exemplars, pattern_json, pattern_of
 from ...types import Pattern, Tier, compact, evolve
 
-__all__ = ["Block", "Bytes", "Row", "Stats", "body", "row_of"]
-
 Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """What was counted, by the pattern's id."""
 Bytes: TypeAlias = "bytes | memoryview"

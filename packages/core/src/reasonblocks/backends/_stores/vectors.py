@@ -16,8 +16,6 @@ from ...requests import Retrieve
 from .rows import Row
 from .table import Rows, Table
 
-__all__ = ["Vectors"]
-
 BATCH = 256
 """Texts embedded at once: an embedder over HTTP takes no more, and a local one gains nothing by more."""
 

@@ -6,13 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._callable import CallableEmbedder
     from ._default import default_embedder, embedder_line
-    from ._fastembed import FastEmbedEmbedder
     from ._hash import HashEmbedder
-    from ._model2vec import Model2VecEmbedder
     from ._openai import OpenAIEmbedder
-    from ._sentence_transformers import SentenceTransformerEmbedder
+    from ._others import CallableEmbedder, FastEmbedEmbedder, Model2VecEmbedder, SentenceTransformerEmbedder
     from ._static import StaticEmbedder
 
 __all__ = [

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from ..._toml import NotToml, read_toml
+from ..._files import NotToml, read_toml
 from ...exceptions import ConfigError
 from ...patterns import Curve, SimilarityCurves
-
-__all__ = ["COMMAND", "UNFITTED", "Given", "curves_file", "curves_for"]
 
 Given: TypeAlias = "SimilarityCurves | str | os.PathLike[str] | None"
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ._hash import HashEmbedder
     from ._static import StaticEmbedder
 
-__all__ = ["default_embedder", "embedder_line"]
-
 COST = "patterns are found by shared wording only, with the HashEmbedder"
 _log = logging.getLogger("reasonblocks")
 _said: set[str] = set()

@@ -11,8 +11,6 @@ from zlib import crc32
 from ...patterns import Curve, SimilarityCurves
 from ...text import clip, words
 
-__all__ = ["HashEmbedder"]
-
 DIM = 512
 STOP = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "has", "i", "in", "is", "it", "its", "let", "me",

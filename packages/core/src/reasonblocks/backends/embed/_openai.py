@@ -12,13 +12,11 @@ from ..._secret import KEY_RULE, Secret, described, is_key
 from ...exceptions import BadAnswer, ConfigError, Unavailable
 from ...patterns import SimilarityCurves
 from ...text import clip, whole
-from ._answer import Rows, library, rows
 from ._curves import Given, curves_for
+from ._others import Rows, library, rows
 
 if TYPE_CHECKING:
     import httpx
-
-__all__ = ["OpenAIEmbedder"]
 
 NAME = "OpenAIEmbedder"
 AT_ONCE = 128

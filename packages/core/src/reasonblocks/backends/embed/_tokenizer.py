@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from unicodedata import category, normalize
 
-__all__ = ["SPECIAL", "UNKNOWN", "Letters", "Tokenizer"]
-
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Found in a text as they stand, in this case only, before anything else is done with it."""
 UNKNOWN = "[UNK]"

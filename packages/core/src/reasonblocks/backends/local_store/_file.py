@@ -7,18 +7,112 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+from ..._files import regular
 from ...exceptions import StoreError
 from ...patterns import COUNTED, pattern_of, revised
 from ...text import whole
 from ...types import Pattern, evolve
 from .._forks import Held, opened
 from .._stores.rows import Row, Stats, body
-from ._connect import BUSY_S, connect
-from ._schema import prepared
-from ._shelf import Changes
+from ._store import Changes
 
-__all__ = ["File"]
+BUSY_S = 5.0
+"""How long one process waits for the transaction of another: an import of 10,000 patterns takes a tenth of that."""
+
+
+def connect(path: str, *, make: bool) -> sqlite3.Connection:
+    """Return a connection in autocommit mode. With `make`, create a missing file and its folder.
+
+    Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
+    """
+    for one in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        if os.path.exists(one):
+            regular(one)
+    if make:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        return _opened(path, "mode=rwc")
+    try:
+        return _opened(path, "mode=rw")
+    except sqlite3.OperationalError:
+        if make:
+            raise
+    log = f"{path}-wal"  # without one nothing is newer than the file; SQLite itself needs to write to see that
+    unchanged = not os.path.exists(log) or not os.path.getsize(log)
+    return _opened(path, "mode=ro&immutable=1" if unchanged else "mode=ro")
+
+
+def _opened(path: str, mode: str) -> sqlite3.Connection:
+    uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
+    db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA user_version").fetchone()
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+APPLICATION = 0x52425053
+"""Says of a SQLite file that it is ours: "RBPS"."""
+MIGRATIONS = (
+    """
+    CREATE TABLE meta (store TEXT NOT NULL, change INTEGER NOT NULL);
+    CREATE TABLE patterns (
+      id TEXT PRIMARY KEY, tier TEXT NOT NULL, org_id TEXT, failure_type TEXT, gate REAL, signal INTEGER NOT NULL,
+      off INTEGER NOT NULL, body TEXT NOT NULL, changed INTEGER NOT NULL
+    );
+    CREATE INDEX patterns_changed ON patterns (changed);
+    CREATE TABLE vectors (
+      id TEXT NOT NULL, embedder TEXT NOT NULL, dim INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (id, embedder)
+    );
+    CREATE TABLE counts (
+      id TEXT PRIMARY KEY, retrieved INTEGER NOT NULL DEFAULT 0, injected INTEGER NOT NULL DEFAULT 0,
+      recovered INTEGER NOT NULL DEFAULT 0, not_recovered INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL
+    );
+    CREATE INDEX counts_changed ON counts (changed);
+    CREATE TABLE gone (id TEXT PRIMARY KEY, changed INTEGER NOT NULL);
+    CREATE INDEX gone_changed ON gone (changed);
+    INSERT INTO meta VALUES (lower(hex(randomblob(16))), 0);
+    """,
+)
+"""What makes a file of form n one of form n + 1; `PRAGMA user_version` is the file's."""
+
+
+def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
+    """The file's form, once it was checked and, to write, brought up to date. 0: nothing is in it yet."""
+    found = _form(db, path)
+    if not write or found == len(MIGRATIONS):
+        return found
+    if found == 0:
+        db.execute("PRAGMA journal_mode=WAL")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(_form(db, path), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number].split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id={APPLICATION}")
+        db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    return len(MIGRATIONS)
+
+
+def _form(db: sqlite3.Connection, path: str) -> int:
+    form: int = db.execute("PRAGMA user_version").fetchone()[0]
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    empty = form == 0 and application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not empty and application != APPLICATION:
+        raise StoreError(path, "this SQLite file belongs to another program: give the path of another file")
+    if form > len(MIGRATIONS):
+        rule = f"its form {form} is newer than this library's {len(MIGRATIONS)}: upgrade reasonblocks-core"
+        raise StoreError(path, rule)
+    return form
+
 
 _ROWS = (
     "SELECT p.id, p.tier, p.org_id, p.failure_type, p.gate, p.signal, p.off, p.body, v.data FROM patterns p "

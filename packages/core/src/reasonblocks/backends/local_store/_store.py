@@ -4,29 +4,104 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ...exceptions import ConfigError, StoreError
-from ...patterns import COUNTED, checked
+from ...patterns import COUNTED, checked, revised
 from ...ports import Embedder
 from ...requests import Retrieve
-from ...types import ETrace, Pattern, Tier
+from ...types import ETrace, Pattern, Tier, evolve
 from .._daemon import in_daemon
 from .._forks import no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index
-from .._stores.rows import Row, row_of
-from ._shelf import Changes, Memory, Shelf
+from .._stores.rows import Row, Stats, row_of
 
 if TYPE_CHECKING:
     from .._stores.vectors import Vectors
 
-__all__ = ["LocalStore"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Since it was last asked; `whole`: this is all that there is, forget the rest."""
+
+    rows: Sequence[Row] = ()
+    gone: Collection[str] = ()
+    stats: Stats = field(default_factory=dict)
+    whole: bool = False
+
+
+class Shelf(Protocol):
+    """Used by one thread at a time. Raises `StoreError`, after which nothing has changed."""
+
+    def is_new(self) -> bool:
+        """Was something changed since `changes` was last called?"""
+        ...
+
+    def changes(self) -> Changes: ...
+    def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None: ...
+    def remove(self, name: str) -> bool: ...
+    def count(self, counts: Mapping[str, int], what: str) -> None: ...
+    def keep(self, rows: Sequence[Row]) -> None:
+        """Keep the vectors of rows that had none."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def added(counted: Mapping[str, int], what: str, more: int) -> dict[str, int]:
+    return {**counted, what: counted.get(what, 0) + more}
+
+
+class Memory:
+    """Nothing lies behind: what is added is handed on, and gone with the process."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[str, Pattern] = {}
+        self._stats: dict[str, Mapping[str, int]] = {}
+        self._changes = Changes()
+
+    def is_new(self) -> bool:
+        return False
+
+    def changes(self) -> Changes:
+        found, self._changes = self._changes, Changes()
+        return found
+
+    def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
+        rows, stats = [], {}
+        for name, pattern in given.items():
+            new = revised(pattern, self._patterns.get(name), now)
+            self._patterns[name] = new
+            stats[name] = new.stats
+            rows.append(row_of(new, vectors.get(name)))
+        self._stats.update(stats)
+        self._changes = Changes(rows=rows, stats=stats)
+
+    def remove(self, name: str) -> bool:
+        found = self._patterns.pop(name, None) is not None
+        self._stats.pop(name, None)
+        self._changes = Changes(gone=(name,) if found else (), stats={name: {}})
+        return found
+
+    def count(self, counts: Mapping[str, int], what: str) -> None:
+        stats = {name: added(self._stats.get(name, {}), what, more) for name, more in counts.items()}
+        self._stats.update(stats)
+        known = {name: stats[name] for name in stats if name in self._patterns}
+        self._patterns.update({name: evolve(self._patterns[name], stats=counted) for name, counted in known.items()})
+        self._changes = Changes(stats=stats)
+
+    def keep(self, rows: Sequence[Row]) -> None:
+        """They are kept as they are."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
 
 INLINE_MOST = 20_000
 """Patterns of a tier up to which a search takes microseconds, some 300 at most (benchmarks/retrieval.py)."""

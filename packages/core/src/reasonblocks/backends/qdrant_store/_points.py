@@ -9,13 +9,11 @@ from urllib.parse import quote
 import numpy as np
 
 from .._stores.points import Ask, Hit, Point
-from ._clients import Clients
+from ._store import Clients
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
     from qdrant_client.models import Filter
-
-__all__ = ["QdrantPoints"]
 
 PAGE = 1_000
 """Points of one page, when all are asked for."""
