@@ -16,14 +16,14 @@ import numpy
 from _triplets import SITUATIONS, TRIPLETS
 from numpy.typing import NDArray
 
-from reasonblocks import text
+from reasonblocks import _text as text
+from reasonblocks._engine._judge import TEXT_BYTES
+from reasonblocks._memo import Memo
+from reasonblocks._text import bounded
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import table
 from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
-from reasonblocks.engine._judge import TEXT_BYTES
 from reasonblocks.exceptions import RecordError
-from reasonblocks.memo import Memo
-from reasonblocks.text import bounded
 from reasonblocks.traces import RecordedRun, read_runs
 
 ROOT = Path(__file__).parents[1]

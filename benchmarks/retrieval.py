@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reasonblocks import Pattern
-from reasonblocks.patterns import Curve, SimilarityCurves
-from reasonblocks.requests import Retrieve
+from reasonblocks._patterns import Curve, SimilarityCurves
+from reasonblocks._requests import Retrieve
 from reasonblocks.types import ETrace
 
 SEED = 20

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from two_runs import MOST_CALLS, Run, Seen, both_runs
 
-from reasonblocks.fsm import Thresholds
+from reasonblocks._fsm import Thresholds
 
 WIDTH = 920
 LEFT, RIGHT = 62, 896

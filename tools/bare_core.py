@@ -22,7 +22,7 @@ import reasonblocks
 from reasonblocks import QdrantStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, testing
 from reasonblocks._extras import EXTRAS
 from reasonblocks.backends import embed
-from reasonblocks.backends.edge_store import EdgeStore
+from reasonblocks.backends._edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.learning._secrets import detectors

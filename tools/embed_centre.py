@@ -12,9 +12,9 @@ import numpy
 from build_embed import CENTRE, PER_UNIT, UNKNOWN, embeddings, source, vocabulary, weights
 from numpy.typing import NDArray
 
+from reasonblocks._text import clip
 from reasonblocks.backends.embed._tokenizer import Tokenizer
 from reasonblocks.exceptions import RecordError
-from reasonblocks.text import clip
 from reasonblocks.traces import RecordedRun, read_runs
 
 PER_TASK = 8

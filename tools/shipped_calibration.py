@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 
+from reasonblocks._calibration_file import SHIPPED, comments, monitors_toml
 from reasonblocks.calibration import Observed, fit, observed
-from reasonblocks.calibration._file import SHIPPED, comments, monitors_toml
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import read_runs
 
@@ -39,7 +39,7 @@ def said(runs: Sequence[Observed], paths: Sequence[str]) -> str:
         "thresholds; a source of one outcome is compared with nothing and counts for neither.",
         "Made by:",
         "  " + " \\\n    ".join([COMMAND, *paths]),
-        "The level of difficulty is the scorer's: reasonblocks.scoring.SHIPPED_LEVEL.",
+        "The level of difficulty is the scorer's: reasonblocks._scoring.SHIPPED_LEVEL.",
     ]
     return "\n".join(lines)
 

@@ -19,6 +19,7 @@ from build_embed import cut, embeddings, in_units, rounded, source, vocabulary
 from embed_centre import counted, kind, means, runs, whole
 from numpy.typing import NDArray
 
+from reasonblocks._gates import TIERS
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS
 from reasonblocks.calibration._similarity import (
@@ -31,7 +32,6 @@ from reasonblocks.calibration._similarity import (
     _places,
     reached,
 )
-from reasonblocks.gates import TIERS
 from reasonblocks.types import Tier
 
 Row = dict[str, object]

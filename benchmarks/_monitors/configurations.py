@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from reasonblocks._files import loads
+from reasonblocks._monitors.builtin import Calibration
 from reasonblocks.calibration import Observed, as_toml, fit, observed, shipped
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.calibration import Calibration
 from reasonblocks.traces import RecordedRun
 
 from .baselines import BASELINES, detector

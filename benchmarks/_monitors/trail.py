@@ -10,16 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.monitors.features import features_of
-from reasonblocks.replay import replay
-from reasonblocks.requests import Evaluate
+from reasonblocks._json import compact
+from reasonblocks._monitors.features import features_of
+from reasonblocks._replay import replay
+from reasonblocks._requests import Evaluate
 from reasonblocks.traces import RecordedRun
-from reasonblocks.types import Evaluation, FSMState, Memories, compact
+from reasonblocks.types import Evaluation, FSMState, Memories
 
 if TYPE_CHECKING:
-    from reasonblocks.config import Calibration
+    from reasonblocks._config import Calibration
+    from reasonblocks._session import Backends
     from reasonblocks.ports import Evaluator
-    from reasonblocks.session import Backends
 
 __all__ = ["Judge", "Trail", "judged", "library", "side_by_side"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from reasonblocks._monitors.builtin import BY_NAME
+from reasonblocks._monitors.evidence import EVIDENCE
 from reasonblocks.calibration import Observed
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.evidence import EVIDENCE
 
 STEPS = 10
 

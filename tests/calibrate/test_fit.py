@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
+from reasonblocks._monitors.evidence import EVIDENCE
 from reasonblocks.calibration import Observed, as_toml, calibration_of, fit, shipped
 from reasonblocks.calibration._compare import FIGURES, compared, opens
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.calibration import Calibration, Weighed
-from reasonblocks.monitors.evidence import EVIDENCE
 from tests.calibrate.planted import planted, steady, telling
 
 NAMES = sorted(set(EVIDENCE) - {"depth"})

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import SdkMcpTool, UserMessage, create_sdk_mcp_server
 
-from reasonblocks.render import FRAME
+from reasonblocks._render import FRAME
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
 

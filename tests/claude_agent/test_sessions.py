@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, HookMatcher, Message, ResultMessage, ToolUseBlock
 
-from reasonblocks.requests import Retrieve
+from reasonblocks._requests import Retrieve
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked
 from reasonblocks.types import ETrace, Step

@@ -13,15 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, StepInput, StepOutcome
-from reasonblocks.authoring import read_patterns
+from reasonblocks._authoring import read_patterns
+from reasonblocks._calibration_file import MOST_WEIGHT, SHIPPED
+from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
+from reasonblocks._monitors.evidence import EVIDENCE
+from reasonblocks._scoring import SHIPPED_LEVEL
 from reasonblocks.backends.embed._curves import curves_for
 from reasonblocks.calibration import as_toml, calibration_of, fit, shipped
-from reasonblocks.calibration._file import MOST_WEIGHT, SHIPPED
 from reasonblocks.exceptions import ConfigError, ExtraMissing
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.calibration import Calibration, Weighed
-from reasonblocks.monitors.evidence import EVIDENCE
-from reasonblocks.scoring import SHIPPED_LEVEL
 from reasonblocks.types import Level
 from tests.calibrate.planted import telling
 from tests.core.monitors.conftest import TASK, act

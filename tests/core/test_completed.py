@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._replay import replay
+from reasonblocks._session import SteeringSession
 from reasonblocks.events import StepEvent
-from reasonblocks.replay import replay
-from reasonblocks.session import SteeringSession
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult
 from tests.core.world import RecordingSink, client, through_json

@@ -18,9 +18,9 @@ import pytest
 
 import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
-from reasonblocks.config import Options, configure
+from reasonblocks._config import Options, configure
+from reasonblocks._fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
-from reasonblocks.fsm import DifficultyFSM
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
 

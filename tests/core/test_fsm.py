@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks._fsm import TABLE, DifficultyFSM, Thresholds
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.fsm import TABLE, DifficultyFSM, Thresholds
 from reasonblocks.types import FSMState
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)

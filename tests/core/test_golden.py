@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.session import SteeringSession
+from reasonblocks._session import SteeringSession
 from reasonblocks.types import Step, StepInput, StepLogEntry
 from tests.core.world import Golden, World, golden_files, load_golden, through_json
 

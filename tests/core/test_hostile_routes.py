@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._routing import model_name
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.routing import model_name
 from reasonblocks.types import Step, StepInput
 
 

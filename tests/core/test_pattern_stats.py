@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from reasonblocks.backends.pattern_stats import JUDGED_AFTER, MOST_RUNS, PatternStats
+from reasonblocks.backends._pattern_stats import JUDGED_AFTER, MOST_RUNS, PatternStats
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.types import JSON
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonblocks._json import evolve
+from reasonblocks._patterns import Curve, best, checked, revised, standing, visible
+from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.patterns import Curve, best, checked, revised, standing, visible
-from reasonblocks.requests import Retrieve
-from reasonblocks.types import ETrace, Pattern, evolve
+from reasonblocks.types import ETrace, Pattern
 
 NOW = "2026-01-01T00:00:00+00:00"
 LESSON = Pattern(id="a", tier="e2", exemplars=("text",), created_at=NOW)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.render import place, steered_request, with_tail
+from reasonblocks._render import place, steered_request, with_tail
 from reasonblocks.types import AdapterCaps, FSMState, Placement, StepDecision, StepLogEntry, StepOutcome, Usage
 from tests.core.world import begin, called, client, run, speaks
 

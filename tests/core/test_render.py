@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.render import (
+from reasonblocks._render import (
     CONTEXT_CHARS,
     FORMS,
     FRAME,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.render import sanitise
-from reasonblocks.render._sanitise import LONGEST, ROLE_LINE, TOKEN
+from reasonblocks._render import sanitise
+from reasonblocks._render._sanitise import LONGEST, ROLE_LINE, TOKEN
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.fsm import DifficultyFSM
-from reasonblocks.scoring import LEVEL_STEPS, SHIPPED_LEVEL, calm_of, score, score_text
+from reasonblocks._fsm import DifficultyFSM
+from reasonblocks._scoring import LEVEL_STEPS, SHIPPED_LEVEL, calm_of, score, score_text
 from reasonblocks.types import DifficultyParts, FSMState, Level, ScoreMemory, Step, ToolCall, ToolResult
 from tests.core.world import client, run
 

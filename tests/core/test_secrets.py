@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from reasonblocks import QdrantStore, ReasonBlocks, StepInput
+from reasonblocks._config import Options, configure
 from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.cli import main
-from reasonblocks.config import Options, configure
 from reasonblocks.exceptions import ConfigError, NotYetAvailable, Unavailable
 
 KEYS = ("sk-very-secret-value", "rb_live_very_secret")

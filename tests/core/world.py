@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reasonblocks.requests import Retrieve
-from reasonblocks.session import SteeringSession
+from reasonblocks._json import compact
+from reasonblocks._requests import Retrieve
+from reasonblocks._session import SteeringSession
 from reasonblocks.testing._golden import Golden, World, load_golden
 from reasonblocks.testing._scripted import (
     RecordingSink,
@@ -30,7 +31,6 @@ from reasonblocks.types import (
     ToolCall,
     ToolResult,
     Usage,
-    compact,
 )
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.render import FRAME
+from reasonblocks._render import FRAME
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
 

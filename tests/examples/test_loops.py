@@ -19,7 +19,7 @@ import pytest
 from loop_agent import SCRIPT, SYSTEM_PROMPT, TASK, run_tools
 
 from reasonblocks import ReasonBlocks, SteeringSession, StepLogEntry
-from reasonblocks.render import FRAME
+from reasonblocks._render import FRAME
 from reasonblocks.testing import LoopHarness, Script, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import Placement

@@ -9,7 +9,7 @@ import pytest
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from reasonblocks.render import FRAME
+from reasonblocks._render import FRAME
 from reasonblocks.testing import ConformanceSuite
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.harness import LangChainHarness

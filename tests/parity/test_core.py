@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.render import place
-from reasonblocks.replay import replay
-from reasonblocks.session._log import entry_of
+from reasonblocks._render import place
+from reasonblocks._replay import replay
+from reasonblocks._session._log import entry_of
 from reasonblocks.testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import StepDecision

@@ -21,12 +21,12 @@ from _monitors.states import states_of
 from _monitors.trail import Trail, judged, library
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._monitors.builtin import Calibration
+from reasonblocks._replay import replay
 from reasonblocks.calibration import Observed, shipped
 from reasonblocks.calibration._columns import columns
 from reasonblocks.calibration._compare import first_firings
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.calibration import Calibration
-from reasonblocks.replay import replay
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Step, ToolCall, ToolResult, Usage
 

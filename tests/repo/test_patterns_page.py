@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.authoring import Authored, read_patterns, warnings
+from reasonblocks._authoring import Authored, read_patterns, warnings
+from reasonblocks._gates import TIERS
+from reasonblocks._monitors import MONITORS
 from reasonblocks.cli import main
-from reasonblocks.gates import TIERS
-from reasonblocks.monitors import MONITORS
 from reasonblocks.starter import starter_patterns
 
 PAGE = (Path(__file__).parents[2] / "docs/patterns.md").read_text(encoding="utf-8")

@@ -23,8 +23,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.errors import GraphRecursionError
 
 from reasonblocks import ReasonBlocks, ToolCall
+from reasonblocks._monitors import MONITORS
 from reasonblocks.cli import main as reasonblocks_command
-from reasonblocks.monitors import MONITORS
 from reasonblocks.starter import starter_patterns
 from reasonblocks.testing import ConformanceSuite
 

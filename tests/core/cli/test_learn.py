@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.backends._local_store import LocalStore
 
 Command = Callable[..., Any]
 Write = Callable[..., str]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reasonblocks._replay import Replayed
 from reasonblocks.cli._replay_command import run_lines
-from reasonblocks.replay import Replayed
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, Step, StepDecision, ToolCall, Usage
 

@@ -117,7 +117,7 @@ def test_an_unknown_name_in_the_file_gets_the_nearest_one(write: Write) -> None:
 
 
 def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> None:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
     parameters = set(inspect.signature(ReasonBlocks).parameters)
     assert {option.setting for option in OPTIONS} == parameters - NOT_OPTIONS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from reasonblocks._replay import Replayed
 from reasonblocks.cli._output import Table
 from reasonblocks.cli._summary import Summary, interventions, total
-from reasonblocks.replay import Replayed
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, SkippedReason, Source, Step, StepDecision, Usage
 

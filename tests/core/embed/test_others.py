@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 import pytest
 
+from reasonblocks._patterns import Curve, SimilarityCurves
 from reasonblocks.backends.embed import (
     CallableEmbedder,
     FastEmbedEmbedder,
@@ -21,7 +22,6 @@ from reasonblocks.backends.embed import (
 )
 from reasonblocks.backends.embed._curves import UNFITTED, curves_file
 from reasonblocks.exceptions import BadAnswer, ConfigError, ExtraMissing
-from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder
 
 CURVES = SimilarityCurves(e1=Curve(((0.1, 0.0), (0.5, 0.8))), e2=Curve(((0.2, 0.0), (0.75, 0.7), (1.0, 1.0))))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonblocks._text import clip, words
 from reasonblocks.backends.embed import StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS, _is_plain, table
 from reasonblocks.backends.embed._tokenizer import PIECE_CHARS, Letters
-from reasonblocks.text import clip, words
 
 from .generated import mark, mark_of_all, texts
 

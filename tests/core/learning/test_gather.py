@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._replay import replay
 from reasonblocks.learning import Gathered, RunDigest, _gather, digest_of
-from reasonblocks.replay import replay
 from reasonblocks.traces import RecordedRun
 from tests.core.learning.world import failing, look, run, step, succeeding
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import HashEmbedder, Pattern
+from reasonblocks._patterns import checked
+from reasonblocks._render import render_pattern
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.learning import Evidence
 from reasonblocks.learning._learn import LEAST_GATE, MOST_PER_KIND
-from reasonblocks.patterns import checked
-from reasonblocks.render import render_pattern
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import JSON, Tier
 from tests.core.learning.world import (
@@ -195,9 +195,9 @@ def test_a_distillers_pattern_that_no_store_would_take_is_refused() -> None:
 
 
 def test_the_learned_lesson_is_found_where_the_trouble_comes_again() -> None:
-    from reasonblocks.backends.local_store import LocalStore
+    from reasonblocks._requests import Retrieve
+    from reasonblocks.backends._local_store import LocalStore
     from reasonblocks.learning._digest import texts_at
-    from reasonblocks.requests import Retrieve
 
     (lesson,) = learned([failing(), succeeding()])
     store = LocalStore(patterns=[lesson.pattern], embedder=HashEmbedder())

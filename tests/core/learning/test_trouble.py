@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reasonblocks import ReasonBlocks, Step
+from reasonblocks._replay import replay
 from reasonblocks.learning import digest_of
 from reasonblocks.learning._trouble import Trouble
-from reasonblocks.replay import replay
 from tests.core.learning.world import NO_SEATS, answer, look, run, step, update
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from reasonblocks._monitors import evaluate, resolve_weights
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors import evaluate, resolve_weights
 from reasonblocks.types import Evaluation, Injected, Memories, Step, ToolCall, ToolResult
 
 TASK = "Fix the date parser so that leap years are accepted"

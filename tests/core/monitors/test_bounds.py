@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from reasonblocks import scoring
+from reasonblocks import _scoring as scoring
+from reasonblocks._monitors import evaluate, resolve_weights
+from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors import evaluate, resolve_weights
-from reasonblocks.monitors.features import features_of
 from reasonblocks.types import JSON, ScoreMemory, Step, ToolCall, ToolResult
 
 TASK = "Fix the date parser so that leap years are accepted"

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks._monitors.builtin import BY_NAME, WEIGHTS, Calibration, Weighed
+from reasonblocks._monitors.evidence import EVIDENCE, gather, shown
+from reasonblocks._monitors.features import Features, features_of
+from reasonblocks._monitors.suite import MOST_BY_EVIDENCE, by_evidence
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.calibration import Calibration, Weighed
-from reasonblocks.monitors.evidence import EVIDENCE, gather, shown
-from reasonblocks.monitors.features import Features, features_of
-from reasonblocks.monitors.suite import MOST_BY_EVIDENCE, WEIGHTS, by_evidence
 from reasonblocks.types import JSON, Level, Step, ToolCall, ToolResult
 
 TASK = "Repair the parser so that leap years pass"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
+from reasonblocks._monitors import WEIGHTS, evaluate
+from reasonblocks._monitors.builtin import BY_NAME
+from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors import WEIGHTS, evaluate
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.features import features_of
 from reasonblocks.types import JSON, Memories, Step
 
 Act = Callable[..., Step]

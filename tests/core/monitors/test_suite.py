@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks._json import compact
+from reasonblocks._monitors import MONITORS, evaluate, evidence, resolve_weights
+from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
-from reasonblocks.monitors import MONITORS, evaluate, evidence, resolve_weights
-from reasonblocks.monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
-from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult, compact
+from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
 
 Act = Callable[..., Step]
 Play = Callable[..., "list[Evaluation]"]

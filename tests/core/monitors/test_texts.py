@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonblocks.monitors import MONITORS
-from reasonblocks.monitors.builtin import BY_NAME
-from reasonblocks.monitors.finding import Finding
+from reasonblocks._monitors import MONITORS
+from reasonblocks._monitors.builtin import BY_NAME
+from reasonblocks._monitors.finding import Finding
 
 SECRET = "result that no text may quote"
 KINDS = [

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.authoring import Near, near_duplicates
-from reasonblocks.types import Pattern, evolve
+from reasonblocks._authoring import Near, near_duplicates
+from reasonblocks._json import evolve
+from reasonblocks.types import Pattern
 from tests.core.stores.world import Numbers, pattern
 
 

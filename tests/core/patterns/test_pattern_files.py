@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from reasonblocks.authoring import Authored, as_jsonl, as_toml, pattern_from, read_patterns
+from reasonblocks._authoring import Authored, as_jsonl, as_toml, pattern_from, read_patterns
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import Pattern

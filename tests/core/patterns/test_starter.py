@@ -12,13 +12,13 @@ from time import perf_counter
 import pytest
 
 from reasonblocks import starter
-from reasonblocks.authoring import near_duplicates, standing_bytes, warnings
-from reasonblocks.gates import TIERS
-from reasonblocks.monitors import MONITORS
-from reasonblocks.patterns import pattern_json
-from reasonblocks.render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
+from reasonblocks._authoring import near_duplicates, standing_bytes, warnings
+from reasonblocks._gates import TIERS
+from reasonblocks._monitors import MONITORS
+from reasonblocks._patterns import pattern_json
+from reasonblocks._render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
+from reasonblocks._text import words
 from reasonblocks.starter import starter_patterns
-from reasonblocks.text import words
 from reasonblocks.types import ETrace, Pattern
 
 ALL = starter_patterns()

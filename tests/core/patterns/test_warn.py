@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from reasonblocks.authoring import standing_bytes, warnings
+from reasonblocks._authoring import standing_bytes, warnings
 from reasonblocks.types import Pattern
 
 THOUGHT = (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from reasonblocks._routing import model_name
 from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
@@ -18,7 +19,6 @@ from reasonblocks.adapters import (
     ms_since,
     split_keywords,
 )
-from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput
 
 # YOURS: the types of your framework. Everything that is marked so speaks of them, and nothing else does.

@@ -14,6 +14,8 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 
+from reasonblocks._routing import model_name
+from reasonblocks._snapshot import decode
 from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
@@ -24,8 +26,6 @@ from reasonblocks.adapters import (
     ms_since,
     split_keywords,
 )
-from reasonblocks.routing import model_name
-from reasonblocks.snapshot import decode
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import completed_step, outcome_of, steered, task_of, without_foreign_thinking

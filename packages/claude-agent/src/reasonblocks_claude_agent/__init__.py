@@ -11,8 +11,8 @@ from collections.abc import AsyncIterable, AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks._client import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
-from reasonblocks.client import ReasonBlocks
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions, Message, Transport

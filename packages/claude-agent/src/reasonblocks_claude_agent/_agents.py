@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import HeldRun, call_key, ms_since
-from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import batch_step, outcome_of

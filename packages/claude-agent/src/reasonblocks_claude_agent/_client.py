@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
+from reasonblocks._client import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
-from reasonblocks.client import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
 
 from ._desk import GATEWAY_CAPS

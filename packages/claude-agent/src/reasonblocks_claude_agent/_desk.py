@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from reasonblocks._json import evolve
 from reasonblocks.adapters import Newest, ms_since
 from reasonblocks.exceptions import Unavailable
-from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome, evolve
+from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome
 
 from ._convert import HookOutput
 from ._meter import Meter

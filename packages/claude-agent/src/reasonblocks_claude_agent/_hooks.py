@@ -8,7 +8,7 @@ from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
-from reasonblocks.client import ReasonBlocks
+from reasonblocks._client import ReasonBlocks
 
 from ._convert import HookOutput
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from reasonblocks import render
+from reasonblocks import _render as render
 from reasonblocks.types import StepDecision
 
 Body: TypeAlias = Mapping[str, Any]

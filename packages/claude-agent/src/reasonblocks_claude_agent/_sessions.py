@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from reasonblocks._client import ReasonBlocks
 from reasonblocks.adapters import Newest, RunOptions, Runs
-from reasonblocks.client import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import AdapterCaps
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
+from reasonblocks._client import ReasonBlocks
+from reasonblocks._session import RunView
 from reasonblocks.adapters import RunOptions, SteeringFace
-from reasonblocks.client import ReasonBlocks
-from reasonblocks.session import RunView
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
 from ._agents import AgentRun

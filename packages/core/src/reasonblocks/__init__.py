@@ -6,16 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .backends.edge_store import EdgeStore
+    from ._client import ReasonBlocks
+    from ._fsm import DifficultyFSM
+    from ._session import SteeringSession, TraceStateManager
+    from .backends._edge_store import EdgeStore
+    from .backends._jsonl_sink import JsonlSink
+    from .backends._local_store import LocalStore
+    from .backends._qdrant_store import QdrantStore
+    from .backends._sqlite_sink import SQLiteMonitorSink
     from .backends.embed import HashEmbedder
-    from .backends.jsonl_sink import JsonlSink
-    from .backends.local_store import LocalStore
-    from .backends.qdrant_store import QdrantStore
-    from .backends.sqlite_sink import SQLiteMonitorSink
-    from .client import ReasonBlocks
     from .exceptions import ReasonBlocksError
-    from .fsm import DifficultyFSM
-    from .session import SteeringSession, TraceStateManager
     from .types import (
         AdapterCaps,
         FSMState,
@@ -57,17 +57,17 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DifficultyFSM": "fsm",
-    "EdgeStore": "backends.edge_store",
+    "DifficultyFSM": "_fsm",
+    "EdgeStore": "backends._edge_store",
     "HashEmbedder": "backends.embed",
-    "JsonlSink": "backends.jsonl_sink",
-    "LocalStore": "backends.local_store",
-    "QdrantStore": "backends.qdrant_store",
-    "ReasonBlocks": "client",
+    "JsonlSink": "backends._jsonl_sink",
+    "LocalStore": "backends._local_store",
+    "QdrantStore": "backends._qdrant_store",
+    "ReasonBlocks": "_client",
     "ReasonBlocksError": "exceptions",
-    "SQLiteMonitorSink": "backends.sqlite_sink",
-    "SteeringSession": "session",
-    "TraceStateManager": "session",
+    "SQLiteMonitorSink": "backends._sqlite_sink",
+    "SteeringSession": "_session",
+    "TraceStateManager": "_session",
 }
 """Where a name lives; what is not here lives in `types`."""
 

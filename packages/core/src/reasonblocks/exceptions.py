@@ -46,7 +46,7 @@ class ConfigError(ReasonBlocksError, ValueError):
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
         """An unknown key, with the nearest valid name where one is near."""
-        from .text import nearest  # for whoever made a mistake
+        from ._text import nearest  # for whoever made a mistake
 
         names = sorted(valid)
         near = nearest(name, names)

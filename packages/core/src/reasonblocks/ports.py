@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from .memo import Memo
-from .patterns import SimilarityCurves
-from .requests import Evaluate, Retrieve
+from ._memo import Memo
+from ._patterns import SimilarityCurves
+from ._requests import Evaluate, Retrieve
 from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
 
 if TYPE_CHECKING:

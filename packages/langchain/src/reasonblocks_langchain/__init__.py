@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from reasonblocks._client import ReasonBlocks
 from reasonblocks.adapters import RunOptions
-from reasonblocks.client import ReasonBlocks
 from reasonblocks.types import JSON, Placement
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from reasonblocks.render import count_breakpoints
-from reasonblocks.routing import attribute
+from reasonblocks._render import count_breakpoints
+from reasonblocks._routing import attribute
 
 MOST_WRAPPED = 8
 """The most bindings around a model that are searched."""

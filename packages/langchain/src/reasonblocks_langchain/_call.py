@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import failure_of
-from reasonblocks.session import SteeringSession
 from reasonblocks.types import StepDecision, StepOutcome
 
 from ._breakpoints import breakpoints

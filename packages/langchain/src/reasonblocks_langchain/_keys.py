@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reasonblocks.text import digest
+from reasonblocks._text import digest
 from reasonblocks.types import StepInput
 
 START = "start"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.runnables import RunnableConfig
 
+from reasonblocks._session import ABANDONED, SteeringSession
 from reasonblocks.exceptions import StaleKey
-from reasonblocks.session import ABANDONED, SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._call import Call, Calls
@@ -25,8 +25,8 @@ from ._runs import Run, ScopedRuns
 from ._sessions import Sessions
 
 if TYPE_CHECKING:
+    from reasonblocks._client import ReasonBlocks
     from reasonblocks.adapters import RunOptions
-    from reasonblocks.client import ReasonBlocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks.routing import attribute, is_identifier
+from reasonblocks._routing import attribute, is_identifier
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
-from reasonblocks import render
+from reasonblocks import _render as render
 from reasonblocks.adapters import same_model
 from reasonblocks.types import StepDecision
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reasonblocks._session import RunView, SteeringSession
 from reasonblocks.adapters import Runs, view_of
-from reasonblocks.session import RunView, SteeringSession
 from reasonblocks.types import StepLogEntry
 
 from ._scopes import Scope, Scopes

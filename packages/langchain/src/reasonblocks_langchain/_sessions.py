@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reasonblocks.session import SteeringSession
+from reasonblocks._session import SteeringSession
 from reasonblocks.types import JSON
 
 from ._channel import About, Carried
@@ -15,8 +15,8 @@ from ._models import route_names
 from ._runs import Run, ScopedRuns
 
 if TYPE_CHECKING:
+    from reasonblocks._client import ReasonBlocks
     from reasonblocks.adapters import RunOptions
-    from reasonblocks.client import ReasonBlocks
 
 
 class Sessions:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks._client import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
-from reasonblocks.client import ReasonBlocks
 
 if TYPE_CHECKING:
     from agents import Agent, Model, RunResult, RunResultStreaming

@@ -21,7 +21,7 @@ from ._start import SERVER_MANAGED, new_run, own_model, within
 from ._steered import SteeredRun
 
 if TYPE_CHECKING:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from ._steered import SteeredRun, afinish
 from ._waiting import going_on, with_waiting
 
 if TYPE_CHECKING:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
 MOST_WAITING = 4_096
 """Tool calls by which recorded runs are known that go on with another context."""

@@ -11,7 +11,7 @@ from agents.items import ModelResponse
 from agents.models import get_default_model_settings
 from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
 
-from reasonblocks.routing import model_name
+from reasonblocks._routing import model_name
 
 from ._calls import CALL, Call, waiting_call
 from ._items import Items

@@ -9,7 +9,7 @@ from typing import Any, cast
 from agents import ModelSettings
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
-from reasonblocks import render
+from reasonblocks import _render as render
 from reasonblocks.types import StepDecision
 
 from ._items import Item, Items, get, is_call, is_message, kind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agents import Model, ModelSettings
 from agents.models import get_default_model_settings
 
-from reasonblocks.routing import is_identifier
+from reasonblocks._routing import is_identifier
 
 if TYPE_CHECKING:
     from ._calls import Call

@@ -24,7 +24,7 @@ from ._start import CAPS, SERVER_MANAGED, new_run, own_model
 from ._steered import Ending, SteeredRun, afinish, finish
 
 if TYPE_CHECKING:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
 MARK = "_reasonblocks_run"
 """The attribute of the SDK's results, and of what a run raised, that holds our run."""

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from agents import Agent, Model, RunConfig
 from agents.models import get_default_model
 
+from reasonblocks._routing import model_name
 from reasonblocks.adapters import RunOptions
 from reasonblocks.exceptions import ConfigError, SnapshotError
-from reasonblocks.routing import model_name
 from reasonblocks.types import AdapterCaps
 
 from ._calls import calling_run
 from ._steered import SteeredRun
 
 if TYPE_CHECKING:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
 FRAMEWORK = "openai-agents"
 CAPS = AdapterCaps()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import HeldRun, Newest, call_key, same_model
-from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._calls import Call

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
+from reasonblocks._routing import model_name
 from reasonblocks.adapters import CLOSE_SECONDS, Newest, RunOptions, Runs, SteeringFace
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.routing import model_name
 
 from ._calls import CALL, Call, waiting_call
 from ._convert import newest_call_id, task_of
@@ -25,7 +25,7 @@ from ._steered import SteeredRun
 from ._waiting import going_on, with_waiting
 
 if TYPE_CHECKING:
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks._client import ReasonBlocks
 
 MOST_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ._find import ADAPTERS, find_adapter, refuse_foreign
 
 if TYPE_CHECKING:
-    from ..session import ms_since
+    from .._session import ms_since
     from ._calls import call_key, failure_of, same_model
     from ._keywords import RunKeywords, split_keywords
     from ._options import RunOptions
@@ -35,18 +35,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CLOSE_SECONDS": "._face",
+    "CLOSE_SECONDS": "._runs",
     "Held": "._runs",
     "HeldRun": "._runs",
-    "Newest": "._newest",
+    "Newest": "._runs",
     "RunKeywords": "._keywords",
     "RunOptions": "._options",
     "Runs": "._runs",
-    "SteeringFace": "._face",
+    "SteeringFace": "._runs",
     "call_key": "._calls",
     "failure_of": "._calls",
-    "ms_since": "..session",
-    "same_model": "._models",
+    "ms_since": ".._session",
+    "same_model": "._calls",
     "split_keywords": "._keywords",
     "view_of": "._runs",
 }

@@ -10,8 +10,8 @@ from ..types import JSON, AdapterCaps, Placement
 from ._find import refuse_foreign
 
 if TYPE_CHECKING:
-    from ..client import ReasonBlocks
-    from ..session import SteeringSession
+    from .._client import ReasonBlocks
+    from .._session import SteeringSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

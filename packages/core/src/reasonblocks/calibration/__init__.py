@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._file import as_toml, calibration_of, shipped
+from .._calibration_file import as_toml, calibration_of, shipped
 
 if TYPE_CHECKING:
     from ._columns import Observed, observed
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
 
 _HOMES = {
-    "Observed": "._observe",
-    "compared": "._compare",
+    "Observed": "._columns",
     "fit": "._fit",
-    "observed": "._observe",
+    "observed": "._columns",
 }
 """What only a fit needs."""
 

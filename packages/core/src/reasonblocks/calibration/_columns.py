@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..monitors import evidence
-from ..monitors.builtin import MONITORS
-from ..monitors.features import features_of
-from ..scoring import SHIPPED_LEVEL, calm_of, score
+from .._monitors import evidence
+from .._monitors.builtin import MONITORS
+from .._monitors.features import features_of
+from .._scoring import SHIPPED_LEVEL, calm_of, score
 from ..traces import RecordedRun
 from ..types import JSON, ScoreMemory
 from ._statistics import Draws, Flags, Values, auroc, mean_of, recall, redraws, share, stratified_auroc

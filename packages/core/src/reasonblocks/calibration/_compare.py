@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration
+from .._monitors.suite import by_evidence
 from ..exceptions import ConfigError
-from ..monitors.builtin import BY_NAME
-from ..monitors.calibration import Calibration
-from ..monitors.suite import WEIGHTS, by_evidence
 from ._columns import Judged, Observed, Scored, by_source, columns, scored
 from ._fit import FEWEST_OF_EACH, fitted
 from ._statistics import Draws, Flags, Interval, Tables, interval, mean_of, odds_ratio, wald_bounds

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._monitors.builtin import BY_NAME, Calibration, Weighed
+from .._monitors.evidence import DEEPEST, EVIDENCE
+from .._scoring import LEVEL_STEPS, SHIPPED_LEVEL
 from ..exceptions import ConfigError, ExtraMissing
-from ..monitors.builtin import BY_NAME
-from ..monitors.calibration import Calibration, Weighed
-from ..monitors.evidence import DEEPEST, EVIDENCE
-from ..scoring import LEVEL_STEPS, SHIPPED_LEVEL
 from ..types import Level
 from ._columns import Observed, by_source
 from ._compare import composites

@@ -11,12 +11,12 @@ from random import Random
 import numpy
 from numpy.typing import NDArray
 
-from ..engine import TEXT_BYTES
+from .._engine import TEXT_BYTES
+from .._gates import TIERS
+from .._patterns import Curve, SimilarityCurves
+from .._text import bounded
 from ..exceptions import ConfigError
-from ..gates import TIERS
-from ..patterns import Curve, SimilarityCurves
 from ..ports import Embedder, SummingEmbedder
-from ..text import bounded
 from ..traces import RecordedRun
 from ..types import Tier
 

@@ -49,9 +49,9 @@ def add_to(commands: Parsers) -> None:
 
 def calibrate(arguments: argparse.Namespace) -> int:
     """Fit and write; 1 when not one run could be read. Raises `ConfigError` for runs that nothing can be fitted to."""
+    from .._config import tool_roles
     from ..calibration import as_toml, fit, shipped
     from ..calibration._fit import check, need_scikit_learn
-    from ..config import tool_roles
 
     need_scikit_learn()
     from ..calibration._compare import compared  # with numpy

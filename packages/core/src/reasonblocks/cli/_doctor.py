@@ -100,9 +100,9 @@ def examine(environment: Mapping[str, str]) -> Examination:
 
 def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """What `ReasonBlocks()` would use here, or why it would refuse."""
+    from .._client import ReasonBlocks
+    from .._config import Options, configure
     from ..backends.embed import embedder_line
-    from ..client import ReasonBlocks
-    from ..config import Options, configure
 
     defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:
@@ -123,7 +123,7 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
 
 def _told(store: object) -> tuple[str, tuple[str, ...]]:
     """What the store is; of a file, where it is and how much is in it, or why it cannot be read."""
-    from ..backends.local_store import LocalStore
+    from ..backends._local_store import LocalStore
 
     if not isinstance(store, LocalStore) or store.path is None:
         return _named(store), ()

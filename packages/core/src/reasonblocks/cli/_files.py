@@ -17,7 +17,7 @@ from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ._output import Bar, say_data, warn
 
 if TYPE_CHECKING:
-    from ..backends.local_store import LocalStore
+    from ..backends._local_store import LocalStore
     from ..traces import RecordedRun
     from ..types import Pattern, Tier
 
@@ -102,7 +102,7 @@ def add_org(parser: argparse.ArgumentParser, what: str) -> None:
 
 def opened(arguments: argparse.Namespace) -> LocalStore:
     """The store, the starter library under it. Its file is made when something is added."""
-    from ..backends.local_store import LocalStore
+    from ..backends._local_store import LocalStore
     from ..starter import starter_patterns
 
     return LocalStore(placed(arguments.store, STORE, "--store PATH"), layer=starter_patterns())
@@ -121,7 +121,7 @@ def origin(pattern: Pattern) -> Origin:
 
 def named(store: LocalStore, pattern_id: str) -> Pattern:
     """The pattern of that id. Raises `ReasonBlocksError` with the nearest one."""
-    from ..text import nearest
+    from .._text import nearest
 
     found = store.get(pattern_id)
     if found is None:

@@ -76,7 +76,7 @@ def _answer() -> str:
 
 def _edited(proposal: Proposal) -> Proposal:
     """The proposal with what the reader wrote; an empty line keeps a text, a text that cannot be stored is said."""
-    from ..patterns import checked
+    from .._patterns import checked
 
     pattern = proposal.pattern
     fields: dict[str, JSON] = dict(pattern.fields)
@@ -161,7 +161,7 @@ def learn(arguments: argparse.Namespace) -> int:
 
 def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
     """What the files teach; None when they hold no run."""
-    from ..client import ReasonBlocks
+    from .._client import ReasonBlocks
     from ..learning import learn as learned
 
     settings = {name: getattr(arguments, name) for name in JUDGING if getattr(arguments, name) is not None}
@@ -178,7 +178,7 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
 
 def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
     """All runs of all files, and how many have no outcome."""
-    from ..types import evolve
+    from .._json import evolve
 
     for run in runs_of(files):
         seen.update(["runs"] if run.has_outcome else ["runs", "no outcome"])
@@ -200,7 +200,7 @@ def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list
 
 def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
     """The accepted ones go into the store: all of them or, after an error, none."""
-    from ..backends.local_store import LocalStore
+    from ..backends._local_store import LocalStore
 
     accepted = [one.pattern for one in decided if one.status == "accepted"]
     if accepted:

@@ -104,8 +104,8 @@ def _read(files: list[str]) -> Texts:
 
 
 def _file(embedder: Embedder, texts: Texts, fit: Fit) -> str:
+    from .._calibration_file import comments
     from ..backends.embed._curves import curves_file
-    from ..calibration._file import comments
 
     lines = [f"Made by `reasonblocks patterns calibrate`: {texts.runs} runs.", *_told(fit)]
     return comments("\n".join(lines)) + curves_file(embedder.id, fit.curves)

@@ -73,7 +73,7 @@ def _import_parser(commands: Parsers) -> None:
 
 def _add(arguments: argparse.Namespace) -> int:
     """Raises `ConfigError` for a pattern that cannot be used."""
-    from ..authoring import as_jsonl, warnings
+    from .._authoring import as_jsonl, warnings
 
     pattern = _given(arguments)
     with opened(arguments) as store:
@@ -91,7 +91,7 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _given(arguments: argparse.Namespace) -> Pattern:
-    from ..authoring import pattern_from
+    from .._authoring import pattern_from
 
     told = _from_stdin() if arguments.stdin else {}
     told |= {
@@ -144,7 +144,7 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def _made_id(told: dict[str, Any]) -> str:
-    from ..text import digest
+    from .._text import digest
 
     said = digest(json.dumps([told.get("fields"), told.get("exemplars")], sort_keys=True))[:ID_HEX]
     return "-".join(str(part) for part in (told.get("tier"), told.get("failure_type"), said) if part)
@@ -178,7 +178,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 def _read(files: Sequence[str]) -> tuple[list[Pattern], list[RecordError]]:
     """The patterns of all files, an id of two files once: a fault where it comes again."""
-    from ..authoring import Authored, read_patterns
+    from .._authoring import Authored, read_patterns
 
     found: dict[str, tuple[str, Pattern]] = {}
     faults: list[RecordError] = []

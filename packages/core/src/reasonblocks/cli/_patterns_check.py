@@ -62,7 +62,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _of_files(arguments: argparse.Namespace) -> Iterator[_Remark]:
     """Each file's patterns, and which of them repeat each other or what the store has."""
-    from ..authoring import read_patterns, warnings
+    from .._authoring import read_patterns, warnings
 
     found: list[Pattern] = []
     for path in arguments.files:
@@ -82,7 +82,7 @@ def _of_files(arguments: argparse.Namespace) -> Iterator[_Remark]:
 
 def _of_store(arguments: argparse.Namespace) -> Iterator[_Remark]:
     """The user's own patterns, also against the starter library; that one is not judged by itself."""
-    from ..authoring import warnings
+    from .._authoring import warnings
 
     with opened(arguments) as store:
         own = {one.id for one in store.list(arguments.org or ORG)}
@@ -100,7 +100,7 @@ def _seen(arguments: argparse.Namespace) -> Sequence[Pattern]:
 
 
 def _repeated(patterns: Sequence[Pattern], judged: Iterable[str]) -> Iterator[_Remark]:
-    from ..authoring import near_duplicates
+    from .._authoring import near_duplicates
 
     for near in near_duplicates(patterns):
         if near.first in judged or near.second in judged:
@@ -109,6 +109,6 @@ def _repeated(patterns: Sequence[Pattern], judged: Iterable[str]) -> Iterator[_R
 
 
 def _too_long(patterns: Sequence[Pattern]) -> Iterator[_Remark]:
-    from ..authoring import standing_bytes
+    from .._authoring import standing_bytes
 
     yield from (_Remark(text=line) for line in standing_bytes(patterns))

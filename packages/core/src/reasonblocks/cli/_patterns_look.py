@@ -12,7 +12,7 @@ from ._files import ORG, STDOUT, TIERS, add_org, add_store, named, opened, origi
 from ._output import OK, Parsers, Table, printable, say, show, warn
 
 if TYPE_CHECKING:
-    from ..backends.local_store import LocalStore
+    from ..backends._local_store import LocalStore
     from ..types import ETrace, Pattern, Tier
 
 PREVIEW = 70
@@ -72,7 +72,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _told(pattern: Pattern) -> dict[str, object]:
-    from ..patterns import pattern_json
+    from .._patterns import pattern_json
 
     return {**pattern_json(pattern), "origin": origin(pattern)}
 
@@ -83,15 +83,15 @@ def _counted(found: Sequence[Pattern]) -> str:
 
 def _text(pattern: Pattern) -> str:
     """What it advises, in one line."""
-    from ..text import preview
+    from .._text import preview
 
     said = [pattern.fields.get(name) for name in ("instruction", "intervention", "recommended_action")]
     return printable(preview(next((text for text in said if isinstance(text, str)), ""), PREVIEW))
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from ..authoring import as_toml
-    from ..render import render_pattern
+    from .._authoring import as_toml
+    from .._render import render_pattern
 
     with opened(arguments) as store:
         pattern = named(store, arguments.id)
@@ -145,7 +145,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 
 def _say_hits(arguments: argparse.Namespace, tier: Tier, hits: Sequence[_Hit]) -> None:
-    from ..gates import TIERS as RULES
+    from .._gates import TIERS as RULES
 
     rule, org = RULES[tier], arguments.org or ORG
     if shown := _shown(arguments, hits):
@@ -167,8 +167,8 @@ def _shown(arguments: argparse.Namespace, hits: Sequence[_Hit]) -> list[_Hit]:
 
 def _hits(arguments: argparse.Namespace, tier: Tier) -> list[_Hit]:
     """The most similar first."""
-    from ..gates import TIERS as RULES
-    from ..patterns import gate
+    from .._gates import TIERS as RULES
+    from .._patterns import gate
 
     with opened(arguments) as store:
         own = {one.id: one for one in store.list(arguments.org or ORG, tier, layer=True)}
@@ -183,8 +183,8 @@ def _hits(arguments: argparse.Namespace, tier: Tier) -> list[_Hit]:
 
 def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Sequence[ETrace]:
     """All that a run of this org could find, whatever their gates, the most similar first."""
-    from ..backends.local_store import LocalStore
-    from ..requests import Retrieve
+    from .._requests import Retrieve
+    from ..backends._local_store import LocalStore
 
     org = arguments.org or ORG
     seen = store.list(org, tier, layer=True)
@@ -210,7 +210,7 @@ def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Seq
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from ..authoring import as_jsonl, as_toml
+    from .._authoring import as_jsonl, as_toml
 
     with opened(arguments) as store:
         found = store.list(arguments.org or ORG, layer=arguments.starter)

@@ -12,9 +12,9 @@ from dataclasses import asdict, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from .._replay import Replayed
+from .._replay import replay as replayed_run
 from ..exceptions import RecordError
-from ..replay import Replayed
-from ..replay import replay as replayed_run
 from ..types import JSON, Injection, Step, StepDecision, doubts_json
 from ._files import recorded, size
 from ._options import add_settings, read_settings
@@ -22,8 +22,8 @@ from ._output import OK, PROBLEM, Bar, Parsers, columns, printable, say, show, w
 from ._summary import Summary, total
 
 if TYPE_CHECKING:
-    from ..client import ReasonBlocks
-    from ..replay import Replayed
+    from .._client import ReasonBlocks
+    from .._replay import Replayed
     from ..traces import RecordedRun
 
 
@@ -150,7 +150,7 @@ def _count(text: str) -> int:
 
 def replay(arguments: argparse.Namespace) -> int:
     """Replay the files; 1 when not one run could be read, or when the run that was asked for is in none."""
-    from ..client import ReasonBlocks
+    from .._client import ReasonBlocks
 
     with closing(ReasonBlocks(**read_settings(arguments))) as rb:
         if rb.disabled:

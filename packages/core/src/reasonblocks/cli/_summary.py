@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median
 
-from ..replay import Replayed
+from .._replay import Replayed
 from ..types import StepDecision
 from ._output import Table
 

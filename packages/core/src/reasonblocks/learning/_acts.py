@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..monitors.arguments import command_of
-from ..monitors.features import Features, features_of, plain
-from ..monitors.outcome import says_nothing
-from ..text import collapse, digest
-from ..types import JSON, Step, canonical
+from .._json import canonical
+from .._monitors.arguments import command_of
+from .._monitors.features import Features, features_of, plain
+from .._monitors.outcome import says_nothing
+from .._text import collapse, digest
+from ..types import JSON, Step
 from ._mask import LONGEST, label, run_label, short, whole_words, without_secrets
 from ._secret_names import MASK, announces
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..engine import TEXT_BYTES
-from ..gates import E1_COMPOSITE, LOOK_BACK, TIERS
-from ..replay import Replayed
-from ..text import bounded
+from .._engine import TEXT_BYTES
+from .._gates import E1_COMPOSITE, LOOK_BACK, TIERS
+from .._replay import Replayed
+from .._text import bounded
 from ..types import FSMState, Step, StepDecision, Tier
 from ._acts import Act, act_of
 from ._mask import hidden, private_words, run_label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..text import digest
+from .._text import digest
 from ..types import JSON, Pattern
 from ._alternatives import Instead
 from ._evidence import Evidence

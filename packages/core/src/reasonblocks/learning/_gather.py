@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 
-from ..text import digest
+from .._text import digest
 from ._digest import Calm, RunDigest
 
 MOST_PER_TASK = 12

@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from .._gates import TIERS
+from .._patterns import checked
+from .._replay import Sessions, replay
 from ..backends._stores.table import Rows
 from ..backends._stores.vectors import Vectors
 from ..backends.embed import default_embedder
-from ..gates import TIERS
-from ..patterns import checked
 from ..ports import Embedder
-from ..replay import Sessions, replay
 from ..traces import RecordedRun
 from ..types import Pattern, Tier
 from ._alternatives import Instead, after_the_same, applies, at_the_same_point, over_tasks

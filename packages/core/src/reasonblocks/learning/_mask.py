@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from ..render import sanitise
-from ..text import collapse
+from .._render import sanitise
+from .._text import collapse
 from ..types import JSON
 from ._people import known_names, without_accounts, without_names
 from ._secret_names import MASK

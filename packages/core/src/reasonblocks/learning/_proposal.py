@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._files import write_whole
+from .._json import compact
+from .._patterns import pattern_json, pattern_of
+from .._text import whole
 from ..exceptions import ConfigError
-from ..patterns import pattern_json, pattern_of
-from ..text import whole
-from ..types import JSON, Pattern, compact
+from ..types import JSON, Pattern
 from ._evidence import Evidence
 
 Status = Literal["pending", "accepted", "rejected"]

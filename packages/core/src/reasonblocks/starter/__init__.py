@@ -6,7 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from ..patterns import pattern_of
+from .._patterns import pattern_of
 from ..types import Pattern
 
 __all__ = ["FILES", "starter_patterns"]

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-_SCENARIOS = ("_costs", "_decisions", "_faults", "_routes", "_several", "_turns")
+_SCENARIOS = ("_scenarios", "_several")
 """Modules whose assertions tell what they compared."""
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from ..client import ReasonBlocks
+from .._client import ReasonBlocks
+from .._render import FRAME
 from ..events import Event, RunStart
-from ..render import FRAME
 from ..types import StepLogEntry
 from . import _world as world
 from ._harness import Harness, Ran, Seen

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .._requests import Evaluate, Retrieve
 from ..exceptions import ConfigError, Unavailable
-from ..requests import Evaluate, Retrieve
 from ..types import ETrace, Evaluation, FSMState, Memories, Pattern, StepLogEntry, Usage
 from ._harness import Harness
 from ._loop import LoopHarness

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..client import ReasonBlocks
+from .._client import ReasonBlocks
 from ..types import AdapterCaps, StepLogEntry
 from ._script import Script
 

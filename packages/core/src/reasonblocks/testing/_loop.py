@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..client import ReasonBlocks
-from ..render import place
-from ..session import SteeringSession
+from .._client import ReasonBlocks
+from .._render import place
+from .._session import SteeringSession
 from ..types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome, ToolCall
 from ._harness import Ran, Seen
 from ._script import Script, Turn

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from ..client import ReasonBlocks
+from .._client import ReasonBlocks
 from ..events import StepEvent
 from ..ports import TelemetrySink
 from ..types import JSON, AdapterCaps, StepLogEntry

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..backends.local_store import LocalStore
-from ..client import ReasonBlocks
+from .._client import ReasonBlocks
+from ..backends._local_store import LocalStore
 from ..exceptions import RecordError
 from ..ports import TelemetrySink
 from ..starter import starter_patterns

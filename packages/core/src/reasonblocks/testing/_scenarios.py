@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ..client import ReasonBlocks
-from ..render import FRAME
+from .._client import ReasonBlocks
+from .._render import FRAME
 from ..types import Evaluation, Step
 from . import _world as world
 from ._checks import by_attempt, decided, kept, misplaced, read, recorded, seconds, starts, threads_started, unharmed

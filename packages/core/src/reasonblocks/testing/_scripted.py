@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..client import ReasonBlocks
+from .._client import ReasonBlocks
+from .._requests import Evaluate, Retrieve
+from .._session import Backends, SteeringSession
 from ..events import Event
 from ..exceptions import Unavailable
 from ..ports import Evaluator
-from ..requests import Evaluate, Retrieve
-from ..session import Backends, SteeringSession
 from ..types import ETrace, Evaluation, Memories, Step
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pytest
 
+from .._render import FRAME
 from ..events import RunFinish
-from ..render import FRAME
 from ..types import Pattern, Step
 from . import _world as world
 from ._checks import decided, judged, longest_gap, recorded, starts, tasks

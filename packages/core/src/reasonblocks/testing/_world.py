@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from .._requests import Evaluate, Retrieve
 from ..exceptions import Unavailable
-from ..requests import Evaluate, Retrieve
 from ..types import ETrace, Evaluation, Memories, Pattern, Usage
 from ._script import Script, Turn, tool_call, tool_result
 from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ._json import JSON, LARGEST_INT, canonical, compact, evolve, quick, storable, storable_json
-from ._patterns import ETrace, Pattern
+from .._json import JSON
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState, doubts_json, retrieved_json
 from ._steering import (
     AdapterCaps,
     DifficultyParts,
     Doubt,
+    ETrace,
     Evaluation,
     FSMState,
     GateDecision,
@@ -17,6 +17,7 @@ from ._steering import (
     Level,
     Memories,
     Observed,
+    Pattern,
     Placement,
     Routing,
     ScoreMemory,
@@ -31,7 +32,6 @@ from ._step import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, 
 
 __all__ = [
     "JSON",
-    "LARGEST_INT",
     "AdapterCaps",
     "DifficultyParts",
     "Doubt",
@@ -66,12 +66,6 @@ __all__ = [
     "TraceState",
     "Transition",
     "Usage",
-    "canonical",
-    "compact",
     "doubts_json",
-    "evolve",
-    "quick",
     "retrieved_json",
-    "storable",
-    "storable_json",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from ._json import JSON, quick
+from .._json import JSON, quick
 from ._steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
 from ._step import ToolCall
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..text import clip, words
-from ._json import JSON, LARGEST_INT, canonical, quick
+from .._json import JSON, LARGEST_INT, canonical, quick
+from .._text import clip, words
 
 
 @quick

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ...patterns import best, helpful, standing
-from ...requests import Retrieve
+from ..._patterns import best, helpful, standing
+from ..._requests import Retrieve
 from ...types import ETrace, Pattern
 from .rows import Block, Row, Stats
 

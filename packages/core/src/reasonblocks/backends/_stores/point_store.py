@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TypeAlias
 
+from ..._patterns import COUNTED, checked, exemplars, revised
+from ..._requests import Retrieve
 from ...exceptions import ConfigError, ExtraMissing
-from ...patterns import COUNTED, checked, exemplars, revised
 from ...ports import Embedder
-from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
 from .._daemon import in_daemon
 from .index import Index

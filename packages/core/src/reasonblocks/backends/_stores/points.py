@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import NAMESPACE_URL, uuid5
 
-from ...patterns import pattern_of
-from ...requests import Retrieve
-from ...types import Pattern, evolve
+from ..._json import evolve
+from ..._patterns import pattern_of
+from ..._requests import Retrieve
+from ...types import Pattern
 from .rows import body
 from .table import Rows
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from ..._json import compact, evolve
+from ..._patterns import exemplars, pattern_json, pattern_of
 from ...exceptions import StoreError
-from ...patterns import exemplars, pattern_json, pattern_of
-from ...types import Pattern, Tier, compact, evolve
+from ...types import Pattern, Tier
 
 Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """What was counted, by the pattern's id."""

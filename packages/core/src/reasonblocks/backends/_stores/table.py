@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...patterns import Curve, best, gate, helps, standing, visible
-from ...requests import Retrieve
+from ..._patterns import Curve, best, gate, helps, standing, visible
+from ..._requests import Retrieve
 from ...types import ETrace, Pattern
 from .points import Ask, Hit, pattern_in
 from .rows import Row

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._requests import Retrieve
 from ...exceptions import BadAnswer
 from ...ports import Embedder, SummingEmbedder
-from ...requests import Retrieve
 from .rows import Row
 from .table import Rows, Table
 

@@ -25,12 +25,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CallableEmbedder": "_callable",
-    "FastEmbedEmbedder": "_fastembed",
+    "CallableEmbedder": "_others",
+    "FastEmbedEmbedder": "_others",
     "HashEmbedder": "_hash",
-    "Model2VecEmbedder": "_model2vec",
+    "Model2VecEmbedder": "_others",
     "OpenAIEmbedder": "_openai",
-    "SentenceTransformerEmbedder": "_sentence_transformers",
+    "SentenceTransformerEmbedder": "_others",
     "StaticEmbedder": "_static",
     "default_embedder": "_default",
     "embedder_line": "_default",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..._files import NotToml, read_toml
+from ..._patterns import Curve, SimilarityCurves
 from ...exceptions import ConfigError
-from ...patterns import Curve, SimilarityCurves
 
 Given: TypeAlias = "SimilarityCurves | str | os.PathLike[str] | None"
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from zlib import crc32
 
-from ...patterns import Curve, SimilarityCurves
-from ...text import clip, words
+from ..._patterns import Curve, SimilarityCurves
+from ..._text import clip, words
 
 DIM = 512
 STOP = frozenset(

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ..._patterns import SimilarityCurves
 from ..._secret import KEY_RULE, Secret, described, is_key
+from ..._text import clip, whole
 from ...exceptions import BadAnswer, ConfigError, Unavailable
-from ...patterns import SimilarityCurves
-from ...text import clip, whole
 from ._curves import Given, curves_for
 from ._others import Rows, library, rows
 

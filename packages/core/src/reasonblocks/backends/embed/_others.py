@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from ..._patterns import SimilarityCurves
 from ...exceptions import BadAnswer, ConfigError, ExtraMissing
-from ...patterns import SimilarityCurves
 from ._curves import Given, curves_for
 
 Rows: TypeAlias = NDArray[numpy.float32]

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from ..._memo import WORDS_KEPT, Memo
+from ..._patterns import Curve, SimilarityCurves
+from ..._text import clip, words
 from ...exceptions import Unavailable
-from ...memo import WORDS_KEPT, Memo
-from ...patterns import Curve, SimilarityCurves
-from ...text import clip, words
 from ._tokenizer import SPECIAL, UNKNOWN, Tokenizer
 
 DATA = Path(__file__).with_name("data")

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from .._harness import Seen
 from .._script import Script, Turn
-from ._apis import APIS
 from ._responses import chains
+from ._server import APIS
 
 ApiName: TypeAlias = Literal["responses", "chat", "messages"]
 Json: TypeAlias = dict[str, Any]

@@ -1,0 +1,69 @@
+"""Patterns as the text of a file: JSON Lines, or TOML that a person goes on writing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from .._json import compact
+from .._patterns import pattern_json
+from .._text import whole
+from ..exceptions import ConfigError
+from ..types import JSON, Pattern
+
+WIDTH = 110
+"""Characters up to which a list stands on one line."""
+
+
+def as_jsonl(patterns: Iterable[Pattern]) -> str:
+    """A pattern a line, without what is as it is by default."""
+    return "".join(f"{whole(compact(pattern_json(one)))}\n" for one in patterns)
+
+
+def as_toml(patterns: Iterable[Pattern]) -> str:
+    """A `[[pattern]]` table each. Raises `ConfigError` for a null within the fields, which TOML has not."""
+    return "\n".join("".join(f"{line}\n" for line in _table(one)) for one in patterns)
+
+
+def _table(pattern: Pattern) -> Iterator[str]:
+    told = pattern_json(pattern)
+    yield "[[pattern]]"
+    for name, value in told.items():
+        if not isinstance(value, Mapping):
+            yield f"{name} = {_value(pattern.id, value)}"
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            yield from _sub_table(pattern.id, f"pattern.{name}", value)
+
+
+def _sub_table(pattern_id: str, head: str, table: Mapping[str, JSON]) -> Iterator[str]:
+    yield f"[{head}]"
+    yield from (f"{_key(name)} = {_value(pattern_id, value)}" for name, value in table.items())
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if bare else _text(name)
+
+
+def _value(pattern_id: str, value: JSON) -> str:
+    if value is None:
+        raise ConfigError(f"pattern {pattern_id!r}: fields", None, "TOML has no null: write it as JSON Lines")
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(name)} = {_value(pattern_id, item)}" for name, item in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list):
+        return _list([_value(pattern_id, item) for item in value])
+    return json.dumps(value)
+
+
+def _text(text: str) -> str:
+    """TOML's basic string is JSON's, but for the one control character that JSON lets through."""
+    return json.dumps(whole(text), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(items: list[str]) -> str:
+    line = ", ".join(items)
+    return f"[{line}]" if len(line) <= WIDTH else "[\n" + "".join(f"  {item},\n" for item in items) + "]"

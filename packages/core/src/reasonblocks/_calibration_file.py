@@ -1,0 +1,134 @@
+"""Reads and writes a calibration: the fitted numbers of the monitors, as TOML that a reader can follow."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ._files import NotToml, loads, read_toml
+from ._monitors.builtin import BY_NAME, Calibration, Weighed
+from ._monitors.evidence import EVIDENCE
+from ._scoring import SHIPPED_LEVEL
+from .exceptions import ConfigError
+from .types import Level
+
+SHIPPED = Path(__file__).with_name("_calibration_shipped.toml")
+"""Written by `./dev shipped_calibration RUNS...`."""
+KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence")
+MOST_WEIGHT = 10.0
+
+
+@cache
+def shipped() -> Calibration:
+    """What is used where the user gives none: the fitted file, and the level that belongs to the scorer."""
+    values = loads(SHIPPED.read_text(encoding="utf-8"))
+    return Calibration(
+        level=SHIPPED_LEVEL,
+        fires=values["fires"],
+        composite=values["composite_fires"],
+        evidence={name: Weighed(**told) for name, told in values["evidence"].items()},
+    )
+
+
+def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Calibration:
+    """From a mapping, or from the TOML file that holds it; what is missing is as shipped. Raises `ConfigError`."""
+    base = shipped()
+    if given is None:
+        return base
+    if not isinstance(given, (Mapping, str, os.PathLike)):
+        raise ConfigError("calibration", given, "must be a mapping or the path of a TOML file")
+    values = given if isinstance(given, Mapping) else _read(given)
+    for key in values:
+        if key not in KEYS:
+            raise ConfigError.unknown("calibration", key, KEYS)
+    fires = _table(values, "fires", BY_NAME)
+    evidence = values.get("evidence")
+    return Calibration(
+        level=Level(
+            mean=_number(values, "difficulty_mean", base.level.mean),
+            spread=_number(values, "difficulty_spread", base.level.spread, above=True),
+        ),
+        fires={name: _number(fires, name, base.fires[name], "fires", above=True) for name in BY_NAME},
+        composite=_number(values, "composite_fires", base.composite, above=True),
+        evidence=base.evidence if evidence is None else _evidence(_table(values, "evidence", EVIDENCE)),
+    )
+
+
+def as_toml(calibration: Calibration, said: str = "") -> str:
+    """The file's text; `said`, how it was made, goes before it as comments."""
+    level = calibration.level
+    lines = ["# The raw difficulty that is normal, and how far it spreads."]
+    lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}", ""]
+    return comments(said) + "\n".join(lines) + "\n" + monitors_toml(calibration)
+
+
+def comments(said: str) -> str:
+    """The text as comments, and an empty line; nothing for no text."""
+    return "".join([f"# {line}".rstrip() + "\n" for line in said.splitlines()]) + ("\n" if said else "")
+
+
+def monitors_toml(calibration: Calibration) -> str:
+    """All but the level, which for the shipped numbers belongs to the scorer."""
+    lines = ["# The composite, twice in a row, at which the second path opens."]
+    lines += [f"composite_fires = {calibration.composite!r}", "", "# The score at which each monitor fires.", "[fires]"]
+    lines += [f"{name} = {value!r}" for name, value in calibration.fires.items()]
+    lines += [
+        "",
+        "# What each evidence adds to the composite for each unit that it lies above its centre.",
+        "[evidence]",
+    ]
+    lines += [
+        f"{name} = {{ weight = {one.weight!r}, centre = {one.centre!r} }}" for name, one in calibration.evidence.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    try:
+        return read_toml(path)
+    except (OSError, NotToml) as exc:
+        raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
+
+
+def _table(values: Mapping[str, Any], name: str, known: Mapping[str, object]) -> Mapping[str, Any]:
+    given = values.get(name, {})
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"calibration[{name!r}]", given, "must be a table")
+    for key in given:
+        if key not in known:
+            raise ConfigError.unknown(f"calibration[{name!r}]", key, known)
+    return given
+
+
+def _number(
+    values: Mapping[str, Any], name: str, default: float, table: str | None = None, *, above: bool = False
+) -> float:
+    """In [0, 1], and above 0 if so asked."""
+    value = values.get(name, default)
+    if not _is_number(value) or not 0 <= value <= 1 or (above and value == 0):
+        where = f"calibration[{table!r}][{name!r}]" if table else f"calibration[{name!r}]"
+        raise ConfigError(where, value, "must be a number in (0, 1]" if above else "must be a number in [0, 1]")
+    return float(value)
+
+
+def _evidence(given: Mapping[str, Any]) -> dict[str, Weighed]:
+    return {name: _weighed(name, told) for name, told in given.items()}
+
+
+def _weighed(name: str, told: object) -> Weighed:
+    rule = f"must be {{weight = -{MOST_WEIGHT:g} to {MOST_WEIGHT:g}, centre = 0 to 1}}"
+    if not isinstance(told, Mapping) or set(told) != {"weight", "centre"}:
+        raise ConfigError(f"calibration['evidence'][{name!r}]", told, rule)
+    weight, centre = told["weight"], told["centre"]
+    if not (_is_number(weight) and abs(weight) <= MOST_WEIGHT and _is_number(centre) and 0 <= centre <= 1):
+        raise ConfigError(f"calibration['evidence'][{name!r}]", dict(told), rule)
+    return Weighed(weight=float(weight), centre=float(centre))
+
+
+def _is_number(value: object) -> bool:
+    """Return True for a finite number that is not a bool; an int too large for a float is finite, too."""
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)

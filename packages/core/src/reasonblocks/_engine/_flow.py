@@ -1,0 +1,213 @@
+"""The order of things: `step_flow` and `final_flow` from the top, and the decision that ends them."""
+
+from __future__ import annotations
+
+from .. import _gates as gates
+from .. import _render as render
+from .. import _routing as routing
+from .._json import evolve
+from .._requests import Flow
+from .._text import bounded, digest
+from ..exceptions import StaleKey
+from ..types import (
+    FSMState,
+    Injection,
+    Placement,
+    Settings,
+    SkippedReason,
+    Source,
+    Step,
+    StepDecision,
+    StepInput,
+    TraceState,
+)
+from ._judge import Judged, after, judge, judgement
+from ._kept import KEY_BYTES, checked_step, completed_step
+from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
+from ._speak import doubts_of, speak, spoken
+
+SENT_KEPT = 64
+"""Texts that are known to be sent; the caps allow fewer in a run."""
+KEYS_KEPT = 64
+"""Newest keys by which an older one is known."""
+
+
+def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Decide call `state.calls`; return the new state and the decision (section 1). An auxiliary call asks nothing."""
+    again = _again(state, given)
+    if again is not None:
+        return state, again
+    if given.auxiliary:
+        return _auxiliary(state, given, settings)
+    if settings.disabled:
+        return _decided(state, given, _blank(state, settings, skipped="disabled"), settings)
+    if state.steps_begun == 0:
+        return (yield from _first_call(state, given, settings))
+    return (yield from _next_call(state, given, settings))
+
+
+def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
+    judged = yield from judge(state, checked_step(completed_step(state, completed)), settings)
+    skipped = _skipped(judged, settings, failed=False)
+    decision = judgement(state, judged, settings, gate="final", skipped=skipped)
+    return after(state, judged), evolve(decision, doubts=doubts_of(judged))
+
+
+def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
+    moved = evolve(state, faults=state.faults + 1)
+    if given.auxiliary:
+        return _auxiliary(moved, given, settings)
+    moved = evolve(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
+
+
+def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """What a fault leaves of the last step."""
+    return state, evolve(_blank(state, settings, skipped="fault"), gate_decision="final")
+
+
+def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Call 0: nothing is complete yet, only standing rules (section 1, 2)."""
+    lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
+    if settings.e_traces_enabled:
+        lessons = yield from standing_rules(state, lessons, given.default_model, settings)
+    skipped: SkippedReason | None = (
+        "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
+    )
+    blank = _blank(state, settings, skipped=skipped)
+    blank = evolve(blank, retrieved=lessons.retrieved)
+    return _decided(learned(state, lessons), given, blank, settings, lessons.injections, lessons.notes)
+
+
+def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
+    judged = yield from judge(state, checked_step(completed_step(state, given.completed)), settings)
+    state_after = after(state, judged)
+    if judged.now is FSMState.END:
+        decision = judgement(state, judged, settings, gate=None, skipped="end")
+        return _decided(state_after, given, decision, settings)
+
+    route = routing.route(judged.now, settings.routes)
+    model = settings.routes[route] if route else given.default_model
+    speech = yield from speak(state_after, judged, model, settings)
+    shown = with_shown(state_after, [speech.injection] if speech.injection else [])
+    lessons = yield from lessons_for(state, shown, judged, model, settings)
+
+    injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
+    skipped = _skipped(judged, settings, failed=speech.failed or lessons.failed)
+    decision = judgement(state, judged, settings, gate=speech.gate, skipped=skipped, route=route)
+    if speech.retrieved or lessons.retrieved:
+        decision = evolve(decision, retrieved={**speech.retrieved, **lessons.retrieved})
+    state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
+    return _decided(state_spoken, given, decision, settings, injections, speech.notes + lessons.notes)
+
+
+def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """Decide a call that is not a step: it gets a number, and nothing that decides steps changes."""
+    decision = evolve(_blank(state, settings, skipped="auxiliary"), key=_bounded_key(given))
+    calls, auxiliary = state.calls + 1, state.auxiliary_calls + 1
+    return evolve(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision
+
+
+def _bounded_key(given: StepInput) -> str | None:
+    return None if given.key is None else bounded(given.key, KEY_BYTES)
+
+
+def _again(state: TraceState, given: StepInput) -> StepDecision | None:
+    """Return the last decision if this is its key; raise `StaleKey` for the key of an older step.
+
+    Auxiliary calls have separate keys, so a step that is retried after one is still the same step.
+    """
+    key, auxiliary = given.key, state.last_auxiliary
+    if given.auxiliary:
+        same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == _bounded_key(given)
+        return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
+    if key is None or not state.keys:
+        return None
+    mark = digest(key)
+    if state.last is not None and state.last.key is not None and mark == state.keys[-1]:
+        return evolve(state.last, replayed=True)
+    if mark in state.keys:
+        raise StaleKey(key, state.last.key if state.last else None)
+    return None
+
+
+def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:
+    return StepDecision(
+        step=state.calls, fsm_state=state.current_state, placement=settings.placement, skipped_reason=skipped
+    )
+
+
+def _skipped(judged: Judged, settings: Settings, *, failed: bool) -> SkippedReason | None:
+    if judged.now is FSMState.END:
+        return "end"
+    if not settings.e_traces_enabled:
+        return "disabled"
+    if judged.now is FSMState.FAST:
+        return "fast"
+    return "unavailable" if failed or judged.evaluation is None else None
+
+
+def _decided(
+    state: TraceState,
+    given: StepInput,
+    decision: StepDecision,
+    settings: Settings,
+    injections: tuple[Injection, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> tuple[TraceState, StepDecision]:
+    """The whole decision with its guidance, and the state that remembers it."""
+    rules = state.standing_rules
+    if settings.standing_rules == "run":
+        told = [one for one in injections if one.source == "E3Injection"]
+        rules = "\n".join([*filter(None, (rules,)), *(one.text for one in told)])
+        injections = tuple(one for one in injections if one.source != "E3Injection")
+        state = with_shown(state, told)
+    kept: tuple[Injection, ...] = ()
+    dropped: tuple[Source, ...] = ()
+    guidance = ""
+    if injections:
+        state, kept, dropped = _told(state, injections, settings)
+        guidance = render.guidance(kept)
+    decision = evolve(
+        decision,
+        key=_bounded_key(given),
+        injections=kept,
+        dropped=dropped,
+        standing_rules=rules,
+        guidance=guidance,
+        cache_tokens_at_risk=_at_risk(state, decision, guidance, settings),
+        notes=notes,
+    )
+    keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
+    moved = evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision)
+    return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
+
+
+def _told(
+    state: TraceState, injections: tuple[Injection, ...], settings: Settings
+) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
+    """The state that remembers what is told, that, and the sources of what is not: it was sent, or is too long."""
+    fresh = [one for one in injections if not state.sent or digest(one.text) not in state.sent]
+    kept, cut = render.fit(fresh, settings.max_guidance_chars)
+    dropped = (*(one.source for one in injections if one not in fresh), *cut)
+    state = with_shown(state, kept)
+    if settings.placement == "context":
+        state = evolve(state, sent=(*state.sent, *(digest(one.text) for one in kept))[-SENT_KEPT:])
+    return state, kept, dropped
+
+
+def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings: Settings) -> int | None:
+    """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
+    if state.last is None:
+        return 0
+    moved = _in_system(decision.placement, guidance) != _in_system(state.last.placement, state.last.guidance)
+    before, now = state.last.route, decision.route
+    rerouted = before != now and settings.routes.get(before or "") != settings.routes.get(now or "")
+    return state.call_tokens if moved or rerouted else 0
+
+
+def _in_system(placement: Placement, guidance: str) -> str:
+    return guidance if placement == "system" else ""

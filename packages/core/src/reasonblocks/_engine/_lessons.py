@@ -1,0 +1,157 @@
+"""Which tiers of lessons are asked for one call, and how far each has got (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .. import _gates as gates
+from .. import _render as render
+from .._json import evolve, quick
+from .._patterns import gate, place
+from .._requests import Flow, Retrieve, ask
+from ..exceptions import Unavailable
+from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState
+from ._judge import Judged
+
+
+def retrieve(
+    tier: Tier,
+    state: TraceState,
+    failure_type: str | None,
+    model: str,
+    settings: Settings,
+    step: Step | None = None,
+    top_k: int | None = None,
+) -> Flow[tuple[ETrace, ...]]:
+    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first.
+
+    A lesson that rarely helped comes after all others. `step` is the newest of them, whose words the scorer has cut.
+    """
+    rule = gates.TIERS[tier]
+    texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
+    most = top_k or rule.top_k
+    request = Retrieve(
+        tier=tier,
+        texts=texts,
+        top_k=most,
+        similarity=rule.similarity,
+        org_id=settings.org_id,
+        failure_type=failure_type,
+        model=model,
+        words=step.scored_words if step is not None and texts and step.scored_text == texts[-1] else None,
+    )
+    answer = yield from ask(request)
+    usable = [
+        trace
+        for trace in answer
+        if trace.pattern.tier == tier
+        and trace.pattern.org_id in ((settings.org_id,) if tier == "e1" else (None, settings.org_id))
+        and trace.pattern.id not in state.patterns_shown
+        and (tier == "e3" or trace.similarity >= gate(trace.pattern, rule.similarity))
+    ]
+    if tier != "e3":
+        usable.sort(key=place)
+    return tuple(usable[:most])
+
+
+def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
+    """The patterns' ids, in their order."""
+    return tuple([trace.pattern.id for trace in found])
+
+
+@quick
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """What the tiers gave for one call. `failed`: one of them could not be asked.
+
+    `retrieved` has, by tier that was asked, the ids that came of it; None where the store could not answer.
+    """
+
+    e1: TierUse
+    e2: TierUse
+    e3: TierUse
+    injections: tuple[Injection, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed: bool = False
+    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+
+
+def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Lessons]:
+    """E1 and E2 by similarity, E3 if its request failed so far (section 5); `before` is the state before this step."""
+    lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
+    if not settings.e_traces_enabled or judged.now is FSMState.FAST:
+        return lessons
+    evaluation, call = judged.evaluation, state.steps_begun
+    if gates.may_ask(state.e1, call) and gates.e1_open(before, evaluation):
+        lessons = yield from _similar("e1", state, lessons, judged.step, None, model, settings)
+    if gates.may_ask(state.e2, call) and (
+        not settings.e2_requires_signal or gates.e2_signalled(judged.now, evaluation)
+    ):
+        kind = evaluation.failure_type if evaluation else None
+        lessons = yield from _similar("e2", state, lessons, judged.step, kind, model, settings)
+    if gates.may_ask(state.e3, call):
+        lessons = yield from standing_rules(state, lessons, model, settings)
+    return lessons
+
+
+def _similar(
+    tier: Tier,
+    state: TraceState,
+    lessons: Lessons,
+    step: Step,
+    failure_type: str | None,
+    model: str,
+    settings: Settings,
+) -> Flow[Lessons]:
+    use = lessons.e1 if tier == "e1" else lessons.e2
+    failed = False
+    found: tuple[ETrace, ...] = ()
+    try:
+        found = yield from retrieve(tier, state, failure_type, model, settings, step)
+    except Unavailable:  # fail open: an empty answer that is tried again
+        failed = True
+    use = gates.after_answer(use, state.steps_begun, got_any=bool(found))
+    injections, notes = render.tier_injections(tier, found, model)
+    return evolve(
+        lessons,
+        injections=lessons.injections + injections,
+        e1=use if tier == "e1" else lessons.e1,
+        e2=use if tier == "e2" else lessons.e2,
+        notes=lessons.notes + notes,
+        failed=lessons.failed or failed,
+        retrieved={**lessons.retrieved, tier: None if failed else ids_of(found)},
+    )
+
+
+def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Settings) -> Flow[Lessons]:
+    """E3: all of it at once. Used up by any answer; a failed request is tried again on the following steps."""
+    try:
+        found = yield from retrieve("e3", state, None, model, settings)
+    except Unavailable:
+        counted = {**lessons.retrieved, "e3": None}
+        return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True, retrieved=counted)
+    injections, notes = render.tier_injections("e3", found, model)
+    return evolve(
+        lessons,
+        injections=lessons.injections + injections,
+        e3=TierUse(asked=lessons.e3.asked + 1, used=True),
+        notes=lessons.notes + notes,
+        retrieved={**lessons.retrieved, "e3": ids_of(found)},
+    )
+
+
+def learned(state: TraceState, lessons: Lessons) -> TraceState:
+    """The state after the tiers were asked."""
+    if lessons.e1 is state.e1 and lessons.e2 is state.e2 and lessons.e3 is state.e3:
+        return state  # none was asked
+    return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
+
+
+def with_shown(state: TraceState, injections: Sequence[Injection]) -> TraceState:
+    """The state that remembers which patterns these injections showed."""
+    if not injections:
+        return state
+    told = [one for injection in injections for one in injection.pattern_ids]
+    new = [one for one in dict.fromkeys(told) if one not in state.patterns_shown]
+    return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

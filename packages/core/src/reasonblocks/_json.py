@@ -1,0 +1,243 @@
+"""What may stand in a snapshot or on the wire: plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import lru_cache, update_wrapper
+from itertools import islice
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from ._text import EDGE, clip
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+DEEPEST = 32
+"""Levels of a value that its canonical form shows."""
+MOST_ITEMS = 1_000
+"""Items of one list or object that its canonical form shows."""
+FEW_ITEMS = 16
+"""Items of an object that is shown the short way."""
+_TEXTS, _TEXTS_AND_NUMBERS = frozenset({str}), frozenset({str, int})
+
+
+def compact(value: JSON) -> str:
+    """The compact form: no spaces, UTF-8 as it is, keys in their order."""
+    return _COMPACT.encode(value)
+
+
+def canonical(value: Any) -> str:
+    """The compact form with sorted keys: equal values give equal text.
+
+    Of any value: what is no JSON is shown as text; strings over 16,000 characters, long lists, deep levels are cut.
+    """
+    try:
+        return _short(value) if _is_short(value) else _CANONICAL.encode(_pruned(value, 0))
+    except ValueError:  # an int of more digits than Python prints
+        return f'"{type(value).__name__}"'
+
+
+def _is_short(value: Any) -> bool:
+    """The arguments of most calls: a few names with texts and whole numbers."""
+    return (
+        type(value) is dict
+        and 0 < len(value) <= FEW_ITEMS
+        and {*map(type, value)} == _TEXTS
+        and {*map(type, value.values())} <= _TEXTS_AND_NUMBERS
+        and max(map(len, value)) <= 2 * EDGE
+    )
+
+
+def _short(value: dict[str, str | int]) -> str:
+    """What the encoder makes of it, in half of the time."""
+    items = [
+        f"{encode_basestring(key)}:{encode_basestring(clip(item)) if type(item) is str else item}"
+        for key, item in sorted(value.items())
+    ]
+    return f"{{{','.join(items)}}}"
+
+
+def _pruned(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return clip(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if depth >= DEEPEST:
+        return "..."
+    if isinstance(value, Mapping):
+        return {_text(key): _pruned(item, depth + 1) for key, item in islice(value.items(), MOST_ITEMS)}
+    if isinstance(value, (list, tuple)):
+        return [_pruned(item, depth + 1) for item in islice(value, MOST_ITEMS)]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return clip(str(value))
+    except Exception:  # noqa: BLE001 - whatever a foreign object's __str__ raises
+        return type(value).__name__
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+LARGEST_INT = 2**63 - 1
+"""The largest integer of msgpack and of database columns; the smallest is `-LARGEST_INT - 1`."""
+MOST_CHARS = 65_536
+"""The limit of one value, which is that of a whole snapshot; a number or a bracket counts as one."""
+
+
+def storable(value: object, most: int = MOST_CHARS) -> JSON:
+    """Return a copy of `value` in plain JSON types that shares nothing with it.
+
+    Tuples become lists, and values of subclasses plain ones. Raises `ValueError` with the broken rule: integers of 64
+    bits, finite floats, texts without halves of surrogate pairs, strings as keys, `DEEPEST` levels, and about
+    `most` characters in all.
+    """
+    if type(value) is str and len(value) < most and value.isascii():  # nearly all, in a fifth of the time
+        return value
+    return _Copy(most).of(value, 0)
+
+
+def storable_json(text: str) -> JSON:
+    """Read JSON; NaN, infinities, and integers that no store holds become strings."""
+    return _DECODER.decode(text)  # type: ignore[no-any-return]  # JSON by its own account
+
+
+class _Copy:
+    """Builds a copy with the methods of the built-in types, which a subclass cannot override."""
+
+    __slots__ = ("_left", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def of(self, value: Any, depth: int) -> JSON:
+        self._spend(1)
+        kind = type(value)
+        if value is None or kind is bool:
+            return value  # type: ignore[no-any-return]  # one of the two
+        if issubclass(kind, str):
+            return self._text(value)
+        if issubclass(kind, int):
+            return _whole_number(int.__int__(value))
+        if issubclass(kind, float):
+            return _finite(float.__float__(value))
+        if depth >= DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+        if issubclass(kind, list):
+            return [self.of(item, depth + 1) for item in list.__iter__(value)]
+        if issubclass(kind, tuple):
+            return [self.of(item, depth + 1) for item in tuple.__iter__(value)]
+        if issubclass(kind, dict):
+            return {self._key(key): self.of(item, depth + 1) for key, item in dict.items(value)}
+        raise ValueError(f"it holds a value of type {kind.__name__}")
+
+    def _key(self, key: object) -> str:
+        if not issubclass(type(key), str):
+            raise ValueError(f"it has a key of type {type(key).__name__}: use str(key)")
+        return self._text(key)
+
+    def _text(self, value: Any) -> str:
+        text = str.__str__(value)
+        self._spend(len(text))
+        try:
+            if not text.isascii():
+                text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("it has a string with an unpaired surrogate") from None
+        return text
+
+    def _spend(self, chars: int) -> None:
+        self._left -= chars
+        if self._left < 0:
+            raise ValueError(f"it is longer than {self._most:,} characters")
+
+
+def _whole_number(value: int) -> int:
+    if not _fits(value):
+        raise ValueError("it has an integer of more than 64 bits: use str(number)")
+    return value
+
+
+def _fits(value: int) -> bool:
+    return -LARGEST_INT - 1 <= value <= LARGEST_INT
+
+
+def _int_or_text(text: str) -> int | str:
+    return number if _fits(number := int(text)) else text
+
+
+_DECODER = json.JSONDecoder(parse_constant=str, parse_int=_int_or_text)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("it has a float that is not finite")
+    return value
+
+
+T = TypeVar("T", bound="DataclassInstance")
+Put = Callable[[Any, Any], None]
+
+
+def quick(cls: type[T]) -> type[T]:
+    """The same class; its `__init__` does the same, past the frozen `__setattr__`."""
+    known: dict[str, Any] = {f"put_{name}": put for name, put in _puts(cls).items()}
+    parameters, lines = ["self", "*"], []
+    for field in fields(cls):
+        name = field.name
+        value = name
+        if field.default_factory is not MISSING:
+            known |= {f"make_{name}": field.default_factory, "MISSING": MISSING}
+            parameters.append(f"{name}=MISSING")
+            value = f"make_{name}() if {name} is MISSING else {name}"
+        elif field.default is not MISSING:
+            known[f"default_{name}"] = field.default
+            parameters.append(f"{name}=default_{name}")
+        else:
+            parameters.append(name)
+        lines.append(f"put_{name}(self, {value})")
+    cls.__init__ = update_wrapper(_written("__init__", parameters, lines, known), cls.__init__)  # type: ignore[method-assign]
+    return cls
+
+
+def evolve(value: T, **changes: Any) -> T:
+    """A new value with these fields changed. Raises `TypeError` for a name that is no field."""
+    cls = type(value)
+    copy, puts = _plan(cls)
+    new: T = copy(value)
+    try:
+        for name, item in changes.items():
+            puts[name](new, item)
+    except KeyError:
+        raise TypeError(f"{cls.__name__} has no field {', '.join(changes.keys() - puts.keys())}") from None
+    return new
+
+
+@lru_cache(maxsize=64)
+def _plan(cls: type[DataclassInstance]) -> tuple[Callable[[Any], Any], Mapping[str, Put]]:
+    """How a value is copied, and how each of its slots is set."""
+    puts = _puts(cls)
+    lines = [f"put_{name}(new, old.{name})" for name in puts]
+    known = {"make": object.__new__, "cls": cls, **{f"put_{name}": put for name, put in puts.items()}}
+    return _written("copy", ["old"], ["new = make(cls)", *lines, "return new"], known), puts
+
+
+def _puts(cls: type[DataclassInstance]) -> dict[str, Put]:
+    return {field.name: getattr(cls, field.name).__set__ for field in fields(cls)}
+
+
+def _written(name: str, parameters: Iterable[str], lines: Iterable[str], known: dict[str, Any]) -> Callable[..., Any]:
+    """A function from its source, as `dataclasses` makes them; `known` are its globals."""
+    body = "\n    ".join(lines)
+    exec(f"def {name}({', '.join(parameters)}):\n    {body}", known)
+    function: Callable[..., Any] = known[name]
+    return function

@@ -1,0 +1,45 @@
+"""What a run remembers so that nothing of a text is computed twice: bounded, and never shared between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+V = TypeVar("V")
+
+WORDS_KEPT = 4_096
+"""The most words that an embedder keeps of one run."""
+VECTORS_KEPT = 16
+"""The most texts whose vectors are kept: a query has those of the 5 newest steps."""
+
+
+class Ring(Generic[V]):
+    """The newest values by key: at most `size`, the oldest goes first. Used by one thread at a time."""
+
+    __slots__ = ("_kept", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kept: dict[Any, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, key: Any, make: Callable[[], V]) -> V:
+        """The value of a key; made, if it is not there."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make()
+            while len(self._kept) > self.size:
+                self._kept.pop(next(iter(self._kept)), None)
+        return found
+
+
+class Memo:
+    """Of one run: `words` has a table of each embedder by its id, `vectors` what it made of a text by (id, text)."""
+
+    __slots__ = ("vectors", "words")
+
+    def __init__(self) -> None:
+        self.words: Ring[Any] = Ring(WORDS_KEPT)
+        self.vectors: Ring[Any] = Ring(VECTORS_KEPT)

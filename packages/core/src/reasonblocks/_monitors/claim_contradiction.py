@@ -1,0 +1,217 @@
+"""Sees conclusions that the tools contradict, or that rest on assumption in place of evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..types import JSON
+from .features import Features
+from .finding import Finding, at_steps, numbers, rows, settle, table, texts
+from .outcome import hash_of
+
+HEAD = 1_000
+"""Characters of a thought that are looked at."""
+MOST_VALUES = 8
+"""Statements that are remembered: the newest ones."""
+LONGEST = 20
+"""Words of a sentence that states one thing."""
+MOST_PARTS = 3
+"""Words of a value: "3 may 2024"."""
+
+_COPULAS = frozenset("is are was were equals totals amounts comes".split())
+_VERBS = _COPULAS | frozenset("costs ships arrives departs leaves starts begins ends opens closes".split())
+_MONTHS = frozenset("january february march april may june july august september october november december".split())
+_SMALL = frozenset("the a an of for to in on at by from and its this that it there here exactly".split())
+_UNSURE = frozenset(
+    "if not would could should might maybe perhaps either or let unless assume assuming about around roughly next "
+    "current step page epoch round attempt iteration other another first second third last left remaining".split()
+)
+"""A sentence with one of these is a guess, or counts something up: it states nothing that has to stay."""
+_REASONS = frozenset(
+    "because since but actually correct correction corrected correcting mistake mistaken wrong error earlier before "
+    "previous previously first instead rather not however after now updated update new include included includes "
+    "including exclude excluded excludes excluding excludes recount recounted recalculated again sorry apologies "
+    "apologize said had change changed changes due given with without adding added so therefore thus then found shows "
+    "show says according turns turned once if minus plus subtracting".split()
+)
+"""Words of a thought that gives a reason for another value, good or bad."""
+_STATED = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b[^.!?\n]{{0,40}}\d")
+_DIGIT = re.compile(r"\d")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_EDGES = ".,:;!()[]*_`\"'$€£"
+
+
+def values_in(features: Features, kept: Mapping[str, JSON]) -> tuple[list[int], Mapping[str, JSON]]:
+    """The two steps that give different values for one thing, or none; and what to remember.
+
+    A result that is new may be the reason for another value: what was stated before it is forgotten.
+    """
+    known = rows(kept, "stated")
+    fresh = features.result is not None and features.result != kept.get("result")
+    if fresh and not known:
+        return [], {"result": features.result}
+    stated = dict(_stated(features.thought[:HEAD])) if _may_state(features) else {}
+    other: list[int] = []
+    if stated and _REASONS.isdisjoint(features.vocabulary):
+        other = [row[2] for row in known if row[0] in stated and row[1] != stated[row[0]]][-1:]
+    if fresh:
+        return _pair(other, features.index), {"result": features.result}
+    if stated:
+        rest = [row for row in known if row[0] not in stated]
+        new = [[thing, value, features.index] for thing, value in stated.items()]
+        kept = {**kept, "stated": [*rest, *new][-MOST_VALUES:]}
+    return _pair(other, features.index), kept
+
+
+def _pair(other: list[int], index: int) -> list[int]:
+    return [*other, index] if other else []
+
+
+def _may_state(features: Features) -> bool:
+    return (
+        not _VERBS.isdisjoint(features.vocabulary)
+        and _DIGIT.search(features.thought, 0, HEAD) is not None  # which each statement ends with
+        and _STATED.search(features.thought, 0, HEAD) is not None
+    )
+
+
+def _stated(text: str) -> Iterator[tuple[int, int]]:
+    """Hashes of thing and value. A thing with two values in one thought is a list of things, not one thing."""
+    found = [one for sentence in _SENTENCE.split(text) if (one := _statement(sentence))]
+    for thing, value in found:
+        if all(other == value for same, other in found if same == thing):
+            yield thing, value
+
+
+def _statement(sentence: str) -> tuple[int, int] | None:
+    said = [word.strip(_EDGES) for word in sentence.split()]
+    at = next((n for n, word in enumerate(said) if n and word in _VERBS), 0)
+    if not at or len(said) > LONGEST or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
+        return None
+    value = [n for n in range(at + 1, len(said)) if said[n] in _MONTHS or any(map(str.isdigit, said[n]))]
+    if not value or len(value) > MOST_PARTS or value[-1] - value[0] >= len(value):
+        return None
+    subject = _names(said[:at])
+    if not subject:
+        return None
+    verb = () if said[at] in _COPULAS else (said[at],)
+    thing = {*subject, *verb, *_names([word for n, word in enumerate(said[at + 1 :], at + 1) if n not in value])}
+    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(said[n]) for n in value)))
+
+
+def _names(said: list[str]) -> list[str]:
+    return [word for word in said if word not in _SMALL and (len(word) > 1 or word.isdigit())]
+
+
+def _plain(value: str) -> str:
+    """ "1,200.00" and "1200" are one value."""
+    value = value.replace(",", "")
+    return value.rstrip("0").rstrip(".") if "." in value else value
+
+
+NAME = "claim_contradiction"
+FAILURE_TYPE = "contradiction"
+
+CLAIM_HEAD = 240
+"""Characters from the start of a thought within which it speaks of the result just seen."""
+WINDOW = 8
+"""Steps over which assumptions add up."""
+ONE = 0.3
+"""One assumption alone is noted: recorded runs that assume something once end as others do."""
+
+_ASSUMING = frozenset(
+    "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
+    "hypothetically mock fake".split()
+)
+"""Without one of these words no thought matches the next rule: most steps never meet it."""
+_INVENTED = r"(?:dummy|mock|fake|simulated|made[- ]up|hypothetical|placeholders?)"
+_ASSUMED = re.compile(
+    r"\b(?:i(?:['’]ll| will|['’]m| am)?(?: just| have to| need to| going to)? "
+    r"(?:assum(?:e|ing)|pretend|simulat(?:e|ing))"
+    r"|let(?:['’]s| me| us) (?:just )?(?:assume|pretend|simulate)|assuming (?:that|the|this|it)"
+    r"|we(?:['’]ll| will| can)? (?:assume|pretend|simulate)|hypothetical(?:ly)?"
+    rf"|(?:us(?:e|ing)|with|insert(?:ing)?|fill(?:ing)? in) (?:an? |some )?{_INVENTED} "
+    r"(?:data|responses?|results?|outputs?|values?|numbers?|figures?))\b"
+)
+_DONE = (
+    r"(?:fixed|resolved|solved|cancell?ed|updated|created|booked|sent|deleted|refunded|changed|added|saved|installed"
+    r"|deployed|merged|submitted|completed?|processed|placed|moved|removed|executed|applied|transferred|paid)"
+)
+_SUCCESS = re.compile(
+    r"\b(?:(?:that|this|it|everything|all(?: of (?:the|them))?(?: \d+)?(?: tests)?"
+    r"|(?:the )?(?:command|query|tests?|test suite|suite|fix|change|update|call|build)) "
+    r"(?:now )?(?:works?|worked|passe[sd]|pass|succeeded|(?:is|are) (?:now )?(?:green|passing|working))"
+    r"|(?:was|were|has been|have been|been) success(?:ful|fully)"
+    rf"|(?:is|are|was|were|has been|have been) (?:now )?{_DONE}|i(?:['’]ve| have) (?:now )?(?:successfully )?{_DONE}"
+    rf"|success(?:ful|fully) {_DONE}|{_DONE} successfully)\b"
+)
+_DENIED = re.compile(
+    r"\b(?:not|\w+n['’]t|fail(?:s|ed|ing|ure|ures)?|errors?|but|however|unfortunately|no|if|should|could|would|let"
+    r"|how|why|whether|when|once|until|before|except|understand|ensure|sure|see|verify|check|actually|wait|hmm"
+    r"|confirm(?:s|ed)?|reproduce[sd]?|expect(?:ed|s)?)\b"
+)
+
+
+def observe(features: Features, memory: JSON) -> Finding:
+    """`facts`: `kind` claim, value or assumed; `tool` whose failing result is passed over, or that was called."""
+    kept = table(memory)
+    failed = numbers(kept, "failed")
+    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
+    now = _assumes(features)
+    assumed = [*assumed, features.index] if now else assumed
+    other, values = values_in(features, table(kept.get("values")))
+    left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
+    if values:
+        left["values"] = dict(values)
+    if features.failing:
+        left.update(failed=[features.index], tool=features.tool)
+    elif failed and features.result is None:
+        left.update(failed=failed, tool=kept.get("tool"))
+    if failed and _claims(features.thought[:CLAIM_HEAD]):
+        return settle(left, memory, 0.8, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
+    if other:
+        return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
+    score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
+    return settle(left, memory, score, assumed, {"kind": "assumed", "tool": features.tool})
+
+
+def _assumes(features: Features) -> bool:
+    return not _ASSUMING.isdisjoint(features.vocabulary) and _ASSUMED.search(features.thought) is not None
+
+
+def _claims(head: str) -> bool:
+    return _SUCCESS.search(head) is not None and _DENIED.search(head) is None
+
+
+def say(finding: Finding, rung: int) -> str:
+    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    kind, tool = texts(finding.facts, "kind", "tool")
+    before = tool and f" before calling {tool}"
+    if kind == "claim":
+        failed, claimed = finding.evidence[0], finding.evidence[-1]
+        what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
+    elif kind == "value":
+        what = f"{at_steps(finding.evidence)} give different values for the same thing{before}."
+    else:
+        what = f"{at_steps(finding.evidence)} put an assumption in place of a result{before}."
+    return f"{what} {_NEXT[rung][kind]}"
+
+
+_NEXT = {
+    1: {
+        "claim": "Look at that error again and settle it before you build on it.",
+        "value": "Look the value up once more where it comes from, and say which one holds and why.",
+        "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
+    },
+    2: {
+        "claim": "Settle that error now.",
+        "value": "Look it up now and keep to what you find.",
+        "assumed": "Get the real value from a tool now, or say that it cannot be had.",
+    },
+    3: {
+        "claim": "Wrap up: report what worked and what failed, as the results show it.",
+        "value": "Wrap up: give the one value that a result shows, and name the others as withdrawn.",
+        "assumed": "Wrap up: answer with what the tools have shown, and name each assumption as one.",
+    },
+}

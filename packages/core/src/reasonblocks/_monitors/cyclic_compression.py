@@ -1,0 +1,72 @@
+"""Sees the same state derived again: things read again unchanged, plans repeated word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..types import JSON
+from .features import Features
+from .finding import Finding, at_steps, numbers, settle, table, texts
+from .outcome import hash_of
+
+NAME = "cyclic_compression"
+FAILURE_TYPE = "churn"
+
+MOST_SEEN = 32
+"""Calls with their results that are remembered; likewise MOST_PLANS."""
+MOST_PLANS = 16
+SPREAD = 0x9E3779B1
+"""An odd number that keeps a call and a result of the same text apart."""
+WINDOW = 15
+"""Steps over which what was derived again adds up."""
+PLAN_WORDS = 15
+"""Words that a thought has at least to be a plan and not a phrase."""
+PLAN_EDGE = 48
+"""Words looked at from each end of it."""
+
+
+def observe(features: Features, memory: JSON) -> Finding:
+    """`facts`: `tool` of the newest step that brought nothing; `count` of such steps."""
+    kept = table(memory)
+    seen = [] if "edit" in features.roles else numbers(kept, "seen")
+    plans = numbers(kept, "plans")
+    answered = _answered(features)
+    plan = _plan(features.words)
+    fresh = any(map(seen[:-1].__contains__, answered)) or any(map(plans.__contains__, plan))
+    again = [step for step in numbers(kept, "again") if step > features.index - WINDOW]
+    again = [*again, features.index] if fresh else again
+    left: dict[str, JSON] = {
+        "seen": [*seen, *answered][-MOST_SEEN:],
+        "plans": [*plans, *plan][-MOST_PLANS:],
+        "again": again,
+    }
+    score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
+    return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
+
+
+def _answered(features: Features) -> list[int]:
+    """One number for what was asked and answered. An error, or "wait", answers nothing."""
+    if features.call is None or features.waiting or features.failing:
+        return []
+    return [features.call ^ ((features.result or 0) * SPREAD & 0xFFFFFFFF)]
+
+
+def _plan(said: Sequence[str]) -> list[int]:
+    if len(said) < PLAN_WORDS:
+        return []
+    edges = said if len(said) <= 2 * PLAN_EDGE else (*said[:PLAN_EDGE], str(len(said)), *said[-PLAN_EDGE:])
+    return [hash_of(" ".join(edges))]
+
+
+def say(finding: Finding, rung: int) -> str:
+    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    (tool,) = texts(finding.facts, "tool")
+    how = f", the last time with {tool}" if tool else ""
+    return f"{at_steps(finding.evidence)} went over what was known already{how}. {_NEXT[rung]}"
+
+
+_NEXT = {
+    1: "Write down in one line what is known and what is still open, then work on the open part.",
+    2: "Go on from what is known and take a new step now.",
+    3: "Wrap up: give the best answer that the results so far support.",
+}

@@ -1,0 +1,223 @@
+"""What the result of a call says: an error, that it is still waiting; and hashes that tell results apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from zlib import crc32
+
+from .._text import clip
+
+
+class _AnyCase:
+    """A pattern of lower-case letters that is looked for in any case.
+
+    ASCII is lowered, and then searched in a third of the time that a pattern takes which ignores case; and not at all
+    where it has none of the `marks`, one of which is in all of it that the pattern matches.
+    """
+
+    __slots__ = ("_any", "_lower", "_marks")
+
+    def __init__(self, pattern: str, marks: Iterable[str] = ("",), flags: int = 0) -> None:
+        self._lower, self._any = re.compile(pattern, flags), re.compile(pattern, flags | re.IGNORECASE)
+        self._marks = tuple(marks)
+
+    def found(self, text: str) -> bool:
+        """Is it anywhere in the text?"""
+        if not text.isascii():
+            return self._any.search(text) is not None
+        said = text.lower()
+        return any(map(said.__contains__, self._marks)) and self._lower.search(said) is not None
+
+
+HEAD = 300
+"""Characters from the start of a result within which an error announces itself."""
+KIND_WORDS = 4
+"""Words at the start of an error that say of what kind it is."""
+SHORT = 400
+"""A result longer than this, in characters, is content: never a mere "still running" or "nothing found"."""
+
+_STARTS = re.compile(
+    r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
+)
+_ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
+"""One of these is in every head that the pattern matches."""
+_STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
+_DENIED = re.compile(
+    r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
+)
+_DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
+_PHRASES = (
+    "command not found",
+    "no replacement was performed",
+    "did not appear verbatim",
+    "string to replace not found",
+    "old_str not found",
+    "no such file or directory",
+    "permission denied",
+    "is not recognized as",
+    "modulenotfounderror:",
+    "importerror:",
+    "attributeerror:",
+    "syntaxerror:",
+    "typeerror:",
+    "valueerror:",
+    "keyerror:",
+    "indexerror:",
+    "nameerror:",
+    "runtimeerror:",
+)
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
+_PROGRAM = re.compile(r"(?:[\w./-]+: )?[\w.-]+: [^\n]*: [A-Z][a-z]+ \w+")
+"""How a program of a shell complains: its name, what it was about, and the system's own words."""
+_MASKED = re.compile(r"0x[0-9a-f]+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]*|\d+")
+_VOLATILE = re.compile(
+    r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
+    r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
+)
+"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff". It starts with a digit and
+looks back from there, so that it is tried at digits only."""
+_IDS = re.compile(
+    r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d?:\d\d(?::\d\d)?|\d{13}|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
+)
+"""What a short answer has anew each time: request ids, time stamps, temporary paths."""
+_CALL_IDS = re.compile(
+    r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
+)
+"""The same of a call, whose dates and times mean something."""
+_STAMPS = re.compile(
+    r"\b(?:\w*time_?stamp|ts|now|nonce|(?:sent|requested|called|issued)_?(?:at|on)|(?:request|trace|correlation|idempotency"
+    r"|client)_?(?:id|key))= [^;]*?(?= \w+= | ;|$)",
+    re.IGNORECASE,
+)
+"""Arguments that are said to be new each time."""
+_STAMP_ENDS = ("stamp= ", "ts= ", "now= ", "nonce= ", "at= ", "on= ", "id= ", "key= ")
+"""One of these is in every ASCII text that the pattern matches, lower-cased: most calls never meet it."""
+_DIGIT = re.compile(r"\d")
+CALL_HEAD = 1_000
+"""Characters of a call within which they are masked: further on it is a text."""
+SHORT_ANSWER = 1_000
+"""Characters of a result within which ids are masked: in content, a long one, they mean something."""
+_WAITING_MARKS = tuple(
+    "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
+    "building deploying".split()
+)
+"""One of these is in every text that the next pattern matches: most results never meet it."""
+_WAITING = _AnyCase(
+    r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
+    r"still|scheduled|starting|provisioning|building|deploying)\b"
+)
+
+_NOTHING = re.compile(
+    r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:there (?:are|is|were|was) )?(?:no|0|zero)\b"
+    r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
+    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output)\b.{0,60}"
+    r"|nothing (?:was )?found.{0,40}"
+    r"|(?:could )?not (?:be )?f(?:ou|i)nd\b.{0,300}|\w+[ :=]+\[\])?[\W_]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PASSING = _AnyCase(
+    r"\b(?:timed?[ -]?out|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
+    r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
+    r"|unavailable|overloaded"
+    r"|network (?:is )?(?:error|unreachable)|deadlock|locked)\b",
+    "timeo,timed,time o,time-o,temporar,try again,retry,ratel,rate l,rate-l,too many,429,502,503,504,connectione"
+    ",connection ,econnreset,unavailable,overloaded,network ,deadlock,locked".split(","),
+)
+_RED = re.compile(
+    r"^(?:FAILED|FAIL|--- FAIL)\b|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
+    r"|\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
+    re.MULTILINE,
+)
+_GREEN = _AnyCase(
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|^(?:ok|pass|passed)\b|\bno (?:issues|errors|problems) found\b"
+    r"|^all (?:checks|tests) passed|^test result: ok|^success\b",
+    ("pass", "ok", " found", "success"),
+    re.MULTILINE,
+)
+RED_TAIL = 1_500
+"""Characters at the end of a test's result within which it sums up what failed."""
+_PASSING_MARKS = tuple(
+    "time temporar again retry limit requests 429 50 connection econn etimed lock unavail overload network".split()
+)
+"""One of these is in every text beyond ASCII in which the pattern counts."""
+PASSING_HEAD = 1_000
+"""Characters of an error within which it may say that it will pass."""
+
+
+def hash_of(text: str) -> int:
+    """A short hash of a text that is bounded already."""
+    return crc32(text.encode("utf-8", "replace"))
+
+
+def result_digest(text: str) -> int:
+    """A short hash of the first and last 8,000 characters of a result, durations, clocks and addresses masked."""
+    text = clip(text).strip()
+    if not _DIGIT.search(text):
+        return hash_of(text)  # what differs has a digit
+    text = _VOLATILE.sub("#", text)
+    return hash_of(_IDS.sub("#", text) if len(text) <= SHORT_ANSWER and _DIGIT.search(text) else text)
+
+
+def call_digest(text: str) -> int:
+    """A short hash of what was called with which arguments, ids, time stamps and temporary paths masked."""
+    head = text[:CALL_HEAD]
+    if "=" in head and (not head.isascii() or any(map(head.lower().__contains__, _STAMP_ENDS))):
+        head = _STAMPS.sub("#", head)
+    return hash_of((_CALL_IDS.sub("#", head) if _DIGIT.search(head) or "tmp" in head else head) + text[CALL_HEAD:])
+
+
+def says_error(text: str) -> bool:
+    """Does a result announce an error: at its start, or by a traceback? "0 errors" and "no exception" do not."""
+    head = text[:HEAD].lower()
+    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _TRACEBACK in text:
+        return True
+    start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
+    return start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head))
+
+
+def error_digests(text: str) -> tuple[int, int]:
+    """Hashes of what the error says, whole and its first four words, numbers and paths masked.
+
+    It says the raised line of a traceback, else its start; of a program's message ("cp: /etc/app: Permission denied")
+    the last part.
+    """
+    raised = _RAISED.findall(text) if _TRACEBACK in text else []
+    said = (raised[-1] if raised else text.strip())[:HEAD]
+    if not raised and _PROGRAM.match(said):
+        said = said.partition("\n")[0].rpartition(": ")[2]
+    words = _MASKED.sub("#", said.lower()).split()
+    return hash_of(" ".join(words)), hash_of(" ".join(words[:KIND_WORDS]))
+
+
+def says_waiting(text: str) -> bool:
+    """Is a short result a progress report, so that asking again is the right thing to do?"""
+    if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
+        return False
+    return _WAITING.found(text)
+
+
+def says_nothing(text: str) -> bool:
+    """Is this all that there was to find: "[]", "No results", "0 rows", or not a word?"""
+    return len(text) <= SHORT and _NOTHING.fullmatch(text) is not None
+
+
+def says_red(text: str) -> bool:
+    """Does the result of a test say that something failed? That is no error of the call, but no success either."""
+    tail = text[-RED_TAIL:]
+    if "FAIL" not in tail and not (("fail" in tail or "error" in tail) and _DIGIT.search(tail)):
+        return False  # nothing that the pattern could match
+    return _RED.search(tail) is not None
+
+
+def says_green(text: str) -> bool:
+    """Does the result of a test say that all went well? Then it is right that it says the same after each change."""
+    return _GREEN.found(text[-RED_TAIL:]) and not says_red(text)
+
+
+def says_passing(error: str) -> bool:
+    """May the same call be right a moment later: a timeout, a lost connection, a limit?"""
+    said = error[:PASSING_HEAD].lower()
+    return (said.isascii() or any(map(said.__contains__, _PASSING_MARKS))) and _PASSING.found(said)

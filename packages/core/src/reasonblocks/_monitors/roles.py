@@ -1,0 +1,112 @@
+"""Which part a tool call plays: edit, test, read, search or finish."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+ROLES = ("edit", "test", "read", "search", "finish")
+"""What a caller may declare a tool to be."""
+
+COMMAND_HEAD = 2_000
+"""Characters of a shell command that are looked at."""
+
+_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PATH = re.compile(r"[\w.-]/[\w.-]|\b\w[\w-]{0,80}\.[A-Za-z]\w{0,4}\b")
+_SHELLS = {"bash", "shell", "sh", "terminal", "execute", "exec", "command", "cmd", "console", "powershell", "zsh"}
+_PARTS = {
+    "edit": {"edit", "write", "replace", "insert", "patch", "overwrite"},
+    "change": {"apply", "create", "append", "rename", "update", "delete", "modify", "save"},
+    "file": {"file", "files", "code", "notebook", "document"},
+    "test": {"test", "tests", "pytest", "lint", "verify", "validate", "check", "typecheck", "compile", "build"},
+    "read": {"read", "view", "get", "open", "cat", "show", "fetch", "describe", "list", "load", "inspect", "retrieve"},
+    "search": {"search", "find", "grep", "query", "glob", "lookup", "browse"},
+    "finish": {"finish", "submit", "done", "complete", "answer", "final"},
+}
+_BY_COMMAND = (
+    (
+        "test",
+        re.compile(
+            r"\b(?:pytest|unittest|nosetests|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|runtests|mypy|flake8|eslint"
+            r"|ruff check|manage\.py test)\b"
+            r"|\b(?:npm|yarn|pnpm|go|cargo|make|mvn|gradle|dotnet|rake)\s+(?:run\s+)?(?:test|check|build)"
+            r"|\bpython[\d.]*\s+(?:-c\b|-m\b|-\s|\S+\.py|<<)|\bnode\s+\S+\.[cm]?js|(?:^|[;&|]\s*)\./\S+"
+        ),
+    ),
+    (
+        "edit",
+        re.compile(
+            r"\bsed\s+(?:-\w+\s+){0,8}-i|\bperl\s+-\w*i|\bgit\s+(?:apply|checkout|reset|restore|stash)|\bpatch\b|\btee\b"
+            r"|(?<![\d&=-])>>?\s*(?!/dev/|&)[A-Za-z_./~\"'$-]|\bopen\([^)]{0,200}['\"][wa]\b|\.write_text\("
+            r"|(?:^|[;&|]\s*)(?:mv|cp|rm|touch|mkdir)\s|^\s*(?:INSERT|UPDATE|DELETE|ALTER|CREATE|DROP)\b"
+        ),
+    ),
+    ("search", re.compile(r"(?:^|[;&|\n][ \t]*)(?:grep|egrep|rg|ag|find|fd|locate|git grep|ls|tree|which)\b")),
+    (
+        "read",
+        re.compile(
+            r"(?:^|[;&|\n][ \t]*)(?:cat(?!\s*(?:>|<<))|head|tail|less|more|nl|wc|sed\s+-n|awk"
+            r"|git\s+(?:diff|log|show|status|blame))\b"
+            r"|^\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b"
+        ),
+    ),
+)
+_EDITS = (
+    "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
+    "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
+)  # fmt: skip
+"""One of these is in every command that changes something: the longest pattern is not tried where there is none."""
+_QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
+"""What only reads, though it may compare with ">"."""
+_WRITES = re.compile(r"\b(?:cat|tee)\b")
+_UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
+
+
+def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """The roles of one call: the caller's word, else by the command of a shell, else by the parts of the name."""
+    if name in given:
+        return (given[name],)
+    shell, role = _by_name(name[:200])
+    if shell and command:
+        if _QUERY.match(command):
+            return ("read",)
+        head = command[:COMMAND_HEAD]
+        if "<<" in head:
+            head = "\n".join(_commands(head))
+        return tuple([role for role, pattern in _BY_COMMAND if _may_be(role, head) and pattern.search(head)])
+    if role == "change":
+        return ("edit",) if _PATH.search(arguments[:COMMAND_HEAD]) else ()
+    return (role,) if role else ()
+
+
+def _may_be(role: str, command: str) -> bool:
+    return role != "edit" or any(map(command.__contains__, _EDITS))
+
+
+def _commands(script: str) -> Iterator[str]:
+    """Its lines, but for those of a here-document that is written to a file: they are no commands."""
+    end = None
+    for line in script.split("\n"):
+        if end is not None:
+            end = None if line.strip(" \t") == end else end
+            continue
+        yield line
+        until = _UNTIL.search(line)
+        end = until[2] if until and _WRITES.search(line, 0, until.start()) else None
+
+
+def is_shell(name: str) -> bool:
+    """Does a tool of this name run commands, so that the program tells what a call does?"""
+    return _by_name(name[:200])[0]
+
+
+@lru_cache(maxsize=1024)
+def _by_name(name: str) -> tuple[bool, str]:
+    """Is it a shell, and what does its name say? "change" is an edit if what it changes is a file."""
+    parts = [part.lower() for part in _NAME_PART.findall(name)]
+    found = [role for part in parts for role, names in _PARTS.items() if role != "file" and part in names]
+    role = found[0] if found else ""
+    if role == "change" and not _PARTS["file"].isdisjoint(parts):
+        role = "edit"
+    return not _SHELLS.isdisjoint(parts), role

@@ -1,0 +1,211 @@
+"""The step log of one run: entries open at `begin_step`, filled at `end_step`, closed by the next step."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._engine import amended_calls, completed_step
+from .._json import evolve, quick
+from .._text import preview
+from ..types import Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
+from ._guard import Faults, not_built
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ENTRIES_KEPT = 10_000
+PREVIEW = 150
+"""Characters of an injection's preview."""
+NOT_CALLED = "not called"
+
+
+@quick
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """An entry that nothing will change any more, with what its event tells besides."""
+
+    entry: StepLogEntry
+    step: Step | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+class StepLog:
+    """The newest entries, and the one that is still open."""
+
+    __slots__ = ("_entries", "_open_decision", "_open_step")
+
+    def __init__(self) -> None:
+        self._entries: deque[StepLogEntry] = deque(maxlen=ENTRIES_KEPT)
+        self._open_decision: StepDecision | None = None
+        self._open_step: Step | None = None
+
+    @property
+    def entries(self) -> list[StepLogEntry]:
+        return list(self._entries)
+
+    def open(self, decision: StepDecision, step: Step | None, timestamp: float, overhead_ms: float) -> None:
+        self._entries.append(entry_of(decision, timestamp, overhead_ms))
+        self._open_decision, self._open_step = decision, step
+
+    def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
+        """Add an entry for a decision of another process; auxiliary calls may have been made since."""
+        if self._entries and self._entries[0].step == decision.step + 1:
+            self._entries.appendleft(entry_of(decision, time.time(), 0.0))
+        elif self._at(decision.step) is None:
+            self.open(decision, step, time.time(), 0.0)
+
+    def close(self) -> Closed | None:
+        """The open entry as it stays: a call that never came says so."""
+        decision, step = self._open_decision, self._open_step
+        self._open_decision = self._open_step = None
+        if decision is None:
+            return None
+        entry = self._entries[-1]
+        if entry.attempts == 0:
+            entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
+        return Closed(entry=entry, step=step, scores=decision.scores)
+
+    def completed(self, before: TraceState, given: Step | None) -> Step:
+        """Return the completed step, and add the calls that are known only now to its log entry."""
+        calls = amended_calls(before, given)
+        at = self._at(before.last.step) if calls and before.last is not None else None
+        if at is not None:
+            names = tuple([call.name for call in calls])
+            if names != self._entries[at].tool_calls:  # as a rule they were known
+                self._entries[at] = evolve(self._entries[at], tool_calls=names)
+        return completed_step(before, given)
+
+    def rewind(self, calls: int) -> None:
+        """Forget the entries of calls that a restored state has not made."""
+        while self._entries and self._entries[-1].step >= calls:
+            self._entries.pop()
+            self._open_decision = self._open_step = None
+
+    def settle(self) -> Closed | None:
+        """Close the open entry if its call has come."""
+        return self.close() if self._entries and self._entries[-1].attempts else None
+
+    def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
+        """What a call did. A second outcome for one call: the last wins, attempts and tokens add up."""
+        at = self._at(step)
+        if at is not None:
+            self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
+
+    def route_failed(self, state: str) -> None:
+        """The open call goes to the agent's own model."""
+        if self._open_decision is not None and self._entries[-1].route == state:
+            self._entries[-1] = evolve(self._entries[-1], route=None)
+
+    def _at(self, step: int) -> int | None:
+        """Where entry `step` stands: entries are consecutive, the first may be a resumed one."""
+        if not self._entries:
+            return None
+        at = step - self._entries[0].step
+        return at if 0 <= at < len(self._entries) and self._entries[at].step == step else None
+
+
+def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> StepLogEntry:
+    """What is known before the call."""
+    told = [(injection.source, injection.text) for injection in decision.injections]
+    if decision.standing_rules:
+        told.append(("E3Injection", decision.standing_rules))
+    return StepLogEntry(
+        step=decision.step,
+        timestamp=timestamp,
+        difficulty=decision.difficulty,
+        difficulty_parts=decision.difficulty_parts,
+        composite=decision.composite,
+        monitors_fired=decision.monitors_fired,
+        failure_type=decision.failure_type,
+        gate_decision=decision.gate_decision,
+        thought_preview=decision.thought_preview,
+        fsm_state=decision.fsm_state.value,
+        injections=tuple([preview(text, PREVIEW) for _, text in told]),
+        injection_sources=tuple([source for source, _ in told]),
+        intervention_texts=tuple([text for _, text in told]),
+        injections_dropped=decision.dropped,
+        retrieved=decision.retrieved,
+        pattern_ids=tuple([one for injection in decision.injections for one in injection.pattern_ids]),
+        placement=decision.placement,
+        cache_tokens_at_risk=decision.cache_tokens_at_risk,
+        skipped_reason=decision.skipped_reason,
+        route=decision.route,
+        overhead_ms=overhead_ms,
+        doubts=decision.doubts,
+    )
+
+
+def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
+    usage = outcome.usage
+    return evolve(
+        entry,
+        model_id=outcome.model or None,
+        tool_calls=tuple([call.name for call in outcome.tool_calls]),
+        tokens=_added(entry.tokens, usage.total),
+        input_tokens=_added(entry.input_tokens, usage.input),
+        output_tokens=_added(entry.output_tokens, usage.output),
+        cache_read_tokens=_added(entry.cache_read_tokens, usage.cache_read),
+        cache_write_tokens=_added(entry.cache_write_tokens, usage.cache_write),
+        latency_ms=outcome.latency_ms,
+        overhead_ms=entry.overhead_ms + overhead_ms,
+        attempts=entry.attempts + outcome.attempts,
+        error=outcome.error,
+    )
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
+
+
+class Reports:
+    """The part of a session that an adapter uses between steps."""
+
+    _faults: Faults
+    _log: StepLog
+    _settings: Settings
+    run: RunInfo
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Faults of steering in this run, by kind."""
+        return dict(self._faults.counts)
+
+    def guard(self, kind: str) -> AbstractContextManager[None]:
+        """Guard an adapter's own code: an exception is logged once per kind and run, and is not propagated."""
+        return self._faults.guard(kind)
+
+    def routing(self, state: str) -> AbstractContextManager[None]:
+        """Guard the building of a mapped model: a failure is logged once and closes the route."""
+        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
+
+    def route_failed(self, state: str, exc: Exception) -> None:
+        """Close the route of a mapped model that cannot be built; the run goes on, steered, with the agent's model."""
+        routes = {name: model for name, model in self._settings.routes.items() if name != state}
+        self._faults.say(f"route {state}", not_built(state, exc), exc)
+        self._settings = evolve(self._settings, routes=routes)
+        self._log.route_failed(state)
+
+    def no_tail(self, why: str) -> None:
+        """Put guidance into the system message from the next step on, and log `why` once a run.
+
+        For a run that turns out to have no tail. Any other placement is unchanged.
+        """
+        if self._settings.placement == "tail":
+            self._settings = evolve(self._settings, placement="system")
+            self._say_placement(why)
+
+    def placed(self, asked: Placement) -> Self:
+        """Return the session; log if its placement is not the one `asked` for and the framework has a choice."""
+        if self._settings.placement not in (asked, "context"):
+            self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
+        return self
+
+    def _say_placement(self, why: str) -> None:
+        if not self._settings.disabled:
+            where = self._settings.placement
+            self._faults.say("placement", f"{why}: guidance goes to {where!r}; set placement={where!r} to request that")

@@ -1,0 +1,100 @@
+"""Runs as others see them: one run's view, and the open ones of a client."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._snapshot import decode, encode
+from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
+
+if TYPE_CHECKING:
+    from ._session import SteeringSession
+
+
+class TraceStateManager:
+    """What steering knows of one run."""
+
+    __slots__ = ("_get", "_put")
+
+    def __init__(self, get: Callable[[], TraceState], put: Callable[[TraceState], None]) -> None:
+        self._get, self._put = get, put
+
+    @property
+    def state(self) -> TraceState:
+        """The state now; frozen."""
+        return self._get()
+
+    def get_budget_used(self) -> float | None:
+        """Tokens so far as a fraction of `token_budget` (may exceed 1); None without a budget."""
+        state = self._get()
+        return None if state.token_budget is None else state.total_tokens / state.token_budget
+
+    def snapshot(self) -> dict[str, JSON]:
+        """Plain JSON from which any process goes on exactly here: at most 64 KB, typically under 12."""
+        return encode(self._get())
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Go on from a snapshot; the run takes its id. Raises `SnapshotError`, and nothing has moved then."""
+        self._put(decode(data))
+
+
+ABANDONED = "failure: abandoned"
+OPEN_RUNS = 1_024
+"""Open runs that a client remembers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """One run as a middleware shows it."""
+
+    run: RunInfo
+    step_log: list[StepLogEntry]
+    trace: TraceStateManager
+    final: StepLogEntry | None
+    outcome: str | None
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Doubts that the final step raised: if there are any, "success" is only the run's own claim."""
+        return self.final.doubts if self.final else ()
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+
+class OpenRuns:
+    """The begun runs of a client that have neither finished nor paused, the oldest first.
+
+    Beyond 1,024 the oldest is forgotten: it can still end by itself. A forked process has none.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, SteeringSession] = {}
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def add(self, session: SteeringSession) -> None:
+        self._here()
+        with self._lock:
+            self._open[id(session)] = session
+            if len(self._open) > OPEN_RUNS:
+                del self._open[next(iter(self._open))]
+
+    def forget(self, session: SteeringSession) -> None:
+        with self._lock:
+            self._open.pop(id(session), None)
+
+    def all(self) -> list[SteeringSession]:
+        self._here()
+        with self._lock:
+            return list(self._open.values())
+
+    def _here(self) -> None:
+        """After a fork the runs are the parent's, and its lock may be held for ever."""
+        if self._pid != os.getpid():
+            self._open, self._lock, self._pid = {}, threading.Lock(), os.getpid()

@@ -1,0 +1,303 @@
+"""One run of an agent, steered: the step lifecycle that every adapter maps onto.
+
+Begin a step before each model call, end it after; finish once. One step at a time: a session belongs to one run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import Any, TypeVar
+
+from .._engine import faulted, final_fault, final_flow, step_flow, with_outcome
+from .._json import evolve
+from .._memo import Memo
+from .._requests import Flow, Request
+from ..exceptions import ConfigError, ProtocolError, Unavailable
+from ..types import AdapterCaps, RunInfo, Settings, Step, StepDecision, StepInput, StepLogEntry, StepOutcome, TraceState
+from ._answers import Answers, Backends
+from ._guard import Faults
+from ._log import Closed, Reports, StepLog, entry_of
+from ._runs import ABANDONED, OpenRuns, TraceStateManager
+from ._telemetry import Telemetry, Teller
+
+PROTOCOL = 1
+"""Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """`came` stays None where a fault ended it."""
+
+    before: TraceState
+    flow: Flow[tuple[TraceState, StepDecision]]
+    answers: Answers
+    started: float = field(default_factory=time.perf_counter)
+    came: tuple[TraceState, StepDecision] | None = None
+
+
+def is_newest(decision: StepDecision, state: TraceState) -> bool:
+    """Return True for the decision of the last step, or of an auxiliary call since then."""
+    return any(one is not None and one.step == decision.step for one in (state.last, state.last_auxiliary))
+
+
+def ms_since(started: float) -> float:
+    """Milliseconds since a `time.perf_counter()`."""
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def checked(given: object) -> StepInput:
+    """Raise `ProtocolError` for what is no `StepInput` of a step and a key."""
+    if not isinstance(given, StepInput):
+        raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
+    key: object = given.key
+    completed: object = given.completed
+    if not isinstance(key, (str, type(None))):
+        raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
+    if not isinstance(completed, (Step, type(None))):
+        raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")
+    if not isinstance(given.auxiliary, bool):
+        raise ProtocolError(f"StepInput.auxiliary is True or False, not {given.auxiliary!r:.80}")
+    return given
+
+
+def reason_of(failure: object) -> str:
+    """Raise `ConfigError` for what cannot be a run's outcome."""
+    if not isinstance(failure, str) or not failure:
+        raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
+    return failure
+
+
+T = TypeVar("T")
+
+
+def drive(flow: Flow[T], answer: Callable[[Request[Any]], Any]) -> T:
+    """Run a flow to its end, answering each request in this thread."""
+    resume: Callable[[], Request[Any]] = partial(next, flow)
+    while True:
+        try:
+            request = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            given = answer(request)
+        except Unavailable as exc:
+            resume = partial(flow.throw, exc)
+        else:
+            resume = partial(flow.send, given)
+
+
+async def adrive(flow: Flow[T], answer: Callable[[Request[Any]], Awaitable[Any]]) -> T:
+    """The same, awaiting each answer."""
+    resume: Callable[[], Request[Any]] = partial(next, flow)
+    while True:
+        try:
+            request = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            given = await answer(request)
+        except Unavailable as exc:
+            resume = partial(flow.throw, exc)
+        else:
+            resume = partial(flow.send, given)
+
+
+class SteeringSession(Reports):
+    """Made by `ReasonBlocks.session`. A context manager: leaving it finishes the run, as failed if it raised."""
+
+    def __init__(
+        self,
+        *,
+        run: RunInfo,
+        settings: Settings,
+        backends: Backends,
+        telemetry: Telemetry,
+        caps: AdapterCaps | None = None,
+        snapshot: Mapping[str, Any] | None = None,
+        deadline_seconds: float = 0.8,
+        strict: bool = False,
+        open_runs: OpenRuns,
+        owner: object = None,
+    ) -> None:
+        self.run, self.caps = run, caps or AdapterCaps()
+        self.final: StepLogEntry | None = None
+        self.final_decision: StepDecision | None = None
+        self.outcome: str | None = None
+        self._settings, self._backends, self._telemetry = settings, backends, telemetry
+        self._deadline, self._ends = deadline_seconds, inf
+        self._open_runs = open_runs
+        self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
+        self._faults = Faults(f"run {run.run_id!r}", strict=strict)
+        self._teller = Teller(telemetry, self._faults)
+        self._log, self._memo = StepLog(), Memo()
+        self._failure: str | None = None
+        self._paused = False
+        self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
+        self.trace = TraceStateManager(lambda: self._state, self._restored)
+        if snapshot is not None:
+            self.trace.restore(snapshot)
+
+    def begin_step(self, given: StepInput) -> StepDecision:
+        """The decision for the next model call. The same key again gives the same decision (`replayed`).
+
+        Raises `StaleKey` for an older key, `ProtocolError` for what is no `StepInput`; with `strict`, faults too.
+        """
+        turn = self._step(given)
+        with self._faults.guard(lambda: turn.answers.doing):
+            turn.came = drive(turn.flow, turn.answers.answer)
+        return self._begun(turn, given)
+
+    async def abegin_step(self, given: StepInput) -> StepDecision:
+        """`begin_step` for an event loop: a caller's callables never block it."""
+        turn = self._step(given)
+        with self._faults.guard(lambda: turn.answers.doing):
+            turn.came = await adrive(turn.flow, turn.answers.aanswer)
+        return self._begun(turn, given)
+
+    def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
+        """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
+        started = time.perf_counter()
+        with self._faults.guard("ending a step"):
+            if newest := is_newest(decision, self._state):
+                self._log.ensure(decision)
+            self._log.fill(decision.step, outcome, ms_since(started))
+            if newest:
+                self._state = with_outcome(self._state, outcome, auxiliary=decision.skipped_reason == "auxiliary")
+
+    def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
+        """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
+        if (turn := self._finishing(completed)) is not None:
+            with self._faults.guard(lambda: turn.answers.doing):
+                turn.came = drive(turn.flow, turn.answers.answer)
+            self._finalised(turn, completed)
+        self._finished(outcome)
+
+    async def afinish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
+        """`finish` for an event loop."""
+        if (turn := self._finishing(completed)) is not None:
+            with self._faults.guard(lambda: turn.answers.doing):
+                turn.came = await adrive(turn.flow, turn.answers.aanswer)
+            self._finalised(turn, completed)
+        self._finished(outcome)
+
+    def mark_failure(self, reason: str, run_id: str | None = None) -> None:
+        """The run failed, whatever it says itself; also after its end, which is then told once more."""
+        if run_id not in (None, self.run.run_id):
+            raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")
+        self._failure = reason_of(reason)
+        if self.outcome is not None:
+            self._tell_finish(self._failure)
+
+    def pause(self) -> None:
+        """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
+        self._teller.step(self.run.run_id, self._log.settle())
+        self._open_runs.forget(self)
+        self._paused = True
+
+    def abandon(self, ends: float | None = None) -> None:
+        """End an open run as abandoned; judge its last step until `ends` on the monotonic clock, if given."""
+        if self.outcome is not None or self._paused or not self._state.calls:
+            return
+        if ends is not None:
+            self._ends = ends
+            try:
+                self.finish(ABANDONED)
+            finally:
+                self._ends = inf  # a run that goes on has its whole time again
+        else:
+            self._teller.step(self.run.run_id, self._log.close())
+            self._tell_finish(self._failure or ABANDONED)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Finish an open run as abandoned and wait for the sinks, at most `timeout` seconds in all."""
+        ends = time.monotonic() + timeout
+        self.abandon(ends)
+        self._telemetry.flush(ends - time.monotonic())
+
+    @property
+    def step_log(self) -> list[StepLogEntry]:
+        """Entry n is call n; the newest 10,000."""
+        return self._log.entries
+
+    def __enter__(self) -> SteeringSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.finish("success" if kind is None else f"failure: {kind.__name__}")
+        self.close()
+
+    async def __aenter__(self) -> SteeringSession:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
+        await self._telemetry.aflush()
+
+    def _step(self, given: StepInput) -> Turn:
+        return self._turn(step_flow(self._state, checked(given), self._settings))
+
+    def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
+        ends = min(time.monotonic() + self._deadline, self._ends)
+        return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
+
+    def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
+        if self._state is not turn.before:
+            turn.came = None
+            mistake = ProtocolError("a run takes one step at a time: end it, then begin")
+            self._faults.report("two steps at once", mistake)
+        before = self._state
+        state, decision = turn.came or faulted(before, given, self._settings)
+        if decision.replayed:
+            if before.pending is None:  # not answered yet, and perhaps taken by another process
+                self._log.ensure(decision, given.completed)
+            return decision
+        self._teller.step(self.run.run_id, self._log.close())
+        if before.calls == 0:
+            self.run = evolve(self.run, model=self.run.model or given.default_model)
+            self._teller.start(self.run)
+        self._open_runs.add(self)
+        self._state, self._paused = state, False
+        self.outcome = self.final = self.final_decision = None
+        for note in decision.notes:
+            self._faults.say(note, note)
+        done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
+        self._log.open(decision, done, time.time(), ms_since(turn.started))
+        return decision
+
+    def _finishing(self, completed: Step | None) -> Turn | None:
+        """The last step, unless the run has ended or its last call came to nothing."""
+        if self.outcome is not None:
+            return None
+        self._teller.step(self.run.run_id, self._log.close())
+        if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
+            return None
+        return self._turn(final_flow(self._state, completed, self._settings))
+
+    def _finalised(self, turn: Turn, completed: Step | None) -> None:
+        self._state, decision = turn.came or final_fault(turn.before, self._settings)
+        self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(turn.started))
+        closed = Closed(entry=self.final, step=self._log.completed(turn.before, completed), scores=decision.scores)
+        self._teller.step(self.run.run_id, closed)
+
+    def _finished(self, outcome: str) -> None:
+        outcome = self._failure or outcome
+        if self.outcome is None or (self.outcome == "success" and outcome != "success"):
+            self._tell_finish(outcome)
+
+    def _tell_finish(self, outcome: str) -> None:
+        self.outcome = outcome
+        self._open_runs.forget(self)
+        if self._state.calls:  # a run that never began was never told of
+            self._teller.finish(self.run.run_id, outcome, self.final.doubts if self.final else ())
+
+    def _restored(self, state: TraceState) -> None:
+        self._state = state
+        self._log.rewind(state.calls)
+        self.run = evolve(self.run, run_id=state.trace_id)
+        self._faults.owner = f"run {state.trace_id!r}"

@@ -1,0 +1,104 @@
+"""What came of the lessons that agents were shown: counted per pattern, so that one that never helps loses its place.
+
+An injection is judged where something was the matter: three completed steps later, or at the run's end if that comes
+first. Recovered: no monitor fires any more and the state is neither SLOW nor SKIP; a run that ends has recovered if it
+succeeded. Standing rules are shown to every run, and are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from .._gates import E1_COMPOSITE
+from ..events import Event, RunFinish, StepEvent
+from ..types import FSMState
+
+JUDGED_AFTER = 3
+"""Completed steps after an injection: what it led to is seen one step later, and a fired monitor fades within two."""
+MOST_RUNS = 1_000
+"""Runs that are watched at once; the oldest is forgotten, unjudged."""
+_HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """A store that counts: `what` is "retrieved", "injected", "recovered" or "not_recovered"."""
+
+    def count(self, ids: Iterable[str], what: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Patterns that were shown in trouble, before which call."""
+
+    step: int
+    ids: tuple[str, ...]
+
+
+class PatternStats:
+    """A telemetry sink that counts into a store. Called from the telemetry's thread: no step waits for it."""
+
+    def __init__(self, store: Counts) -> None:
+        self._store = store
+        self._shown: dict[str, list[_Shown]] = {}
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, StepEvent) and event.metadata.get("skipped_reason") == "auxiliary":
+            self._put_off(event.run_id)
+        elif isinstance(event, StepEvent):
+            self._judge(event)
+            self._note(event)
+        elif isinstance(event, RunFinish):
+            self._finish(event)
+
+    def close(self) -> None:
+        """Runs that are still open stay unjudged."""
+        self._shown.clear()
+
+    def _put_off(self, run_id: str) -> None:
+        """Extend every wait by one call, after a call that was not a step."""
+        if run_id in self._shown:
+            self._shown[run_id] = [replace(one, step=one.step + 1) for one in self._shown[run_id]]
+
+    def _judge(self, event: StepEvent) -> None:
+        waiting = self._shown.get(event.run_id, [])
+        due = [one for one in waiting if event.step_index >= one.step + JUDGED_AFTER]
+        if due:
+            self._settle(event.run_id, due, recovered=not _troubled(event))
+
+    def _note(self, event: StepEvent) -> None:
+        retrieved = event.metadata.get("retrieved")
+        if isinstance(retrieved, Mapping):
+            found = [one for ids in retrieved.values() if isinstance(ids, list) for one in ids]
+            self._count(found, "retrieved")
+        shown = event.metadata.get("pattern_ids")
+        if not isinstance(shown, list):
+            return
+        self._count(shown, "injected")
+        rules = retrieved.get("e3") if isinstance(retrieved, Mapping) else None
+        judged = tuple(one for one in shown if not (isinstance(rules, list) and one in rules))
+        if judged and (_troubled(event) or (event.composite or 0.0) > E1_COMPOSITE):
+            self._shown.setdefault(event.run_id, []).append(_Shown(event.step_index, judged))
+            while len(self._shown) > MOST_RUNS:
+                del self._shown[next(iter(self._shown))]
+
+    def _finish(self, event: RunFinish) -> None:
+        left = self._shown.get(event.run_id, [])
+        if left and event.outcome != "failure: abandoned":
+            self._settle(event.run_id, left, recovered=event.outcome == "success")
+        self._shown.pop(event.run_id, None)
+
+    def _settle(self, run_id: str, judged: list[_Shown], *, recovered: bool) -> None:
+        self._count([one for shown in judged for one in shown.ids], "recovered" if recovered else "not_recovered")
+        self._shown[run_id] = [one for one in self._shown[run_id] if one not in judged]
+
+    def _count(self, ids: Iterable[object], what: str) -> None:
+        names = [one for one in ids if isinstance(one, str)]
+        if names:
+            self._store.count(names, what)
+
+
+def _troubled(event: StepEvent) -> bool:
+    return bool(event.monitors_fired) or event.metadata.get("fsm_state") in _HARD
