@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
 from reasonblocks._monitors.evidence import EVIDENCE
 from reasonblocks.calibration import Observed, as_toml, calibration_of, fit, shipped
-from reasonblocks.calibration._compare import FIGURES, compared, opens
+from reasonblocks.calibration._compare import FIGURES, compared
+from reasonblocks.calibration._fit import opens
 from reasonblocks.exceptions import ConfigError
 from tests.calibrate.planted import planted, steady, telling
 

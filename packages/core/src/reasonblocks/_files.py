@@ -13,22 +13,11 @@ from secrets import token_hex
 from typing import Any
 
 if sys.version_info >= (3, 11):
-    from tomllib import TOMLDecodeError, loads
+    from tomllib import TOMLDecodeError as TOMLDecodeError
+    from tomllib import loads as loads
 else:
-    from tomli import TOMLDecodeError, loads
-
-__all__ = [
-    "HOME",
-    "STORE",
-    "NotToml",
-    "TOMLDecodeError",
-    "home",
-    "loads",
-    "read_toml",
-    "regular",
-    "store_path",
-    "write_whole",
-]
+    from tomli import TOMLDecodeError as TOMLDecodeError
+    from tomli import loads as loads
 
 HOME = "REASONBLOCKS_HOME"
 STORE = "patterns.db"

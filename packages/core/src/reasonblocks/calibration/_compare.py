@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration
-from .._monitors.suite import by_evidence
+from .._monitors.builtin import Calibration
 from ..exceptions import ConfigError
 from ._columns import Judged, Observed, Scored, by_source, columns, scored
-from ._fit import FEWEST_OF_EACH, fitted
+from ._fit import FEWEST_OF_EACH, composites, fitted, opens
 from ._statistics import Draws, Flags, Interval, Tables, interval, mean_of, odds_ratio, wald_bounds
-
-
-def composites(run: Observed, made: Calibration) -> list[float]:
-    """After each step, with the default weights."""
-    found = []
-    for gathered, findings in zip(run.evidence, run.findings, strict=True):
-        usual = by_evidence(gathered, made)
-        parts = [WEIGHTS["coding"][name] * max(usual[name], findings[name]) for name in BY_NAME]
-        found.append(min(1.0, math.fsum(parts)))
-    return found
-
-
-def opens(run: Observed, made: Calibration) -> list[bool]:
-    """By either path, for the first time: cooldown, cap and words are not asked."""
-    together = composites(run, made)
-    before = [0.0, *together]
-    return [
-        min(last, now) >= made.composite or any(findings[name] >= made.fires[name] for name in BY_NAME)
-        for last, now, findings in zip(before, together, run.findings, strict=False)
-    ]
-
 
 NEVER = np.iinfo(np.int64).max
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._monitors.builtin import BY_NAME, Calibration, Weighed
+from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, Weighed
 from .._monitors.evidence import DEEPEST, EVIDENCE
+from .._monitors.suite import by_evidence
 from .._scoring import LEVEL_STEPS, SHIPPED_LEVEL
 from ..exceptions import ConfigError, ExtraMissing
 from ..types import Level
 from ._columns import Observed, by_source
-from ._compare import composites
 
 if TYPE_CHECKING:
     import numpy as np
@@ -292,3 +292,23 @@ def _level(runs: Sequence[Observed]) -> Level:
     """Of one agent: the mean over its runs' first steps, which shape a run's own level; the spread is the scorer's."""
     first = [calm for run in runs for calm in run.calm[:LEVEL_STEPS]]
     return Level(mean=round(math.fsum(first) / len(first), 4), spread=SHIPPED_LEVEL.spread)
+
+
+def composites(run: Observed, made: Calibration) -> list[float]:
+    """After each step, with the default weights."""
+    found = []
+    for gathered, findings in zip(run.evidence, run.findings, strict=True):
+        usual = by_evidence(gathered, made)
+        parts = [WEIGHTS["coding"][name] * max(usual[name], findings[name]) for name in BY_NAME]
+        found.append(min(1.0, math.fsum(parts)))
+    return found
+
+
+def opens(run: Observed, made: Calibration) -> list[bool]:
+    """By either path, for the first time: cooldown, cap and words are not asked."""
+    together = composites(run, made)
+    before = [0.0, *together]
+    return [
+        min(last, now) >= made.composite or any(findings[name] >= made.fires[name] for name in BY_NAME)
+        for last, now, findings in zip(before, together, run.findings, strict=False)
+    ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._files import UNPACKED_BYTES, UNPACKED_VARIABLE, Record, read_records
-from ._run import READERS, Reader, RecordedRun, read_runs
+from ._read import READERS, read_runs
+from ._run import Reader, RecordedRun
 
 __all__ = [
     "READERS", "UNPACKED_BYTES", "UNPACKED_VARIABLE", "Reader", "Record", "RecordedRun", "read_records", "read_runs",

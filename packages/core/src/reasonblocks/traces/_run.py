@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import PurePath
 from typing import Protocol
 
@@ -13,9 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from .._text import digest
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
-from ._files import UNPACKED_BYTES, Progress, Record, read_records
-from ._langchain import LangChainMessages
-from ._ours import OurJSONL
+from ._files import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,54 +97,3 @@ def reason(error: ValidationError) -> str:
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{where}: {first['msg']}, not {shown}{more}"
-
-
-READERS: tuple[Reader, ...] = (OurJSONL(), LangChainMessages())
-HEAD_RECORDS = 8
-"""How many first records may be unknown to every reader."""
-
-
-def read_runs(
-    path: str,
-    *,
-    readers: Sequence[Reader] = READERS,
-    progress: Progress | None = None,
-    unpacked: int = UNPACKED_BYTES,
-) -> Iterator[RecordedRun | RecordError]:
-    """The runs of a file in order, one in memory at a time; a malformed one is an error in its place.
-
-    Never raises for the content of the file, or for a missing file. `progress` gets the number of bytes read so far.
-    At most `unpacked` bytes of a packed file's content are read.
-    """
-    records = read_records(path, progress, unpacked=unpacked)
-    head: list[Record | RecordError] = []
-    for record in records:
-        head.append(record)
-        reader = _reader(readers, record) if isinstance(record, Record) else None
-        if reader is not None:
-            yield from reader.read(path, chain(head, records))
-            return
-        if len(head) == HEAD_RECORDS:
-            break
-    yield from _unknown(path, readers, head)
-
-
-def _reader(readers: Sequence[Reader], record: Record) -> Reader | None:
-    return next((reader for reader in readers if reader.sniff(record.value)), None)
-
-
-def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordError]) -> Iterator[RecordError]:
-    """What could not be read at all; for records of no known format one error stands for the file."""
-    first = next((record for record in head if isinstance(record, Record)), None)
-    if first is None:
-        yield from (record for record in head if isinstance(record, RecordError))
-        return
-    known = ", ".join(reader.name for reader in readers)
-    yield RecordError(path, None, f"holds no recorded run: {_described(first.value)}; known formats: {known}")
-
-
-def _described(value: JSON) -> str:
-    if isinstance(value, dict):
-        keys = ", ".join(repr(key) for key in list(value)[:6])
-        return f"an object with the keys {keys}" if keys else "an empty object"
-    return f"a list of {len(value)}" if isinstance(value, list) else repr(value)

@@ -20,9 +20,8 @@ from ...ports import Embedder
 from ...types import ETrace, Pattern, Tier
 from .._daemon import in_daemon
 from .index import Index
-from .points import Ask, Point, Points, pattern_in, point_id, points_of
+from .points import Ask, Asking, Point, Points, nearest, pattern_in, point_id, points_of, standing_rules
 from .rows import Row, row_of
-from .table import Asking, nearest, standing_rules
 from .vectors import Vectors
 
 KNOWN_S = 60.0

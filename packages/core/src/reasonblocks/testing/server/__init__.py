@@ -5,7 +5,7 @@ It speaks OpenAI Responses, OpenAI Chat Completions and Anthropic Messages, each
 
 from __future__ import annotations
 
-from ._asked import Answer, Asked, ProviderError
-from ._server import ScriptedServer
+from ._asked import Asked, ProviderError
+from ._server import Answer, ScriptedServer
 
 __all__ = ["Answer", "Asked", "ProviderError", "ScriptedServer"]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections import Counter
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, dropwhile, groupby, takewhile
+from itertools import dropwhile, groupby, takewhile
 from typing import Any, Literal, TypeAlias
 
 from .._harness import Seen
-from .._script import Script, Turn
-from ._responses import chains
-from ._server import APIS
 
 ApiName: TypeAlias = Literal["responses", "chat", "messages"]
 Json: TypeAlias = dict[str, Any]
@@ -117,81 +112,46 @@ def _texts(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
     return texts or [("", "assistant")] * by_model
 
 
-Answer: TypeAlias = Callable[[Asked], Turn]
-"""What the model says to a request. Called in the request's own thread: it may wait, the others go on."""
+PIECES = 3
+"""Into how many deltas a streamed text is cut, if it is long enough."""
+
+_SPEAKERS: Mapping[str, Speaker] = {"system": "system", "developer": "system", "assistant": "model"}
 
 
-def scripted(scripts: Sequence[Script]) -> Answer:
-    """Says a script's turns: the script whose task opens the conversation, else the first one."""
-
-    def answer(asked: Asked) -> Turn:
-        known = (script for script in scripts if script.task in (asked.task, *asked.opening))
-        turns = next(known, scripts[0]).turns
-        if asked.answers >= len(turns):
-            raise ProviderError(f"the script has {len(turns)} turns, and was asked for turn {asked.answers}")
-        return turns[asked.answers]
-
-    return answer
+def speaker(message: Json) -> Speaker:
+    return _SPEAKERS.get(message.get("role", ""), "user")
 
 
-class Desk:
-    """Takes requests of any API, in any thread, and answers them."""
+def texts_of(content: Any) -> tuple[str, ...]:
+    """The texts of a message's content, which is text or a list of blocks; blocks without a text are left out."""
+    if isinstance(content, str):
+        return (content,)
+    blocks = content if isinstance(content, list) else []
+    texts = (block.get("text") for block in blocks if isinstance(block, Mapping))
+    return tuple(text for text in texts if isinstance(text, str))
 
-    def __init__(self, answer: Answer | Script | Sequence[Script]) -> None:
-        scripts = (answer,) if isinstance(answer, Script) else answer
-        self._answer = scripts if callable(scripts) else scripted(scripts)
-        self._lock = threading.Lock()
-        self._requests: list[Asked] = []
-        self._past: dict[str, Past] = {}
-        self._failures: Counter[tuple[str, int]] = Counter()
-        self._numbers = count()
-        self._mark = secrets.token_hex(4)  # ids of a server that takes over from another one must be new, too
 
-    @property
-    def requests(self) -> list[Asked]:
-        with self._lock:
-            return list(self._requests)
+def output_of(content: Any) -> tuple[str, ...]:
+    """A tool's output as one text: what is neither text nor blocks is shown as JSON."""
+    if content is None or isinstance(content, (str, list)):
+        return ("\n".join(texts_of(content)),)
+    return (json.dumps(content),)
 
-    def new_id(self, prefix: str) -> str:
-        return f"{prefix}_{self._mark}{next(self._numbers):06}"
 
-    def take(self, api: ApiName, body: Json, headers: Mapping[str, str]) -> Asked:
-        """The request, written down. Raises `ProviderError` when it goes on from a response that nobody gave."""
-        with self._lock:
-            request = asked_of(api, body, headers, list(APIS[api].items(body)), self._past_of(api, body))
-            self._requests.append(request)
-            return request
+def pieces(text: str) -> list[str]:
+    size = max(1, -(-len(text) // PIECES))
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
-    def answer(self, request: Asked) -> Json:
-        """The whole answer. What the turn or the script raises instead is the caller's to send."""
-        turn = self._answer(request)
-        self._fail_first(request, turn.failures)
-        if turn.error is not None:
-            raise turn.error
-        given = APIS[request.api].whole(request, turn, self.new_id)
-        if request.api == "responses":
-            self._remember(request, given["id"])
-        return given
 
-    def _past_of(self, api: ApiName, body: Json) -> Past:
-        response, conversation = chains(body) if api == "responses" else (None, None)
-        if response is not None and response not in self._past:
-            raise ProviderError(
-                f"Previous response with id '{response}' not found.", code="previous_response_not_found"
-            )
-        return self._past.get(response or conversation or "", Past())
+def arguments_text(arguments: Any) -> str:
+    """A tool call's arguments as OpenAI sends them. A string goes out as it is: a script can send broken JSON."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
-    def _remember(self, request: Asked, response: str) -> None:
-        _, conversation = chains(request.body)
-        with self._lock:
-            for name in filter(None, (response, conversation)):
-                self._past[name] = Past(answers=request.answers + 1, opening=request.opening)
 
-    def _fail_first(self, request: Asked, failures: int) -> None:
-        """Counted anew once the answer was given: a second run of the same script fails as the first did."""
-        place = (request.task, request.answers)
-        with self._lock:
-            failed = self._failures.pop(place, 0)
-            if failed < failures:
-                self._failures[place] = failed + 1
-                raise ProviderError("try again", status=500)
+def named_event(event: Json) -> bytes:
+    """A server-sent event that carries its type as its name, too."""
+    return f"event: {event['type']}\n".encode() + data_event(event)
+
+
+def data_event(event: Json) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"  # ASCII: clients differ in what ends a line for them

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ...types import ToolCall, Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId
-from ._server import arguments_text, data_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, arguments_text, data_event, output_of, pieces, speaker, texts_of
 
 
 def items(body: Json) -> Iterator[Item]:

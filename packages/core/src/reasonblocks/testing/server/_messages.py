@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ...types import Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId
-from ._server import named_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, named_event, output_of, pieces, speaker, texts_of
 
 CHARS_PER_TOKEN = 4
 """A rule of thumb, for clients that ask how long a request is."""

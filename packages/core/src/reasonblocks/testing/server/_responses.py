@@ -9,8 +9,7 @@ from typing import Any
 
 from ...types import Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId
-from ._server import arguments_text, named_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, arguments_text, named_event, output_of, pieces, speaker, texts_of
 
 
 def items(body: Json) -> Iterator[Item]:
