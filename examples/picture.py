@@ -9,13 +9,13 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from xml.sax.saxutils import escape, quoteattr
 
-from two_runs import MOST_CALLS, Run, Seen, both_runs
+from two_runs import MAX_CALLS, Run, Seen, both_runs
 
 from reasonblocks._fsm import Thresholds
 
 WIDTH = 920
 LEFT, RIGHT = 62, 896
-SLOT = (RIGHT - LEFT) / MOST_CALLS
+SLOT = (RIGHT - LEFT) / MAX_CALLS
 BAR = 26
 QUOTE_TOP, QUOTE_LINE, QUOTE_CHARS = 272, 17, 104
 """Where the quotation of the guidance begins, how high a line of it is, and how many characters it holds."""

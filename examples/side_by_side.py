@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from scripted_model import CHARS_PER_TOKEN
-from two_runs import MOST_CALLS, TASK, Run, Seen
+from two_runs import MAX_CALLS, TASK, Run, Seen
 
 WIDTH = 100
 """Columns where nobody watches; a terminal has its own."""
@@ -72,7 +72,7 @@ def cell(seen: Seen, *, heard: bool) -> str:
 
 
 def totals(run: Run) -> Row:
-    ended = f"stopped at its limit of {MOST_CALLS} calls" if run.at_limit else "by itself"
+    ended = f"stopped at its limit of {MAX_CALLS} calls" if run.at_limit else "by itself"
     tokens = f"{run.tokens_in:,}, {run.tokens_out:,}"
     return ended, str(len(run.steps)), str(run.tool_calls), tokens, run.verdict
 

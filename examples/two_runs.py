@@ -25,7 +25,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.types import StepLogEntry
 
-MOST_CALLS = 16
+MAX_CALLS = 16
 """The step limit of both runs, in model calls."""
 SYSTEM_PROMPT = "You fix bugs. You can read files, edit them and run the tests."
 TASK = "Fix the failing tests."
@@ -110,7 +110,7 @@ def steered_run() -> Run:
 
 def messages_of(model: ScriptedModel, root: Path, *steering: Any) -> tuple[list[BaseMessage], bool]:
     """All messages of one run of the agent, and whether the step limit ended it."""
-    limit = ModelCallLimitMiddleware(run_limit=MOST_CALLS, exit_behavior="error")
+    limit = ModelCallLimitMiddleware(run_limit=MAX_CALLS, exit_behavior="error")
     agent = create_agent(model, tools=tools(root), system_prompt=SYSTEM_PROMPT, middleware=[limit, *steering])
     messages: list[BaseMessage] = []
     try:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 
-from reasonblocks.calibration._columns import FEWEST_STEPS
+from reasonblocks.calibration._columns import MIN_STEPS
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, read_runs
 
-__all__ = ["FEWEST_OF_EACH", "FEWEST_RUNS", "Source", "failed", "read_sources"]
+__all__ = ["MIN_OF_EACH", "MIN_RUNS", "Source", "failed", "read_sources"]
 
-FEWEST_RUNS = 20
-FEWEST_OF_EACH = 5
+MIN_RUNS = 20
+MIN_OF_EACH = 5
 """Failing and successful runs that a source needs at least."""
 
 
@@ -37,7 +37,7 @@ class Source:
     @property
     def counted(self) -> tuple[int, ...]:
         """The places of the runs that are long enough for the columns."""
-        return tuple(place for place, run in enumerate(self.runs) if len(run.steps) >= FEWEST_STEPS)
+        return tuple(place for place, run in enumerate(self.runs) if len(run.steps) >= MIN_STEPS)
 
     @property
     def oracle_stop(self) -> bool:
@@ -49,7 +49,7 @@ class Source:
         """Are there enough runs of both outcomes?"""
         runs = [self.runs[place] for place in self.counted]
         failures = sum(map(failed, runs))
-        return len(runs) >= FEWEST_RUNS and min(failures, len(runs) - failures) >= FEWEST_OF_EACH
+        return len(runs) >= MIN_RUNS and min(failures, len(runs) - failures) >= MIN_OF_EACH
 
     @property
     def core(self) -> bool:

@@ -17,7 +17,7 @@ from claude_agent_sdk import (
 )
 
 from reasonblocks.types import ToolResult
-from reasonblocks_claude_agent._stream import MAIN, MOST_RESULTS, Stream
+from reasonblocks_claude_agent._stream import MAIN, MAX_RESULTS, Stream
 
 
 def said(text: str, call: str | None = None, message_id: str | None = "m1", owner: str | None = None) -> Any:
@@ -90,7 +90,7 @@ def test_a_failed_tool_failed_whoever_says_so() -> None:
 
 
 def test_old_results_are_forgotten() -> None:
-    assert len(told(*(gave(f"c{at}", "x") for at in range(MOST_RESULTS + 1))).results) == MOST_RESULTS
+    assert len(told(*(gave(f"c{at}", "x") for at in range(MAX_RESULTS + 1))).results) == MAX_RESULTS
 
 
 def test_a_task_names_the_call_that_started_it() -> None:

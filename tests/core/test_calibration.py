@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, StepInput, StepOutcome
 from reasonblocks._authoring import read_patterns
-from reasonblocks._calibration_file import MOST_WEIGHT, SHIPPED
+from reasonblocks._calibration_file import MAX_WEIGHT, SHIPPED
 from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
 from reasonblocks._monitors.evidence import EVIDENCE
 from reasonblocks._scoring import SHIPPED_LEVEL
@@ -26,7 +26,7 @@ from tests.calibrate.planted import telling
 from tests.core.monitors.conftest import TASK, act
 
 ABOVE_0 = st.floats(0, 1, exclude_min=True)
-WEIGHED = st.builds(Weighed, weight=st.floats(-MOST_WEIGHT, MOST_WEIGHT), centre=st.floats(0, 1))
+WEIGHED = st.builds(Weighed, weight=st.floats(-MAX_WEIGHT, MAX_WEIGHT), centre=st.floats(0, 1))
 CALIBRATIONS = st.builds(
     Calibration,
     level=st.builds(Level, mean=st.floats(0, 1), spread=ABOVE_0),

@@ -48,8 +48,8 @@ def test_the_import_brings_no_framework_and_no_network() -> None:
 
 def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
     code = "import sys; from reasonblocks import ReasonBlocks; {} print(*sys.modules)"
-    read = [printed(code.format(made)) & {"reasonblocks.calibration"} for made in ("", "ReasonBlocks();")]
-    assert read == [set(), {"reasonblocks.calibration"}]
+    read = [printed(code.format(made)) & {"reasonblocks._calibration_file"} for made in ("", "ReasonBlocks();")]
+    assert read == [set(), {"reasonblocks._calibration_file"}]
 
 
 def test_a_client_brings_no_framework_and_no_network() -> None:

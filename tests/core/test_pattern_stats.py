@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from reasonblocks.backends._pattern_stats import JUDGED_AFTER, MOST_RUNS, PatternStats
+from reasonblocks.backends._pattern_stats import JUDGED_AFTER, MAX_RUNS, PatternStats
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.types import JSON
 
@@ -110,8 +110,8 @@ def test_two_runs_are_judged_apart() -> None:
 def test_runs_that_never_end_are_forgotten() -> None:
     store = Counted()
     sink = PatternStats(store)
-    for number in range(MOST_RUNS + 5):
+    for number in range(MAX_RUNS + 5):
         sink.emit(shown(1, "a", run=str(number)))
     sink.emit(finish("success", run="0"))
-    sink.emit(finish("success", run=str(MOST_RUNS + 4)))
+    sink.emit(finish("success", run=str(MAX_RUNS + 4)))
     assert store.of("a")["recovered"] == 1

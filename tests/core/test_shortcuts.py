@@ -169,7 +169,7 @@ class PlainWords:
         places = [crc32(word.encode("utf-8", "replace")) % evidence.PLACES for word in found]
         share = sum(at in self.new | self.old for at in places) / len(places) if places else 0.0
         self.new |= {*places}
-        if len(self.new) > evidence.MOST_WORDS:
+        if len(self.new) > evidence.MAX_WORDS:
             self.new, self.old = set(), self.new
         return share, {"new": _text(self.new), "old": _text(self.old)}
 

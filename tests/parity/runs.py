@@ -27,7 +27,7 @@ RECORDED = {
     "whowhen": "failure",
 }
 """Files of recorded runs, and the outcome of the one that is taken: the longest, the first of equal ones."""
-FEWEST_STEPS, MOST_STEPS = 8, 40
+MIN_STEPS, MAX_STEPS = 8, 40
 
 NAMES = (
     *(f"golden {path.stem}" for path in sorted(GOLDEN.glob("*.jsonl"))),
@@ -77,4 +77,4 @@ def _longest(path: Path, outcome: str) -> RecordedRun:
 
 def _fits(run: RecordedRun) -> bool:
     """Of a length that takes seconds, and no step but the last without a tool call: there a real agent would end."""
-    return FEWEST_STEPS <= len(run.steps) <= MOST_STEPS and all(step.tool_calls for step in run.steps[:-1])
+    return MIN_STEPS <= len(run.steps) <= MAX_STEPS and all(step.tool_calls for step in run.steps[:-1])

@@ -53,9 +53,9 @@ def steered(runs: tuple[Run, Run]) -> Run:
 
 
 def test_the_plain_run_loops_to_its_limit_and_fixes_nothing(plain: Run) -> None:
-    from two_runs import MOST_CALLS
+    from two_runs import MAX_CALLS
 
-    assert (plain.at_limit, len(plain.steps), plain.verdict) == (True, MOST_CALLS, "FAILED (errors=3)")
+    assert (plain.at_limit, len(plain.steps), plain.verdict) == (True, MAX_CALLS, "FAILED (errors=3)")
 
 
 def test_the_plain_run_reads_no_guidance(plain: Run) -> None:

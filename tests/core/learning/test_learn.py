@@ -14,7 +14,7 @@ from reasonblocks._patterns import checked
 from reasonblocks._render import render_pattern
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.learning import Evidence
-from reasonblocks.learning._learn import LEAST_GATE, MOST_PER_KIND
+from reasonblocks.learning._learn import MAX_PER_KIND, MIN_GATE
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import JSON, Tier
 from tests.core.learning.world import (
@@ -156,7 +156,7 @@ def test_the_same_runs_teach_the_same() -> None:
 
 def test_a_lesson_asks_for_more_than_its_tier_does() -> None:
     (lesson,) = learned([failing(), succeeding()])
-    assert lesson.pattern.gate_threshold == LEAST_GATE["e1"]
+    assert lesson.pattern.gate_threshold == MIN_GATE["e1"]
 
 
 def test_a_lesson_that_calm_steps_look_like_is_left_out() -> None:
@@ -233,4 +233,4 @@ def test_every_lesson_can_be_stored_and_shown_and_no_kind_has_many(
         assert all(render_pattern(pattern.tier, model, pattern.fields) for model in MODELS)
         assert not any(word in told(pattern).lower() for word in ("must", "override", "do not mention", "im_end"))
         kinds[pattern.tier, pattern.failure_type, lesson.form, lesson.tool, lesson.error] += 1
-    assert all(count <= (MOST_PER_KIND if kind[0] == "e1" else 1) for kind, count in kinds.items())
+    assert all(count <= (MAX_PER_KIND if kind[0] == "e1" else 1) for kind, count in kinds.items())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reasonblocks._monitors.builtin import BY_NAME, WEIGHTS, Calibration, Weighed
 from reasonblocks._monitors.evidence import EVIDENCE, gather, shown
 from reasonblocks._monitors.features import Features, features_of
-from reasonblocks._monitors.suite import MOST_BY_EVIDENCE, by_evidence
+from reasonblocks._monitors.suite import MAX_BY_EVIDENCE, by_evidence
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Level, Step, ToolCall, ToolResult
 
@@ -201,7 +201,7 @@ def test_a_monitors_score_by_evidence_is_its_weighed_sum_within_bounds(
     for monitor in BY_NAME:
         own = [name for name in evidence if EVIDENCE[name] == monitor]
         added = sum(evidence[name].weight * (values[name] - evidence[name].centre) for name in own)
-        expected = min(MOST_BY_EVIDENCE, max(0.0, 0.1 + added / WEIGHTS["coding"][monitor]))
+        expected = min(MAX_BY_EVIDENCE, max(0.0, 0.1 + added / WEIGHTS["coding"][monitor]))
         assert found[monitor] == pytest.approx(expected, abs=1e-4)
 
 

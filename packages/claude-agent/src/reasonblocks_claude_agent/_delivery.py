@@ -13,7 +13,7 @@ from reasonblocks.types import StepDecision, StepOutcome
 
 from ._convert import HookOutput, context
 
-MOST_AGENTS = 256
+MAX_AGENTS = 256
 TAIL = 262_144
 """Bytes of a transcript that are looked at: what was said for the newest request stands at its end."""
 
@@ -41,7 +41,7 @@ class HookDelivery:
     """The hooks' own: their text stays in the CLI's transcript, and they see nothing of requests."""
 
     def __init__(self) -> None:
-        self._newest: Newest[str, int] = Newest(MOST_AGENTS)
+        self._newest: Newest[str, int] = Newest(MAX_AGENTS)
         """The call that an agent was told something for last: the transcript has it."""
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:

@@ -19,8 +19,8 @@ from ._meter import Meter
 from ._request import Awaited, Headers, steered
 
 GATEWAY_CAPS = AdapterCaps()
-MOST_AGENTS = 256
-MOST_SEALS = 4_096
+MAX_AGENTS = 256
+MAX_SEALS = 4_096
 Guard = Callable[[str], AbstractContextManager[None]]
 
 
@@ -51,8 +51,8 @@ class Desk:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._asked: Newest[str, Asked] = Newest(MOST_AGENTS)
-        self._authors: Newest[str, str] = Newest(MOST_SEALS)
+        self._asked: Newest[str, Asked] = Newest(MAX_AGENTS)
+        self._authors: Newest[str, str] = Newest(MAX_SEALS)
         """By seal, the model that signed it."""
         self._own_model: str | None = None
         """The agent's, as requests name it: the author of all that was signed before this session."""

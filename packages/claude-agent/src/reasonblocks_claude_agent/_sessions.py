@@ -18,8 +18,8 @@ from ._delivery import Delivery
 from ._stream import Stream
 
 FRAMEWORK = "claude-agent"
-MOST_AGENTS = 256
-MOST_SESSIONS = 1_024
+MAX_AGENTS = 256
+MAX_SESSIONS = 1_024
 """Sessions whose unfinished runs a client remembers; an older one begins a new run when it is resumed."""
 Snapshots = MutableMapping[str, Any]
 """The state of a session's unfinished run, by the session's id: plain JSON."""
@@ -53,8 +53,8 @@ class SessionRuns:
         self.stream = Stream()
         self.main: AgentRun | None = None
         self._session_id: str | None = None
-        self._subagents: Newest[str, AgentRun] = Newest(MOST_AGENTS)
-        self._starters: Newest[str, AgentRun] = Newest(MOST_AGENTS)
+        self._subagents: Newest[str, AgentRun] = Newest(MAX_AGENTS)
+        self._starters: Newest[str, AgentRun] = Newest(MAX_AGENTS)
 
     def own_model_is(self, model: str | None) -> None:
         """What the agent asks where nothing is routed, from now on."""
@@ -171,7 +171,7 @@ _KEPT: WeakKeyDictionary[ReasonBlocks, Newest[str, Any]] = WeakKeyDictionary()
 
 def kept_by(rb: ReasonBlocks) -> Snapshots:
     """Where a client keeps the states of its newest sessions, unless its caller has a place of his own."""
-    return _KEPT.setdefault(rb, Newest(MOST_SESSIONS))
+    return _KEPT.setdefault(rb, Newest(MAX_SESSIONS))
 
 
 def check(rb: ReasonBlocks, options: RunOptions, caps: AdapterCaps) -> None:

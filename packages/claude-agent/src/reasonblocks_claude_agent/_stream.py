@@ -21,8 +21,8 @@ from reasonblocks.types import Step, ToolResult
 
 from ._convert import answer_of, result_of
 
-MOST_RESULTS = 1_024
-MOST_AGENTS = 256
+MAX_RESULTS = 1_024
+MAX_AGENTS = 256
 MAIN = None
 """The owner of the main agent's messages; a subagent's is the call that started it."""
 
@@ -48,9 +48,9 @@ class Stream:
     """What one session's messages have told. Belongs to its event loop."""
 
     def __init__(self) -> None:
-        self._answers: Newest[str | None, Answer] = Newest(MOST_AGENTS)
-        self._results: Newest[str, ToolResult] = Newest(MOST_RESULTS)
-        self._started: Newest[str, str] = Newest(MOST_AGENTS)
+        self._answers: Newest[str | None, Answer] = Newest(MAX_AGENTS)
+        self._results: Newest[str, ToolResult] = Newest(MAX_RESULTS)
+        self._started: Newest[str, str] = Newest(MAX_AGENTS)
         self._told = asyncio.Event()
         self.is_read = False
         """Whether anybody passes the session's messages on."""

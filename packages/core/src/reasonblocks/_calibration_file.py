@@ -19,7 +19,7 @@ from .types import Level
 SHIPPED = Path(__file__).with_name("_calibration_shipped.toml")
 """Written by `./dev shipped_calibration RUNS...`."""
 KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence")
-MOST_WEIGHT = 10.0
+MAX_WEIGHT = 10.0
 
 
 @cache
@@ -120,11 +120,11 @@ def _evidence(given: Mapping[str, Any]) -> dict[str, Weighed]:
 
 
 def _weighed(name: str, told: object) -> Weighed:
-    rule = f"must be {{weight = -{MOST_WEIGHT:g} to {MOST_WEIGHT:g}, centre = 0 to 1}}"
+    rule = f"must be {{weight = -{MAX_WEIGHT:g} to {MAX_WEIGHT:g}, centre = 0 to 1}}"
     if not isinstance(told, Mapping) or set(told) != {"weight", "centre"}:
         raise ConfigError(f"calibration['evidence'][{name!r}]", told, rule)
     weight, centre = told["weight"], told["centre"]
-    if not (_is_number(weight) and abs(weight) <= MOST_WEIGHT and _is_number(centre) and 0 <= centre <= 1):
+    if not (_is_number(weight) and abs(weight) <= MAX_WEIGHT and _is_number(centre) and 0 <= centre <= 1):
         raise ConfigError(f"calibration['evidence'][{name!r}]", dict(told), rule)
     return Weighed(weight=float(weight), centre=float(centre))
 

@@ -20,7 +20,7 @@ JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON
 
 DEEPEST = 32
 """Levels of a value that its canonical form shows."""
-MOST_ITEMS = 1_000
+MAX_ITEMS = 1_000
 """Items of one list or object that its canonical form shows."""
 FEW_ITEMS = 16
 """Items of an object that is shown the short way."""
@@ -71,9 +71,9 @@ def _pruned(value: Any, depth: int) -> Any:
     if depth >= DEEPEST:
         return "..."
     if isinstance(value, Mapping):
-        return {_text(key): _pruned(item, depth + 1) for key, item in islice(value.items(), MOST_ITEMS)}
+        return {_text(key): _pruned(item, depth + 1) for key, item in islice(value.items(), MAX_ITEMS)}
     if isinstance(value, (list, tuple)):
-        return [_pruned(item, depth + 1) for item in islice(value, MOST_ITEMS)]
+        return [_pruned(item, depth + 1) for item in islice(value, MAX_ITEMS)]
     return _text(value)
 
 
@@ -88,13 +88,13 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-LARGEST_INT = 2**63 - 1
-"""The largest integer of msgpack and of database columns; the smallest is `-LARGEST_INT - 1`."""
-MOST_CHARS = 65_536
+MAX_INT = 2**63 - 1
+"""The largest integer of msgpack and of database columns; the smallest is `-MAX_INT - 1`."""
+MAX_CHARS = 65_536
 """The limit of one value, which is that of a whole snapshot; a number or a bracket counts as one."""
 
 
-def storable(value: object, most: int = MOST_CHARS) -> JSON:
+def storable(value: object, most: int = MAX_CHARS) -> JSON:
     """Return a copy of `value` in plain JSON types that shares nothing with it.
 
     Tuples become lists, and values of subclasses plain ones. Raises `ValueError` with the broken rule: integers of 64
@@ -168,7 +168,7 @@ def _whole_number(value: int) -> int:
 
 
 def _fits(value: int) -> bool:
-    return -LARGEST_INT - 1 <= value <= LARGEST_INT
+    return -MAX_INT - 1 <= value <= MAX_INT
 
 
 def _int_or_text(text: str) -> int | str:

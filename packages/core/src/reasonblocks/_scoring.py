@@ -64,9 +64,9 @@ TELLING = 16
 """A shorter result ("ok", "[]", "1") says nothing when it comes again."""
 MIN_WORDS = 12
 """Densities are taken over at least so many words: one "error" in a text of two words is not a flood."""
-MOST_RESULTS = 16
+MAX_RESULTS = 16
 """Results of a step, and calls, that are looked at from each end of it."""
-MOST_ARGUMENTS = 200
+MAX_ARGUMENTS = 200
 """Arguments of a call whose size counts."""
 COMMAND_HEAD = 2_000
 """Characters of the arguments within which a test or a script is looked for."""
@@ -147,21 +147,21 @@ def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: fl
 def _written(step: Step) -> int:
     """Characters of the text and the arguments; a text that is handed to a tool as it is counts once."""
     text = (step.thought if step.thought.strip() else step.reasoning).strip()
-    return len(text) + sum([_size(call.arguments, text) for call in ends(step.tool_calls, MOST_RESULTS)])
+    return len(text) + sum([_size(call.arguments, text) for call in ends(step.tool_calls, MAX_RESULTS)])
 
 
 def _size(value: JSON, text: str) -> int:
     if isinstance(value, str):
         return 0 if value.strip() == text else len(value)
     if isinstance(value, (dict, Mapping)):  # the first answers at once
-        items = islice(value.values(), MOST_ARGUMENTS)
+        items = islice(value.values(), MAX_ARGUMENTS)
         return sum([_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items])
     return len(canonical(value))
 
 
 def _failed(step: Step) -> float:
     """How bad the worst result is. Its own flag goes before its words."""
-    worst = max(map(_failure, ends(step.tool_results, MOST_RESULTS)), default=0.0)
+    worst = max(map(_failure, ends(step.tool_results, MAX_RESULTS)), default=0.0)
     if not worst:
         return 0.0
     runs = _RUNS.search(f"{step.action} {step.action_input[:COMMAND_HEAD]}")

@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from reasonblocks._render import count_breakpoints
 from reasonblocks._routing import attribute
 
-MOST_WRAPPED = 8
+MAX_WRAPPED = 8
 """The most bindings around a model that are searched."""
 
 
@@ -30,7 +30,7 @@ def _of_message(message: AnyMessage) -> int:
 
 def _added_by(model: object) -> Iterator[object]:
     """Yield the keywords that a model sends with every request: its own and its bound ones."""
-    for _ in range(MOST_WRAPPED):
+    for _ in range(MAX_WRAPPED):
         yield attribute(model, "model_kwargs")
         yield attribute(model, "kwargs")
         if (model := attribute(model, "bound")) is None:

@@ -18,9 +18,9 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
-MOST_CHAINS = 20_000
+MAX_CHAINS = 20_000
 """Chains followed at once; beyond, the oldest is forgotten: one that never said that it ended."""
-MOST_LEFT = 1_024
+MAX_LEFT = 1_024
 
 
 class Watched(Protocol):
@@ -171,7 +171,7 @@ class ChainWatch(BaseCallbackHandler):
         with self._lock:
             if left and chain and chain.place:
                 self._left[chain.place] = left
-                _forget(self._left, MOST_LEFT)
+                _forget(self._left, MAX_LEFT)
             if not waits:
                 self._drop_orphans()
 
@@ -190,7 +190,7 @@ class ChainWatch(BaseCallbackHandler):
         if chain.parent not in self._chains:
             chain.parent = None
         self._chains[run_id] = chain
-        _forget(self._chains, MOST_CHAINS)
+        _forget(self._chains, MAX_CHAINS)
 
     def _drop_orphans(self) -> None:
         """What is cut off does not always say that it ended. Parents stand before their children here."""

@@ -16,7 +16,7 @@ from ._items import Item, Items, get, is_call, is_message, is_output, kind, plai
 
 TOOL_FAILED = default_tool_error_function(RunContextWrapper(None), Exception("")).split(" Error:")[0]
 """What the SDK tells the model of a tool that raised, as the installed version words it."""
-MOST_LOOKED_AT = 1_000
+MAX_LOOKED_AT = 1_000
 """Items that are searched for a step's results, from the end: a step that has more of them loses the oldest."""
 ARGUMENTS = ("action", "operation", "queries", "code")
 """Where tools of the provider's keep what they were called with."""
@@ -153,7 +153,7 @@ def _timed_out(name: str) -> str:
 def _outputs(items: Sequence[Item], wanted: set[str] | None) -> dict[str, ToolResult]:
     """What the tools gave back, by call id: of these calls, or of those that nothing follows."""
     found: dict[str, ToolResult] = {}
-    for item in reversed(items[-MOST_LOOKED_AT:]):
+    for item in reversed(items[-MAX_LOOKED_AT:]):
         if not is_output(item):
             if wanted is None or wanted <= found.keys():
                 break
@@ -170,7 +170,7 @@ def _output(item: Item, name: str = "") -> ToolResult:
 def newest_answer(items: Sequence[Item]) -> Items:
     """The answer right before the outputs at the end; empty where none stands there."""
     found: Items = []
-    for item in reversed(items[-MOST_LOOKED_AT:]):
+    for item in reversed(items[-MAX_LOOKED_AT:]):
         if is_message(item) or is_call(item) or kind(item) == "reasoning":
             found.append(item)
         elif found or not is_output(item):
@@ -194,7 +194,7 @@ def is_question(items: Sequence[Item]) -> bool:
 
 def newest_call_id(items: Sequence[Item]) -> str | None:
     """The id of the call whose result a request brings: it says whose next step it is. None after an answer."""
-    for item in reversed(items[-MOST_LOOKED_AT:]):
+    for item in reversed(items[-MAX_LOOKED_AT:]):
         if is_call(item) or is_output(item):
             return _call_id(item)
         if is_message(item):

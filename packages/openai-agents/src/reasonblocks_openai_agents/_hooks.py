@@ -22,7 +22,7 @@ from ._waiting import going_on, with_waiting
 if TYPE_CHECKING:
     from reasonblocks._client import ReasonBlocks
 
-MOST_WAITING = 4_096
+MAX_WAITING = 4_096
 """Tool calls by which recorded runs are known that go on with another context."""
 Context = RunContextWrapper[Any]
 ForTool = Callable[[str], RunConfig]
@@ -89,7 +89,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._options = options
         self._runs = Runs(options.run_id)
         self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
-        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MOST_WAITING)
+        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MAX_WAITING)
 
     async def on_llm_start(
         self, context: Context, agent: Agent[Any], system_prompt: str | None, input_items: list[Item]

@@ -18,9 +18,9 @@ from ._tools import ToolCalls
 from ._waiting import Asked, going_on
 
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})
-MOST_CHILDREN = 64
+MAX_CHILDREN = 64
 """Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
-MOST_AUTHORS = 4_096
+MAX_AUTHORS = 4_096
 """Reasoning items of routed calls whose model is remembered."""
 
 
@@ -70,8 +70,8 @@ class SteeredRun(HeldRun):
         self._failed = False
         self.answer: Step | None = None
         self.asked: Asked | None = None  # before any guidance
-        self._authors: Newest[str, str] = Newest(MOST_AUTHORS)
-        self._children: Newest[str, SteeredRun] = Newest(MOST_CHILDREN)
+        self._authors: Newest[str, str] = Newest(MAX_AUTHORS)
+        self._children: Newest[str, SteeredRun] = Newest(MAX_CHILDREN)
 
     # ------------------------------------------------------------ what the user reads and says
 

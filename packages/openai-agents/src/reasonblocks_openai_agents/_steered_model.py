@@ -27,9 +27,9 @@ from ._waiting import going_on, with_waiting
 if TYPE_CHECKING:
     from reasonblocks._client import ReasonBlocks
 
-MOST_WAITING = 4_096
+MAX_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
-MOST_TRIED = 256
+MAX_TRIED = 256
 """Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
 
 
@@ -56,8 +56,8 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
         self._routes = Routes()
         self._runs = Runs(options.run_id)
-        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MOST_WAITING)
-        self._tried: Newest[str, tuple[Items, SteeredRun]] = Newest(MOST_TRIED)
+        self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MAX_WAITING)
+        self._tried: Newest[str, tuple[Items, SteeredRun]] = Newest(MAX_TRIED)
 
     @property
     def model(self) -> str:

@@ -9,7 +9,7 @@ from reasonblocks.types import ToolResult
 
 from ._convert import texts_of
 
-MOST_CALLS = 1_024
+MAX_CALLS = 1_024
 """Calls of one step that are remembered."""
 
 
@@ -17,10 +17,10 @@ class ToolCalls:
     """All by the id of the call."""
 
     def __init__(self) -> None:
-        self.ended: Newest[str, ToolResult] = Newest(MOST_CALLS)
+        self.ended: Newest[str, ToolResult] = Newest(MAX_CALLS)
         """Results as the tools gave them; what the model reads of them, where it does, stands in the next request."""
-        self.failed: Newest[str, bool] = Newest(MOST_CALLS)
-        self._began: Newest[str, float] = Newest(MOST_CALLS)
+        self.failed: Newest[str, bool] = Newest(MAX_CALLS)
+        self._began: Newest[str, float] = Newest(MAX_CALLS)
 
     def begin(self, call_id: str) -> None:
         self._began.keep(call_id, time.perf_counter())

@@ -12,7 +12,7 @@ from ._items import Item
 if TYPE_CHECKING:
     from ._steered import SteeredRun
 
-MOST_OF_ONE_ID = 64
+MAX_OF_ONE_ID = 64
 """The most concurrent runs that wait for calls with one id."""
 
 
@@ -27,7 +27,7 @@ def going_on(runs: Iterable[SteeredRun], items: Sequence[Item]) -> SteeredRun | 
 def with_waiting(known: Iterable[SteeredRun], call_id: str, run: SteeredRun) -> tuple[SteeredRun, ...]:
     """Return the runs that wait for a call with that id, including this one."""
     others = [one for one in known if one is not run and not one.over and call_id in one.waits_for]
-    return (*others[1 - MOST_OF_ONE_ID :], run)
+    return (*others[1 - MAX_OF_ONE_ID :], run)
 
 
 @dataclass(frozen=True, slots=True)

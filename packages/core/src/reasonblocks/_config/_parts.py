@@ -23,7 +23,7 @@ from ._options import Options
 MONITOR_GROUP = "reasonblocks.monitors"
 NAME_BYTES = 100
 """The longest name or failure type of a monitor; every step record may contain them."""
-MOST_MONITORS = 4
+MAX_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
@@ -49,8 +49,8 @@ def _guest_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
 def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
     seen = {row.name for row in MONITORS}
     found: list[Any] = [_named(one) if isinstance(one, str) else one for one in items("monitors", given)]
-    if len(found) > MOST_MONITORS:
-        raise ConfigError("monitors", len(found), f"at most {MOST_MONITORS}: each may keep 3 KB of every run")
+    if len(found) > MAX_MONITORS:
+        raise ConfigError("monitors", len(found), f"at most {MAX_MONITORS}: each may keep 3 KB of every run")
     for monitor in found:
         name: object = getattr(monitor, "name", None)
         if isinstance(monitor, type) or not isinstance(monitor, Monitor) or not isinstance(name, str) or not name:

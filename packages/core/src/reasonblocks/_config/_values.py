@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
-from .._json import LARGEST_INT
+from .._json import MAX_INT
 from .._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ..exceptions import ConfigError, NotYetAvailable
 from ..types import Transition
@@ -63,7 +63,7 @@ def machine(given: Options) -> tuple[Transition | None, int]:
 def budget(value: object) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_INT:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_INT:
         raise ConfigError("token_budget", value, "must be an int from 1 to 2**63 - 1 (tokens), or None")
     return value
 

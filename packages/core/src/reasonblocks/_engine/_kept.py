@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._json import LARGEST_INT, canonical, evolve, storable_json
+from .._json import MAX_INT, canonical, evolve, storable_json
 from .._text import bounded
 from ..exceptions import BadAnswer
 from ..types import Pending, Step, StepOutcome, ToolCall, TraceState
@@ -17,7 +17,7 @@ PENDING_BYTES = 1_200
 def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
     """Return the state after a call: tokens counted and, unless the call was auxiliary, its answer stored."""
     tokens = outcome.usage.total
-    total = min(state.total_tokens + (tokens or 0), LARGEST_INT)
+    total = min(state.total_tokens + (tokens or 0), MAX_INT)
     if auxiliary:
         return evolve(state, total_tokens=total)
     said = Pending(

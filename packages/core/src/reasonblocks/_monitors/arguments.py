@@ -9,13 +9,13 @@ from .._text import EDGE, clip, words
 from ..types import JSON, ToolCall
 from .outcome import hash_of
 
-MOST_WORDS = 128
+MAX_WORDS = 128
 """Words of the arguments that are told apart in one step; the first ones."""
 WORDS_HEAD = 3_000
 """Characters of them within which they are looked for."""
 GIST_HEAD = 60
 """Words of the arguments that tell what a call is about."""
-MOST_GIST = 8
+MAX_GIST = 8
 STEM = 4
 """Letters of a word that carry it: "vali" of "validate" and "validation"."""
 SHORTEST_WORD = 4
@@ -91,7 +91,7 @@ def values_of(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
 def gist_of(values: Sequence[str]) -> tuple[int, ...]:
     """The first few, each once, in an order that does not depend on theirs."""
     stems = {word[:STEM] for word in values[:GIST_HEAD] if len(word) > 2 or not word.isascii()}
-    return tuple(sorted(map(hash_of, stems))[:MOST_GIST])
+    return tuple(sorted(map(hash_of, stems))[:MAX_GIST])
 
 
 def longer_words(text: str) -> frozenset[str]:
@@ -100,7 +100,7 @@ def longer_words(text: str) -> frozenset[str]:
 
 
 def longer(said: Sequence[str]) -> frozenset[str]:
-    return frozenset(list(dict.fromkeys([word for word in said if len(word) >= SHORTEST_WORD]))[:MOST_WORDS])
+    return frozenset(list(dict.fromkeys([word for word in said if len(word) >= SHORTEST_WORD]))[:MAX_WORDS])
 
 
 def command_of(call: ToolCall) -> str:

@@ -12,11 +12,11 @@ from .outcome import hash_of
 
 HEAD = 1_000
 """Characters of a thought that are looked at."""
-MOST_VALUES = 8
+MAX_VALUES = 8
 """Statements that are remembered: the newest ones."""
 LONGEST = 20
 """Words of a sentence that states one thing."""
-MOST_PARTS = 3
+MAX_PARTS = 3
 """Words of a value: "3 may 2024"."""
 
 _COPULAS = frozenset("is are was were equals totals amounts comes".split())
@@ -60,7 +60,7 @@ def values_in(features: Features, kept: Mapping[str, JSON]) -> tuple[list[int], 
     if stated:
         rest = [row for row in known if row[0] not in stated]
         new = [[thing, value, features.index] for thing, value in stated.items()]
-        kept = {**kept, "stated": [*rest, *new][-MOST_VALUES:]}
+        kept = {**kept, "stated": [*rest, *new][-MAX_VALUES:]}
     return _pair(other, features.index), kept
 
 
@@ -90,7 +90,7 @@ def _statement(sentence: str) -> tuple[int, int] | None:
     if not at or len(said) > LONGEST or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
         return None
     value = [n for n in range(at + 1, len(said)) if said[n] in _MONTHS or any(map(str.isdigit, said[n]))]
-    if not value or len(value) > MOST_PARTS or value[-1] - value[0] >= len(value):
+    if not value or len(value) > MAX_PARTS or value[-1] - value[0] >= len(value):
         return None
     subject = _names(said[:at])
     if not subject:

@@ -12,9 +12,9 @@ from .outcome import hash_of
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
 
-MOST_SEEN = 32
-"""Calls with their results that are remembered; likewise MOST_PLANS."""
-MOST_PLANS = 16
+MAX_SEEN = 32
+"""Calls with their results that are remembered; likewise MAX_PLANS."""
+MAX_PLANS = 16
 SPREAD = 0x9E3779B1
 """An odd number that keeps a call and a result of the same text apart."""
 WINDOW = 15
@@ -36,8 +36,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     again = [step for step in numbers(kept, "again") if step > features.index - WINDOW]
     again = [*again, features.index] if fresh else again
     left: dict[str, JSON] = {
-        "seen": [*seen, *answered][-MOST_SEEN:],
-        "plans": [*plans, *plan][-MOST_PLANS:],
+        "seen": [*seen, *answered][-MAX_SEEN:],
+        "plans": [*plans, *plan][-MAX_PLANS:],
         "again": again,
     }
     score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0

@@ -49,14 +49,14 @@ DEEPEST = 20
 """Steps after which a run is as deep as it gets."""
 FEW_WORDS = 25
 """Words of arguments beyond which they are a text, which uses old words anyway."""
-MOST_TASK_WORDS = 256
+MAX_TASK_WORDS = 256
 TASK_HEAD = 2_000
 """Characters of the task that are looked at."""
 PLACES = 2_048
 """Bits that stand for the words of arguments."""
-MOST_WORDS = 320
+MAX_WORDS = 320
 """Bits in use after which the older half of the words is forgotten."""
-MOST_SHOWN = 4
+MAX_SHOWN = 4
 """Steps that a monitor's evidence names, at most: the newest."""
 LONGEST = 16_000
 """Characters at which a length is 1, on a logarithmic scale."""
@@ -96,7 +96,7 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
     }
     newest = numbers(kept, "shown")
     shows = trouble or now["same_outcome"] or (now["same_result"] and not features.empty)
-    left["shown"] = [*newest, features.index][-MOST_SHOWN:] if shows else newest
+    left["shown"] = [*newest, features.index][-MAX_SHOWN:] if shows else newest
     left["given"] = words.added()
     left["call"] = features.call if acts else kept.get("call")
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
@@ -134,7 +134,7 @@ def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> 
 @lru_cache(maxsize=64)
 def _subject(task: str) -> tuple[str, ...]:
     """The words of the task that are looked for."""
-    return tuple(sorted(longer_words(task[:TASK_HEAD])))[:MOST_TASK_WORDS]
+    return tuple(sorted(longer_words(task[:TASK_HEAD])))[:MAX_TASK_WORDS]
 
 
 def _touched(features: Features, before: int) -> int:
@@ -175,7 +175,7 @@ class _Words:
             new |= 1 << at
         if new == self._new and self._kept:
             return self._kept
-        if new.bit_count() > MOST_WORDS:
+        if new.bit_count() > MAX_WORDS:
             return {"new": "", "old": _text_of(new)}
         return {"new": _text_of(new), "old": self._kept.get("old", "")}
 

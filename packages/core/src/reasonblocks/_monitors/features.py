@@ -26,9 +26,9 @@ from .outcome import (
 )
 from .roles import is_shell, roles_of
 
-MOST_CALLS = 16
+MAX_CALLS = 16
 """Calls of a step that are looked at from each end of it; likewise results."""
-MOST_TARGETS = 4
+MAX_TARGETS = 4
 """Files, ids and the like that one step is said to touch, at most."""
 TASK_HEAD = 4_000
 """Characters of the task that any monitor looks at, and that caches hold on to."""
@@ -138,9 +138,9 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
 
 
 def _bounded(step: Step) -> Step:
-    if max(len(step.tool_calls), len(step.tool_results)) <= 2 * MOST_CALLS:
+    if max(len(step.tool_calls), len(step.tool_results)) <= 2 * MAX_CALLS:
         return step
-    return replace(step, tool_calls=ends(step.tool_calls, MOST_CALLS), tool_results=ends(step.tool_results, MOST_CALLS))
+    return replace(step, tool_calls=ends(step.tool_calls, MAX_CALLS), tool_results=ends(step.tool_results, MAX_CALLS))
 
 
 def _does_something(step: Step) -> bool:
@@ -199,7 +199,7 @@ def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
             continue
         for name in _TARGET.findall(part):
             found[name] = None
-            if len(found) == MOST_TARGETS:
+            if len(found) == MAX_TARGETS:
                 return tuple(map(hash_of, found))
     return tuple(map(hash_of, found))
 

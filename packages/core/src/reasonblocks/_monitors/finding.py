@@ -14,7 +14,7 @@ FADE = 0.7
 """What is left of a score after a step that brought nothing new: a fired monitor is quiet some two steps later."""
 FORGOTTEN = 0.05
 """A faded score below this is 0."""
-MOST_EVIDENCE = 5
+MAX_EVIDENCE = 5
 """Steps that a finding names at most: the newest ones."""
 _NOTHING: Mapping[str, JSON] = MappingProxyType({})
 
@@ -44,7 +44,7 @@ def settle(
     before = table(last)
     faded = round(cast("float", before.get("score", 0.0)) * FADE, 3)
     if score and score >= faded:
-        return _keep(kept, round(min(1.0, score), 3), tuple(sorted(set(evidence)))[-MOST_EVIDENCE:], facts)
+        return _keep(kept, round(min(1.0, score), 3), tuple(sorted(set(evidence)))[-MAX_EVIDENCE:], facts)
     if faded < FORGOTTEN:
         return Finding(memory=kept)
     return _keep(kept, faded, tuple(numbers(before, "evidence")), table(before.get("facts")))

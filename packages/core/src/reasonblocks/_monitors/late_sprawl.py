@@ -19,9 +19,9 @@ WINDOW = 10
 """Steps over which new ground adds up."""
 MANY = 4
 """Steps that open new ground within the window, which is too many; fewer are noted, as most long runs have them."""
-MOST_KINDS = 32
-"""Tools, or programs of a shell, that are remembered, those used last; likewise MOST_TARGETS."""
-MOST_TARGETS = 64
+MAX_KINDS = 32
+"""Tools, or programs of a shell, that are remembered, those used last; likewise MAX_TARGETS."""
+MAX_TARGETS = 64
 BITS = 0xFFFF
 """What is kept of a hash: where two fall together, something new is taken for known."""
 
@@ -40,8 +40,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     fresh = actions >= DEEP and _has_new(now_kinds, kinds) and (not shell or _has_new(now_targets, targets))
     opened = [*opened, features.index] if fresh else opened
     left: dict[str, JSON] = {
-        "kinds": _used(now_kinds, kinds, MOST_KINDS),
-        "targets": _used(now_targets, targets, MOST_TARGETS) if shell else targets,
+        "kinds": _used(now_kinds, kinds, MAX_KINDS),
+        "targets": _used(now_targets, targets, MAX_TARGETS) if shell else targets,
         "actions": min(DEEP, actions + 1),
         "opened": opened,
     }

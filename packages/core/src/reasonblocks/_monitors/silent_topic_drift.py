@@ -20,7 +20,7 @@ SHORTEST_WORD = 4
 LONGEST_WORD = 24
 STEM = 5
 """Letters that carry a word of a language that is not written in ASCII."""
-MOST_PAIRS = 64
+MAX_PAIRS = 64
 THOUGHT_WORDS = 12
 """Words that a thought has at least to have a subject; twice as many characters where no blanks part words."""
 ON_SUBJECT = 2
@@ -95,7 +95,7 @@ def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     if task.isascii():
         return frozenset(carrying), frozenset()
     pairs = [one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)]
-    return frozenset([word[:STEM] for word in carrying]), frozenset([*dict.fromkeys(pairs)][:MOST_PAIRS])
+    return frozenset([word[:STEM] for word in carrying]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
 
 
 def say(finding: Finding, rung: int) -> str:

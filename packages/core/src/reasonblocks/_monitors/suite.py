@@ -43,7 +43,7 @@ _NEXT = {
 
 QUIET = 0.1
 """A monitor's score where nothing was found and the evidence is as usual."""
-MOST_BY_EVIDENCE = 0.44
+MAX_BY_EVIDENCE = 0.44
 """What evidence alone raises a score to: below what fires, the first time and on a relapse."""
 CUSTOM_FIRES = 0.6
 """Score at and above which a caller's own monitor fires."""
@@ -126,7 +126,7 @@ def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict
         scores[monitor] += weighed.weight * (gathered[name] - weighed.centre) / shares[monitor]
     for monitor, score in scores.items():
         if score != QUIET:  # which is as round as it gets
-            scores[monitor] = round(min(MOST_BY_EVIDENCE, max(0.0, score)), 4)
+            scores[monitor] = round(min(MAX_BY_EVIDENCE, max(0.0, score)), 4)
     return scores
 
 

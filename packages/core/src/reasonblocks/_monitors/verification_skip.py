@@ -11,9 +11,9 @@ from .finding import Finding, at_steps, numbers, settle, table, texts
 NAME = "verification_skip"
 FAILURE_TYPE = "unverified"
 
-MOST_EDITS = 8
+MAX_EDITS = 8
 """Steps with a change that are remembered: the newest ones."""
-MOST_TARGETS = 48
+MAX_TARGETS = 48
 TOO_MANY = 4
 """Targets of one step that are no longer all that it names."""
 MANY = 4
@@ -41,8 +41,8 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle(left, memory)
     again = int(str(again)) + _known(features.targets, targets)
     left = {
-        "edits": [*edits, features.index][-MOST_EDITS:],
-        "targets": [*dict.fromkeys([*targets, *features.targets])][-MOST_TARGETS:],
+        "edits": [*edits, features.index][-MAX_EDITS:],
+        "targets": [*dict.fromkeys([*targets, *features.targets])][-MAX_TARGETS:],
         "again": again,
         "tool": features.tool,
     }

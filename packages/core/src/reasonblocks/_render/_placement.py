@@ -11,7 +11,7 @@ Block: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = "str | Sequence[str | Block] | None"
 T = TypeVar("T")
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
-MOST_BREAKPOINTS = 4
+MAX_BREAKPOINTS = 4
 """The most blocks with `cache_control` that Anthropic accepts in one request; it rejects a request with more."""
 _HOLD_BLOCKS = ("system", "messages", "tools", "content", "source", "extras")
 """Parts of a request that may hold marks; never a tool's arguments, which may have a field of that name."""
@@ -28,7 +28,7 @@ def place(
     Returns `base` itself if there is nothing to change, None if there is nothing at all.
     """
     if cache_control:
-        return _blocks(base, guidance, standing_rules, marked=breakpoints < MOST_BREAKPOINTS) or None
+        return _blocks(base, guidance, standing_rules, marked=breakpoints < MAX_BREAKPOINTS) or None
     if not guidance and not standing_rules:
         return base
     if base is None or isinstance(base, str):

@@ -155,7 +155,7 @@ ROLE_LINE = re.compile(rf"\n((?:{_BEFORE}{_MARKER})+)")
 
 LONGEST = 8_192
 """Characters of a text that are looked at: the rest could not be shown anyway."""
-MOST_PASSES = 8
+MAX_PASSES = 8
 """A text in which frames are nested deeper than this was not written in good faith: nothing of it is shown."""
 
 
@@ -166,7 +166,7 @@ def sanitise(text: str) -> str:
     This is repeated until nothing changes, so that a removal never joins two halves of a token.
     """
     plain = visible(text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n"))
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         spans = _spans(folded(plain))
         if not spans:
             return plain.strip()

@@ -18,9 +18,9 @@ from ..ports import AsyncPatternStore, Evaluator, PatternStore
 from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern
 from ._guard import Faults, tamed
 
-MOST_PATTERNS = 1_000
+MAX_PATTERNS = 1_000
 """The most patterns of a store's answer that are used."""
-MOST_NAMES = 32
+MAX_NAMES = 32
 """The most monitors in one evaluation: ours, and the four that a client may add."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
@@ -41,7 +41,7 @@ def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ..
     """Return the usable ones; the others are skipped, as a fault. Raises `BadAnswer` if none is left."""
     usable: list[ETrace] = []
     bad: list[BadAnswer] = []
-    for given in islice(found, MOST_PATTERNS):
+    for given in islice(found, MAX_PATTERNS):
         try:
             _check_trace(given)
             usable.append(_read(given))
@@ -115,8 +115,8 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
     """Return a copy of plain values that shares nothing with the original."""
     scores: Any = given.scores
     fired: Any = given.fired
-    if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MOST_NAMES:
-        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired ones: at most {MOST_NAMES}")
+    if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MAX_NAMES:
+        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired ones: at most {MAX_NAMES}")
     named = {kind: getattr(given, kind) for kind in _NAMED}
     texts: dict[str, Any] = {
         kind: None if value is None else name(EVALUATOR, kind, value) for kind, value in named.items()
@@ -127,7 +127,7 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
         fired=tuple([name(EVALUATOR, "a monitor", monitor) for monitor in fired]),
         scores={name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in scores.items()},
         composite=unit(EVALUATOR, given.composite),
-        doubts=tuple(map(_doubt, given.doubts[:MOST_NAMES])),
+        doubts=tuple(map(_doubt, given.doubts[:MAX_NAMES])),
         **texts,
     )
 

@@ -182,7 +182,7 @@ class Teller:
 
 QUEUE_EVENTS = 1_000
 """The most waiting events; when the queue is full, the oldest step is dropped."""
-MOST_EVENTS = 4_000
+MAX_EVENTS = 4_000
 """Starts and finishes may fill the queue up to here; then the oldest of them is dropped."""
 
 
@@ -294,7 +294,7 @@ class Lane:
         """Drop the oldest step; a start or a finish only if the queue is full of them."""
         if self._steps:
             self._taken(next(at for at, told in enumerate(self._queue) if isinstance(told.event, StepEvent)))
-        elif len(self._queue) >= MOST_EVENTS:
+        elif len(self._queue) >= MAX_EVENTS:
             self._taken(0)
         else:
             return

@@ -17,10 +17,10 @@ from ..types import Doubt, StepLogEntry
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MOST_FINISHED = 256
-MOST_OPEN = 4_096
+MAX_FINISHED = 256
+MAX_OPEN = 4_096
 """Beyond, the oldest is forgotten here: it waits in a checkpoint, or the client has abandoned it long ago."""
-MOST_NAMES = 4_096
+MAX_NAMES = 4_096
 """Run ids whose uses are counted, the numbered ones too."""
 
 
@@ -142,7 +142,7 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
                 uses += 1
             self._uses.setdefault(name, 1)
             self._uses[base] = uses
-            while len(self._uses) > MOST_NAMES:
+            while len(self._uses) > MAX_NAMES:
                 del self._uses[next(iter(self._uses))]
         return name
 
@@ -180,9 +180,9 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
         return len(self.all())
 
     def _forget(self) -> None:
-        if len(self._runs) <= MOST_FINISHED:
+        if len(self._runs) <= MAX_FINISHED:
             return
-        kept: dict[bool, int] = {True: MOST_FINISHED, False: MOST_OPEN}
+        kept: dict[bool, int] = {True: MAX_FINISHED, False: MAX_OPEN}
         for run_id, run in reversed(list(self._runs.items())):
             over = run.over
             kept[over] -= 1

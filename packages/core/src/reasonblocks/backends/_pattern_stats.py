@@ -17,7 +17,7 @@ from ..types import FSMState
 
 JUDGED_AFTER = 3
 """Completed steps after an injection: what it led to is seen one step later, and a fired monitor fades within two."""
-MOST_RUNS = 1_000
+MAX_RUNS = 1_000
 """Runs that are watched at once; the oldest is forgotten, unjudged."""
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
@@ -81,7 +81,7 @@ class PatternStats:
         judged = tuple(one for one in shown if not (isinstance(rules, list) and one in rules))
         if judged and (_troubled(event) or (event.composite or 0.0) > E1_COMPOSITE):
             self._shown.setdefault(event.run_id, []).append(_Shown(event.step_index, judged))
-            while len(self._shown) > MOST_RUNS:
+            while len(self._shown) > MAX_RUNS:
                 del self._shown[next(iter(self._shown))]
 
     def _finish(self, event: RunFinish) -> None:

@@ -31,13 +31,13 @@ COLUMNS: Mapping[str, str] = {
     "own_half_failing": "share of failing runs into whose first half it injects",
     "own_half_passing": "the same of successful runs",
 }
-FEWEST_STEPS = 4
+MIN_STEPS = 4
 """Shorter runs are over before anybody could step in: they count in no column."""
 LANDMARKS = (3, 5, 8, 12, 20, 40)
 LENGTH_BINS = 8
-FEWEST_AT_LANDMARK = 12
+MIN_AT_LANDMARK = 12
 """Runs of each outcome that still go on, for a landmark to count."""
-FEWEST_MIXED_TASKS = 8
+MIN_MIXED_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Scored:
 
 def scored(name: str, runs: Sequence[Judged], boot: int, *, oracle_stop: bool = False) -> Scored:
     """All runs of a source, without those that are too short to count."""
-    kept = [run for run in runs if len(run.scores) >= FEWEST_STEPS]
+    kept = [run for run in runs if len(run.scores) >= MIN_STEPS]
     tasks = [run.task_key for run in kept]
     return Scored(
         name=name,
@@ -110,7 +110,7 @@ def _of_whole_runs(runs: Scored) -> Iterator[tuple[str, Draws]]:
     yield "full", auroc(runs.failing, whole, runs.weights)
     yield "half", auroc(runs.failing, half, runs.weights)
     yield "match", stratified_auroc(runs.failing, whole, length_bins(runs.lengths), runs.weights)
-    if _mixed_tasks(runs) >= FEWEST_MIXED_TASKS:
+    if _mixed_tasks(runs) >= MIN_MIXED_TASKS:
         yield "task", stratified_auroc(runs.failing, whole, runs.tasks, runs.weights)
     yield "r10", recall(runs.failing, whole, runs.weights)
     yield "r10h", recall(runs.failing, half, runs.weights)
@@ -132,7 +132,7 @@ def _at_landmarks(runs: Scored) -> Iterator[tuple[str, Draws]]:
     for landmark in LANDMARKS:
         alive = runs.lengths > landmark
         failing = runs.failing[alive]
-        if min(failing.sum(), (~failing).sum()) >= FEWEST_AT_LANDMARK:
+        if min(failing.sum(), (~failing).sum()) >= MIN_AT_LANDMARK:
             scores = runs.after(np.minimum(runs.lengths, landmark).tolist())[alive]
             warned.append(auroc(failing, scores, runs.weights[:, alive]))
             caught.append(recall(failing, scores, runs.weights[:, alive]))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._monitors.builtin import Calibration
 from ..exceptions import ConfigError
 from ._columns import Judged, Observed, Scored, by_source, columns, scored
-from ._fit import FEWEST_OF_EACH, composites, fitted, opens
+from ._fit import MIN_OF_EACH, composites, fitted, opens
 from ._statistics import Draws, Flags, Interval, Tables, interval, mean_of, odds_ratio, wald_bounds
 
 NEVER = np.iinfo(np.int64).max
@@ -154,7 +154,7 @@ def _judged(run: Observed, made: Calibration) -> Judged:
 
 
 def _both(runs: Scored) -> bool:
-    return min(int(runs.failing.sum()), int((~runs.failing).sum())) >= FEWEST_OF_EACH
+    return min(int(runs.failing.sum()), int((~runs.failing).sum())) >= MIN_OF_EACH
 
 
 def _lift(sources: Sequence[Scored]) -> Draws | None:

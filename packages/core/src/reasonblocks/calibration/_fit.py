@@ -83,9 +83,9 @@ def _height(run: Observed, made: Calibration) -> float:
     return max(map(min, found, found[1:]), default=0.0)
 
 
-FEWEST_RUNS = 30
+MIN_RUNS = 30
 """Finished runs below which nothing is fitted."""
-FEWEST_OF_EACH = 5
+MIN_OF_EACH = 5
 """Successes, and failures, below which nothing is fitted, nor anything at one number of steps."""
 LANDMARKS = (2, 3, 5, 8, 12, 20, 30, 40, 60, 80)
 """Steps after which runs that still go on are compared."""
@@ -101,7 +101,7 @@ PENALTY_INVERSE = 0.3
 OWN_PENALTY_INVERSE = 0.0003
 """Of what an agent's own runs add to the prior: it takes some hundred runs to move it much."""
 NO_SPREAD = 1e-6
-MOST_ITERATIONS = 50
+MAX_ITERATIONS = 50
 SMALL_STEP = 1e-9
 """Of log odds: no further change is worth an iteration."""
 PRIOR_SCALE = 3.0
@@ -154,8 +154,8 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
 
 def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
     """Raises `ConfigError` for what nothing can be fitted to."""
-    if len(runs) < FEWEST_RUNS:
-        raise ConfigError("runs", len(runs), f"at least {FEWEST_RUNS} finished runs with outcomes are needed")
+    if len(runs) < MIN_RUNS:
+        raise ConfigError("runs", len(runs), f"at least {MIN_RUNS} finished runs with outcomes are needed")
     _check_outcomes(runs)
     if not 0 < false_alarms < 1:
         raise ConfigError("false_alarms", false_alarms, "must be a number between 0 and 1")
@@ -164,12 +164,12 @@ def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
 def _check_outcomes(runs: Sequence[Observed]) -> None:
     if not _has_both(runs):
         said = f"{sum(run.failed for run in runs)} failed of {len(runs)}"
-        raise ConfigError("runs", said, f"at least {FEWEST_OF_EACH} failures and {FEWEST_OF_EACH} successes are needed")
+        raise ConfigError("runs", said, f"at least {MIN_OF_EACH} failures and {MIN_OF_EACH} successes are needed")
 
 
 def _has_both(runs: Sequence[Observed]) -> bool:
     failed = sum(run.failed for run in runs)
-    return min(failed, len(runs) - failed) >= FEWEST_OF_EACH
+    return min(failed, len(runs) - failed) >= MIN_OF_EACH
 
 
 def need_scikit_learn() -> None:
@@ -206,7 +206,7 @@ def _rows(runs: Sequence[Observed], names: Sequence[str]) -> _Rows:
         for landmark in LANDMARKS:
             alive = [run for run in group if len(run.evidence) > landmark]
             y = np.array([run.failed for run in alive], bool)
-            if min(y.sum(), len(y) - y.sum()) < FEWEST_OF_EACH:
+            if min(y.sum(), len(y) - y.sum()) < MIN_OF_EACH:
                 continue
             values = np.array([[run.evidence[landmark - 1][name] for name in names] for run in alive])
             share = np.where(y, 0.5 / y.sum(), 0.5 / (len(y) - y.sum()))
@@ -248,7 +248,7 @@ def _added(rows: _Rows, x: Numbers, said: Numbers) -> Numbers:
     import numpy as np
 
     odds, penalty = np.zeros(x.shape[1]), 1 / OWN_PENALTY_INVERSE
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         chance = 1 / (1 + np.exp(-(said + x @ odds)))
         slope = x.T @ (rows.weight * (chance - rows.failed)) + penalty * odds
         bend = (x.T * (rows.weight * chance * (1 - chance))) @ x + penalty * np.eye(len(odds))

@@ -29,7 +29,7 @@ ROUNDS = 100
 """Draws of a bank and of queries from groups that are not in it."""
 QUERIES = 200
 """A round, drawn from all its groups alike, however many texts each has."""
-LEAST_QUERIES = 200
+MIN_QUERIES = 200
 """Different ones, of each tier: 1 % of fewer is no figure."""
 PER_RUN = 6
 """Texts of one run, spread over its length: neighbours say nearly the same."""
@@ -176,7 +176,7 @@ def reached(cosines: Iterable[float], curve: Curve) -> dict[float, float]:
 def _check(queries: int, exemplars: int, groups: int, steps: int) -> None:
     if groups < 2:
         raise ConfigError("runs", f"{groups} tasks with {steps} steps", "texts of at least 2 tasks are compared")
-    for sort, found, least in (("texts", queries, LEAST_QUERIES), ("thoughts", exemplars, BANK)):
+    for sort, found, least in (("texts", queries, MIN_QUERIES), ("thoughts", exemplars, BANK)):
         if found < least:
             raise ConfigError("runs", f"{found} different {sort} of {steps} steps", f"at least {least} are needed")
 

@@ -17,7 +17,7 @@ from ._secret_names import MASK, announces
 
 LOOKS = ("read", "search")
 """Roles of a tool whose empty result is a trouble; of another one it may be how it goes well."""
-MOST_GIVEN = 12
+MAX_GIVEN = 12
 """Arguments of a call that are looked at."""
 ERROR_CHARS = 140
 """Of the kind of an error, as a lesson quotes it."""
@@ -28,7 +28,7 @@ FEW_WORDS = 8
 WORDS_HEAD = 1_000
 MARKS = frozenset("#@/.~$-")
 """What a tool may want before a word, or not: "#general"."""
-MOST_WORDS = 3
+MAX_WORDS = 3
 """The most words of a tool's name; a longer one is a sentence, which may name someone."""
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?=.*\d)[\d:/T .Z+-]{4,40}")
@@ -86,7 +86,7 @@ def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: froze
         error=_error(step, features, given, private),
         empty=not features.failing and not features.roles.isdisjoint(LOOKS) and _says_nothing(step),
         gist=features.gist,
-        given=tuple(_given(str(name), given[name], private) for name in sorted(given, key=str)[:MOST_GIVEN]),
+        given=tuple(_given(str(name), given[name], private) for name in sorted(given, key=str)[:MAX_GIVEN]),
         says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
     )
 
@@ -101,7 +101,7 @@ def _tool(step: Step, features: Features) -> str:
     """The tool's name; with a shell also the program that it runs."""
     if not features.shell or len(step.tool_calls) != 1:
         called = step.tool_calls[0].name if step.tool_calls else ""
-        masked = label(called) if len(called.split()) <= MOST_WORDS else run_label(called)
+        masked = label(called) if len(called.split()) <= MAX_WORDS else run_label(called)
         return features.tool if masked == called else MASK
     command = command_of(step.tool_calls[0])[:COMMAND_HEAD]
     program = _PROGRAM.match(command)

@@ -11,7 +11,7 @@ from ._acts import FEW_WORDS, Act, Given
 from ._digest import RunDigest
 from ._trouble import Kind, Trouble
 
-MOST_CHANGES = 2
+MAX_CHANGES = 2
 """Arguments that are named as given differently."""
 
 
@@ -20,7 +20,7 @@ def given_as(change: str) -> str:
 
 
 def given_names(given: Sequence[Given]) -> tuple[str, ...]:
-    return tuple(f"`{one.name}`" for one in given[:MOST_CHANGES])
+    return tuple(f"`{one.name}`" for one in given[:MAX_CHANGES])
 
 
 def changes_of(bad: Sequence[Given], good: Sequence[Given], common: frozenset[str]) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def changes_of(bad: Sequence[Given], good: Sequence[Given], common: frozenset[st
             said.append((0, f"with `{name}` as {_uncounted(now)} instead of {_uncounted(was)}"))
         elif _words(now) < _words(was):
             said.append((3, f"with `{name}` as {now} instead of {was}"))
-    return tuple(text for _, text in sorted(said)[:MOST_CHANGES])
+    return tuple(text for _, text in sorted(said)[:MAX_CHANGES])
 
 
 _COUNT = re.compile(r"(\d+) words")
@@ -64,13 +64,13 @@ AHEAD = 12
 """Steps after the point within which a successful run's other way is looked for."""
 SOON = 3
 """Steps after a trouble within which what helped follows it."""
-MOST_BEFORE = 2
+MAX_BEFORE = 2
 """Tools that are named as called first."""
 CALLS = ("error", "claimed", "repeat", "empty")
 """Forms that are about a call of a tool, so that not to call it is another way."""
 FEWEST = 2
 """Runs of other tasks, or tasks, that a way is learned from."""
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 """Run ids that a proposal names."""
 
 
@@ -155,7 +155,7 @@ def _agreed(moves: Sequence[tuple[str, Move]], *, same_task: bool) -> Instead | 
         agreeing=len(agreeing),
         seen=len(moves),
         same_task=same_task,
-        run_ids=tuple(agreeing[:MOST_SHOWN]),
+        run_ids=tuple(agreeing[:MAX_SHOWN]),
     )
 
 
@@ -166,7 +166,7 @@ def _shared(taken: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     likeliest = {given_as(text): text for text in sorted(whole, key=lambda one: whole[one])}
     enough = [one for changes in taken for one in map(given_as, changes) if 2 * given[one] > len(taken)]
     told = [likeliest[one] if 2 * whole[likeliest[one]] > len(taken) else one for one in dict.fromkeys(enough)]
-    return tuple(told[:MOST_CHANGES])
+    return tuple(told[:MAX_CHANGES])
 
 
 def applies(move: Move, bad: Act) -> bool:
@@ -255,7 +255,7 @@ def _move(
         before = dict.fromkeys(act.tool for act in acting[:at] if act.tool not in known)
         changes = changes_of(bad.given, acting[at].given, common)
         if before or changes:
-            return Move(tool=bad.tool, before=tuple(before)[:MOST_BEFORE], changes=changes, again=True)
+            return Move(tool=bad.tool, before=tuple(before)[:MAX_BEFORE], changes=changes, again=True)
     other = next((act for act in acting if act.tool != bad.tool), None)
     if other is not None:
         return Move(tool=other.tool, changes=given_names(other.given))

@@ -14,9 +14,9 @@ from ._acts import Act, act_of
 from ._mask import hidden, private_words, run_label
 from ._trouble import Trouble, first_trouble
 
-MOST_STEPS = 256
+MAX_STEPS = 256
 """Steps of a run that are compared with those of others; the first ones."""
-MOST_CALM = 24
+MAX_CALM = 24
 """Stretches of a run without trouble that are kept to tell trouble from."""
 
 
@@ -52,8 +52,8 @@ class RunDigest:
 
 def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
     """What learning needs of a run whose outcome is known."""
-    run, decisions = replayed.run, replayed.decisions[:MOST_STEPS]
-    steps = run.steps[:MOST_STEPS]
+    run, decisions = replayed.run, replayed.decisions[:MAX_STEPS]
+    steps = run.steps[:MAX_STEPS]
     private = private_words(
         [text for step in steps for text in (step.observation[: TEXT_BYTES * 4], step.action_input)]
     )
@@ -111,7 +111,7 @@ def failed_before(acts: Sequence[Act], at: int) -> tuple[str, ...]:
 def _calm(steps: Sequence[Step], acts: Sequence[Act], decisions: Sequence[StepDecision]) -> tuple[Calm, ...]:
     """Stretches at which a live run would ask, spread over the run."""
     asked = [at for at in range(len(decisions)) if asks("e2", decisions, at)]
-    every = -(-len(asked) // MOST_CALM) if asked else 1
+    every = -(-len(asked) // MAX_CALM) if asked else 1
     return tuple(
         Calm(
             e1="\n".join(texts_at(steps, at, "e1")) if asks("e1", decisions, at) else "",

@@ -11,9 +11,9 @@ from ._alternatives import Instead
 from ._digest import RunDigest
 from ._trouble import Kind
 
-MOST_TEXTS = 8
+MAX_TEXTS = 8
 """Texts of one lesson that similarity is measured against: each is a row that every search compares."""
-MOST_IDS = 5
+MAX_IDS = 5
 AROUND = 6
 """Steps up to the trouble that the trail tells."""
 
@@ -55,8 +55,8 @@ def evidence_of(tier: Tier, org_id: str, runs: Sequence[RunDigest], instead: Ins
         runs=len({run.run_id for run in runs}),
         tasks=len({run.task_key for run in runs}),
         times=max(len(trouble.steps) for trouble in troubles),
-        run_ids=tuple(run.label for run in runs[:MOST_IDS]),
-        texts=tuple(text for text in texts if text.strip())[:MOST_TEXTS],
+        run_ids=tuple(run.label for run in runs[:MAX_IDS]),
+        texts=tuple(text for text in texts if text.strip())[:MAX_TEXTS],
         trail=_trail(runs[0]),
         instead=instead,
     )

@@ -10,13 +10,13 @@ from heapq import heappush, heappushpop
 from .._text import digest
 from ._digest import Calm, RunDigest
 
-MOST_PER_TASK = 12
+MAX_PER_TASK = 12
 """Runs of one task that are kept, of those that failed and of those that succeeded: the first ones."""
-MOST_RUNS = 4_000
+MAX_RUNS = 4_000
 """Runs that are kept at all: some 100 MB when all are long."""
-MOST_CALM = 400
+MAX_CALM = 400
 """Stretches without trouble: the bank of 400 that similarities are fitted to, turned round."""
-MOST_WORDS = 20_000
+MAX_WORDS = 20_000
 COMMON = 3
 """Tasks that a value is seen in before a lesson may say it: it names no one then."""
 
@@ -40,7 +40,7 @@ class Gathered:
         if not run.succeeded and run.trouble is None:
             return
         key = (run.agent, run.task_key, run.succeeded)
-        if self._counts[key] >= MOST_PER_TASK or len(self.runs) >= MOST_RUNS:
+        if self._counts[key] >= MAX_PER_TASK or len(self.runs) >= MAX_RUNS:
             self.left_out += 1
             return
         self._counts[key] += 1
@@ -73,7 +73,7 @@ class Gathered:
         if not word:
             return
         tasks = self._words.get(word, ())
-        if task_key not in tasks and len(tasks) < COMMON and (tasks or len(self._words) < MOST_WORDS):
+        if task_key not in tasks and len(tasks) < COMMON and (tasks or len(self._words) < MAX_WORDS):
             self._words[word] = (*tasks, task_key)
 
     def _keep_calm(self, run: RunDigest) -> None:
@@ -82,7 +82,7 @@ class Gathered:
             mark = (-int(digest(one.e2), 16), one)
             if one.e2 in kept:
                 continue
-            if len(self._calm) < MOST_CALM:
+            if len(self._calm) < MAX_CALM:
                 heappush(self._calm, mark)
             else:
                 heappushpop(self._calm, mark)

@@ -52,11 +52,11 @@ class Similar:
         return np.stack([self._kept[text] for text in texts])
 
 
-MOST_PER_KIND = 3
+MAX_PER_KIND = 3
 """Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
 SHARED_TASKS = 3
 """Tasks with the same trouble from which on it is a pattern, and not one task's."""
-LEAST_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIERS["e2"].similarity})
+MIN_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIERS["e2"].similarity})
 """The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds;
 among those of one agent .8 is common. Of the lessons of tier e1 that runs of tasks left out were given
 (benchmarks/learning.py on 1,584 runs), those about the tool in trouble and those about another were 13 and 19 at a gate
@@ -143,7 +143,7 @@ def _of_kind(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Iterator[Pro
         instead = _convincing(found[run.run_id]) or _applying(other, [run])
         ways.setdefault(instead and (instead.same_task, instead.move.way), []).append((run, instead))
     made = [one for alike in ways.values() for one in _of_one_way(room, alike)]
-    yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MOST_PER_KIND]
+    yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MAX_PER_KIND]
     spread = _one_a_task_first(runs)
     tasks = {run.task_key: found[run.run_id] for run in reversed(spread)}
     if len(tasks) >= SHARED_TASKS:
@@ -217,7 +217,7 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
 
 
 def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
-    """Above every calm step at which a live run would ask, and never below `LEAST_GATE`.
+    """Above every calm step at which a live run would ask, and never below `MIN_GATE`.
 
     A lesson of tier e2, which tasks share, also above every trouble with another tool. Steps where its own tool failed
     are none that it has to keep away from.
@@ -227,5 +227,5 @@ def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
     if tier == "e2":
         away += ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
     nearest = room.similar.highest(tier, away, pattern.exemplars)
-    gate = round(max(LEAST_GATE[tier], nearest + MARGIN), 4)
+    gate = round(max(MIN_GATE[tier], nearest + MARGIN), 4)
     return gate if gate <= HIGHEST_GATE else None

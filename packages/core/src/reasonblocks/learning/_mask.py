@@ -27,8 +27,8 @@ _ORDERS = (
     (re.compile(r"(?i)\bignore (?:all|any|the|previous|prior|above)\b[^.]{0,60}"), MASK),
 )
 """What no guidance of ours says: in the words of a result it would read as an order."""
-MOST_NAMES = 32
-MOST_PASSES = 4
+MAX_NAMES = 32
+MAX_PASSES = 4
 """The most times that a text is masked; removing one part may let a rule match another."""
 LONGEST = 8_000
 """The most characters of a text that are masked; the rest is dropped."""
@@ -37,7 +37,7 @@ LONGEST = 8_000
 def private_words(texts: Collection[str]) -> frozenset[str]:
     """Names that these texts give as those of a person."""
     found = dict.fromkeys(word.lower() for text in texts for word in known_names(text))
-    return frozenset([*found][:MOST_NAMES])
+    return frozenset([*found][:MAX_NAMES])
 
 
 def hidden(text: str, private: Collection[str] = ()) -> str:
@@ -47,7 +47,7 @@ def hidden(text: str, private: Collection[str] = ()) -> str:
     unchanged. Text is masked before it is cut; everything after `LONGEST` characters is dropped.
     """
     text = whole_words(text, LONGEST)
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         before, text = text, _once(text, private)
         if text == before:
             break

@@ -104,7 +104,7 @@ _NAME = re.compile(rf"(?<!\w){_PART}(?:{_GAP}{_PART})+(?!\w)")
 _CAPITALS = re.compile(
     rf"(?<!\w){_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*(?: (?:{_UP}\. )?{_UP}['’]?{_UP}+(?:[-'’]{_UP}+)*)+(?!\w)"
 )
-MOST_CAPITALS = 4
+MAX_CAPITALS = 4
 """The most words in capitals that may be a name; more of them are a sentence."""
 _INITIALS = re.compile(
     rf"(?<!\w)(?:(?<=by )|(?<=from )|(?<=and )|(?<=with )|(?<=to "
@@ -219,7 +219,7 @@ def _unless_common(name: str) -> str:
 
 
 def _masked_capitals(found: re.Match[str]) -> str:
-    if len(found[0].split()) > MOST_CAPITALS:
+    if len(found[0].split()) > MAX_CAPITALS:
         return found[0]
     return _cut(found[0], NO_NAMES | IN_CAPITALS, 2)
 

@@ -14,7 +14,7 @@ from ._harness import Harness
 from ._parity import ParityRun
 from ._parity_runs import long_runs, recorded_runs
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """The most differences of one run that are printed."""
 
 
@@ -37,10 +37,10 @@ def _compare(harness: Harness, runs: Sequence[ParityRun], modes: Sequence[str]) 
     declared: Counter[str] = Counter()
     for one in against_core(harness, runs, modes):
         print(f"{one.run}, {one.mode}: {one.entries} entries, {len(one.differences)} differences", flush=True)
-        for text in one.differences[:MOST_SHOWN]:
+        for text in one.differences[:MAX_SHOWN]:
             print(f"  {text}")
-        if len(one.differences) > MOST_SHOWN:
-            print(f"  and {len(one.differences) - MOST_SHOWN} more")
+        if len(one.differences) > MAX_SHOWN:
+            print(f"  and {len(one.differences) - MAX_SHOWN} more")
         entries, differences = entries + one.entries, differences + len(one.differences)
         declared.update(one.declared)
     for field, reason in limits_of(harness).items():

@@ -216,7 +216,7 @@ FEW_THREADS = 10
 KEPT_RUNS = 256
 """Finished runs that a steering object keeps for its user (`Runs`)."""
 SHORT_RUNS = KEPT_RUNS + 44
-FEWEST_LET_GO = 4
+MIN_LET_GO = 4
 
 
 def _changing(calls: int, threads: list[int] | None = None) -> ReasonBlocks:

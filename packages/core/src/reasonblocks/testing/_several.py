@@ -20,7 +20,7 @@ from ._script import Script, Turn, tool_call, tool_result
 
 AT_ONCE = 32
 """Runs that one agent object has at once; an adapter whose framework is heavy may set `at_once` lower."""
-FEWEST_AT_ONCE = 8
+MIN_AT_ONCE = 8
 SLOW_SCORER_SECONDS = 0.3
 DELEGATED = "d0"
 """The id of the call in which the inner agent runs."""

@@ -17,8 +17,8 @@ import pytest
 
 from ._golden import load_golden
 from ._harness import Harness
-from ._scenarios import FEWEST_LET_GO, CostScenarios, DecisionScenarios, FaultScenarios, RoutingScenarios
-from ._several import FEWEST_AT_ONCE, RunScenarios, TurnScenarios
+from ._scenarios import MIN_LET_GO, CostScenarios, DecisionScenarios, FaultScenarios, RoutingScenarios
+from ._several import MIN_AT_ONCE, RunScenarios, TurnScenarios
 
 LONG_RUN = 150
 """Calls of the long run; an adapter whose framework is slow may set `long_run` lower."""
@@ -37,11 +37,11 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
         super().__init_subclass__()
         if not cls.harness.modes or cls.long_run < SHORTEST_LONG_RUN:
             raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
-        if cls.at_once < FEWEST_AT_ONCE:
-            raise TypeError(f"{cls.__name__} needs an at_once of {FEWEST_AT_ONCE} or more")
-        if cls.short_runs < cls.kept_runs + FEWEST_LET_GO:
+        if cls.at_once < MIN_AT_ONCE:
+            raise TypeError(f"{cls.__name__} needs an at_once of {MIN_AT_ONCE} or more")
+        if cls.short_runs < cls.kept_runs + MIN_LET_GO:
             raise TypeError(
-                f"{cls.__name__} needs {FEWEST_LET_GO} short_runs more than kept_runs, or it cannot detect a leak"
+                f"{cls.__name__} needs {MIN_LET_GO} short_runs more than kept_runs, or it cannot detect a leak"
             )
         if cls.golden_dir is not None and not any(cls.golden_dir.glob("*.jsonl")):
             rule = "give the folder tests/golden of a checkout, or None"

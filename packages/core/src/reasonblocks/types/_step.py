@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .._json import JSON, LARGEST_INT, canonical, quick
+from .._json import JSON, MAX_INT, canonical, quick
 from .._text import clip, words
 
 
@@ -132,7 +132,7 @@ class Usage:
         """What is no count of tokens is not known."""
         for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 0 <= value <= LARGEST_INT):
+            if value is not None and (type(value) is not int or not 0 <= value <= MAX_INT):
                 object.__setattr__(self, name, None)
 
     def __add__(self, other: Usage) -> Usage:
@@ -187,4 +187,4 @@ class RunInfo:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     """Add counts, at most up to the largest integer that a store holds."""
-    return other if one is None else one if other is None else min(one + other, LARGEST_INT)
+    return other if one is None else one if other is None else min(one + other, MAX_INT)
