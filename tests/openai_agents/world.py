@@ -24,7 +24,10 @@ from agents import (
     RunResultStreaming,
     function_tool,
 )
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from openai._utils import is_given
+from openai.resources.chat.completions import completions
+from openai.resources.responses import responses
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
@@ -216,14 +219,32 @@ async def read(result: RunResultStreaming) -> RunResultStreaming:
 
 
 @contextmanager
+def plain_requests() -> Iterator[None]:
+    """Let OpenAI's client send requests as the SDK gives them.
+
+    The client walks through every item by its type, which takes a fifth of the time of these tests, and half a second
+    at 60 steps. The items are JSON already, so that only what is not given has to go.
+    """
+
+    async def given(data: dict[str, Any], kind: object) -> dict[str, Any]:
+        return {key: value for key, value in data.items() if is_given(value)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (responses, completions):
+            patch.setattr(module, "async_maybe_transform", given)
+        yield
+
+
+@contextmanager
 def place(answer: Answer, way: str = "run/responses") -> Iterator[Place]:
     """The loop is this thread's, `Runner.run_sync`'s too: a client belongs to the loop of its first request."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    with ScriptedServer(answer) as server, warnings.catch_warnings():
+    with ScriptedServer(answer) as server, plain_requests(), warnings.catch_warnings():
         # `Runner.run_sync` of 0.18 shuts the loop's generators down after each run.
         warnings.filterwarnings("ignore", "asynchronous generator .* was scheduled after", ResourceWarning)
-        openai = AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
+        plain = DefaultAsyncHttpxClient(verify=False)  # loading certificates takes longer than most of the runs
+        openai = AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0, http_client=plain)
         try:
             yield Place(server=server, openai=openai, loop=loop, way=way)
         finally:
