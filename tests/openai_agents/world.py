@@ -33,7 +33,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
 from reasonblocks.testing.server import Answer, Asked, ScriptedServer
 from reasonblocks.types import ETrace, Evaluation, Pattern, Step, Usage
-from reasonblocks_openai_agents import openai_run, openai_run_streamed, openai_run_sync
+from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync
 
 SDK = tuple(int(part) for part in version("openai-agents").split(".")[:2])
 TASK = "Fix the failing tests."
@@ -43,6 +43,9 @@ WAYS = tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for a
 every_way = pytest.mark.parametrize("way", WAYS)
 whole_and_streamed = pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses"])
 """Where the API makes no difference, nor whether a loop runs already."""
+streamed = pytest.mark.parametrize("way", [way for way in WAYS if way.startswith("run_streamed")])
+awaited = pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith("run_sync")])
+"""Where the test is in the loop itself."""
 Result: TypeAlias = "RunResult | RunResultStreaming"
 T = TypeVar("T")
 
@@ -147,6 +150,28 @@ class Judged:
 def fixer(**options: Any) -> Agent[Any]:
     given: dict[str, Any] = {"name": "fixer", "instructions": PROMPT, "model": "own", "tools": [look], **options}
     return Agent(**given)
+
+
+# ------------------------------------------------------------ agents in tools
+
+
+def as_tool(agent: Agent[Any], **options: Any) -> Any:
+    return agent.as_tool(f"ask_{agent.name}", "Asks it.", **options)
+
+
+def named(name: str, *tools: Any, **options: Any) -> Agent[Any]:
+    """An agent whose model has its name, so that a script can tell whom it answers."""
+    return fixer(name=name, model=name, tools=list(tools), **options)
+
+
+def asking(name: str, *questions: str) -> Turn:
+    calls = tuple(tool_call(f"{name} {one}", f"ask_{name}", {"input": one}) for one in questions)
+    return Turn(text="I ask.", tool_calls=calls)
+
+
+def family(run: SteeredRun) -> Any:
+    """A run's agent and outcome, and the same of the runs within it."""
+    return (run.session.run.agent_name, run.outcome, [family(child) for child in run.children])
 
 
 # ------------------------------------------------------------ where an agent runs
