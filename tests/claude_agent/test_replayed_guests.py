@@ -14,7 +14,8 @@ from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from tests.claude_agent.replay import Replay, Until, answer, done, looked, prompted, text, turn
-from tests.claude_agent.world import TASK, ask, everything, first_of, in_time, steering
+from tests.claude_agent.world import TASK, ask, everything, first_of, in_time
+from tests.steered import steering
 
 
 async def steered(cli: Replay, rb: ReasonBlocks, prompts: int = 1, **options: Any) -> Steering:

@@ -15,7 +15,8 @@ from reasonblocks.types import StepLogEntry
 from reasonblocks_langchain import middleware
 from tests.langchain.other_process import CALLS
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 
@@ -26,7 +27,7 @@ def decided(log: Sequence[StepLogEntry]) -> list[dict[str, Any]]:
 
 
 def whole_run() -> list[dict[str, Any]]:
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(ScriptedModel(script=by_position(*looks(CALLS))), mw).invoke(QUESTION)
     return decided(mw.step_log)
 
@@ -55,7 +56,7 @@ def before_call(steered: Any, call: int) -> Any:
 
 
 def test_from_its_past_a_run_decides_as_it_did() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     first = decided(mw.step_log)
@@ -66,7 +67,7 @@ def test_from_its_past_a_run_decides_as_it_did() -> None:
 
 
 def test_another_branch_does_not_see_what_this_one_did() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     model = ScriptedModel(script=by_position(*looks(CALLS)))
     steered = agent(model, mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
@@ -81,7 +82,7 @@ def test_another_branch_does_not_see_what_this_one_did() -> None:
 
 def test_a_second_middleware_takes_a_thread_over_where_the_first_left_it() -> None:
     saver, model = InMemorySaver(), ScriptedModel(script=by_position(*looks(CALLS)))
-    one, two = middleware(client(), run_id="run"), middleware(client(), run_id="run")
+    one, two = middleware(steering(), run_id="run"), middleware(steering(), run_id="run")
     options: dict[str, Any] = {"checkpointer": saver, "interrupt_before": ["model"]}
     for at in range(CALLS + 2):
         mw = (one, two)[at % 2]

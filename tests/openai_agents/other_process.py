@@ -15,7 +15,8 @@ from agents import Agent, RunState, function_tool
 
 from reasonblocks.testing.server import Answer
 from reasonblocks_openai_agents import SteeredRun, steering_of
-from tests.openai_agents.world import TASK, Place, by_model, call, fixer, looks, place, said, steering
+from tests.openai_agents.world import TASK, Place, by_model, call, fixer, looks, place, said
+from tests.steered import steering
 
 CALLS = 3
 PARTS = 2

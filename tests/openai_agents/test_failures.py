@@ -37,10 +37,10 @@ from tests.openai_agents.world import (
     place,
     read,
     said,
-    steering,
     streamed,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 # ------------------------------------------------------------ errors of the model
 

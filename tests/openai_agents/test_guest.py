@@ -32,9 +32,9 @@ from tests.openai_agents.world import (
     place,
     said,
     since,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 IDS = re.compile(r'"(?:resp|msg|fc|rs|chatcmpl)_[0-9a-f]+"')
 

@@ -30,9 +30,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 NEXT = "And what of the docs?"
 PLACEMENTS = pytest.mark.parametrize("placement", ["system", "tail"])

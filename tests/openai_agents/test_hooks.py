@@ -35,14 +35,14 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 # ------------------------------------------------------------ recording hooks
 
 
-OFTEN = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run"}
+OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run"}
 IDS = re.compile(r'"(?:resp|msg|fc|rs|chatcmpl)_[0-9a-f]+"')
 """Those that the server makes."""
 

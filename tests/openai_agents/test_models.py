@@ -27,18 +27,8 @@ from agents.tool_context import ToolContext
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_openai_agents import openai_model, steering_of
-from tests.openai_agents.world import (
-    by_model,
-    call,
-    every_way,
-    fixer,
-    in_turn,
-    looks,
-    place,
-    said,
-    steering,
-    whole_and_streamed,
-)
+from tests.openai_agents.world import by_model, call, every_way, fixer, in_turn, looks, place, said, whole_and_streamed
+from tests.steered import steering
 
 # ------------------------------------------------------------ a steered model object
 

@@ -16,16 +16,8 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import FSMState, StepDecision
 from reasonblocks_openai_agents import steering_of
 from reasonblocks_openai_agents._request import reasoning_ids, steered, without_foreign_reasoning
-from tests.openai_agents.world import (
-    PROMPT,
-    every_way,
-    fixer,
-    in_turn,
-    looks,
-    place,
-    steering,
-    whole_and_streamed,
-)
+from tests.openai_agents.world import PROMPT, every_way, fixer, in_turn, looks, place, whole_and_streamed
+from tests.steered import steering
 
 # ------------------------------------------------------------ changes of a request
 

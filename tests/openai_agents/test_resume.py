@@ -26,9 +26,9 @@ from tests.openai_agents.world import (
     in_turn,
     looks,
     place,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 Log = dict[str, list[dict[str, Any]]]

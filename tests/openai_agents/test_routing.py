@@ -22,9 +22,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 ROUTED = ["own", "strong", "strong", "strong"]
 """Call 0 has no state yet; then it is NORMAL."""

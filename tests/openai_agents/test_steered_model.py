@@ -28,9 +28,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 RUNS = 20
 BROKEN = Turn(error=LookupError("no such thing"))

@@ -25,9 +25,9 @@ from tests.openai_agents.world import (
     named,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 TASK: dict[str, Any] = {"role": "user", "content": "Fix it."}
 

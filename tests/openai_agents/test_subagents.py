@@ -38,9 +38,9 @@ from tests.openai_agents.world import (
     place,
     read,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 # ------------------------------------------------------------ agents as tools
 

@@ -30,15 +30,14 @@ from openai.resources.chat.completions import completions
 from openai.resources.responses import responses
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
+from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Answer, Asked, ScriptedServer
-from reasonblocks.types import ETrace, Evaluation, Pattern, Step, Usage
+from reasonblocks.types import Step, Usage
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync
 
 SDK = tuple(int(part) for part in version("openai-agents").split(".")[:2])
 TASK = "Fix the failing tests."
 PROMPT = "You fix bugs."
-RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
 WAYS = tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat"))
 every_way = pytest.mark.parametrize("way", WAYS)
 whole_and_streamed = pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses"])
@@ -102,29 +101,6 @@ def by_model(**turns: Sequence[Turn]) -> Answer:
 
 
 # ------------------------------------------------------------ steering
-
-
-def speaking(at: int) -> Evaluation:
-    return Evaluation(
-        inject=True,
-        intervention_text=f"Step {at} looked again. Read what it said.",
-        fired=("semantic_loop",),
-        scores={"semantic_loop": 0.9},
-        composite=0.225,
-        failure_type="loop",
-        monitor="semantic_loop",
-    )
-
-
-def steering(**options: Any) -> ScriptedReasonBlocks:
-    """Every step wants its own text said, at a middling difficulty; one standing rule is in the store."""
-    given: dict[str, Any] = {
-        "evaluator": ScriptedEvaluator([speaking(at) for at in range(400)]),
-        "pattern_store": ScriptedStore(lambda asked: [ETrace(pattern=RULE)] if asked.tier == "e3" else []),
-        "scorer": lambda step: 0.4,
-        "strict": True,
-    }
-    return ScriptedReasonBlocks(**{**given, **options})
 
 
 class Judged:
