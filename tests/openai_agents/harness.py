@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
 from agents import (
     Agent,
     FunctionTool,
@@ -32,9 +31,6 @@ from agents.items import ModelResponse
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-from openai._utils import is_given
-from openai.resources.chat.completions import completions
-from openai.resources.responses import responses
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
 
@@ -49,6 +45,7 @@ from reasonblocks_openai_agents._convert import texts_of
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._routes import Routes
 from reasonblocks_openai_agents._start import new_run
+from tests.openai_agents.world import plain_requests
 
 Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
@@ -149,22 +146,6 @@ def agent_of(*scripts: Script, paused: frozenset[str] = frozenset(), tools: Sequ
         model_settings=ModelSettings(retry=retry if failures else None, include_usage=True),
         tools=[*tools, *(tool(name, results, paused) for name in names)],
     )
-
-
-@contextmanager
-def plain_requests() -> Iterator[None]:
-    """OpenAI's client walks through every item of a request by its type, which takes half a second at 60 steps.
-
-    What the SDK gives it here is JSON already, so that only what is not given has to go.
-    """
-
-    async def given(data: dict[str, Any], kind: object) -> dict[str, Any]:
-        return {key: value for key, value in data.items() if is_given(value)}
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (responses, completions):
-            patch.setattr(module, "async_maybe_transform", given)
-        yield
 
 
 def forgetting(given: CallModelData[Any]) -> ModelInputData:

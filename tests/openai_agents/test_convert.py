@@ -95,7 +95,10 @@ def test_arguments_are_the_object_that_they_say_else_the_text(arguments: str, me
     assert answer_of([item]).tool_calls[0].arguments == meant
 
 
-@given(st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)))
+LEAVES = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@given(st.dictionaries(st.text(), st.recursive(LEAVES, st.lists, max_leaves=8), max_size=4))
 def test_any_object_is_read_as_it_was_written(arguments: dict[str, Any]) -> None:
     item = {"type": "function_call", "call_id": "c", "name": "look", "arguments": json.dumps(arguments)}
     assert answer_of([item]).tool_calls[0].arguments == arguments

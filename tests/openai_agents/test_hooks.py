@@ -1,14 +1,16 @@
-"""Recording hooks say what steering would decide, and change nothing of a run."""
+"""Recording hooks report what steering would decide; the caller's own hooks hear what they hear without steering."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agents import Agent, MaxTurnsExceeded, RunState
+from agents import Agent, AgentHooks, MaxTurnsExceeded, RunHooks, RunState, function_tool
 from openai import BadRequestError
 
 from reasonblocks.exceptions import ConfigError
@@ -21,6 +23,7 @@ from tests.openai_agents.world import (
     TASK,
     Judged,
     Place,
+    awaited,
     by_model,
     call,
     crash,
@@ -32,11 +35,14 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
-OFTEN = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run"}
+# ------------------------------------------------------------ recording hooks
+
+
+OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run"}
 IDS = re.compile(r'"(?:resp|msg|fc|rs|chatcmpl)_[0-9a-f]+"')
 """Those that the server makes."""
 
@@ -138,7 +144,7 @@ def test_hooks_given_to_a_tool_tell_its_agents_apart_that_run_at_once(way: str) 
     assert [run.final.step if run.final else None for run in hooks.runs.values()] == [4] * 3
 
 
-@pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses", "run/chat", "run_streamed/chat"])
+@awaited
 def test_one_object_serves_runs_at_once(way: str) -> None:
     async def many(here: Place) -> None:
         await asyncio.gather(*(here.aplain(fixer(), f"task {at}", hooks=hooks) for at in range(8)))
@@ -219,3 +225,154 @@ def test_beside_a_steered_run_they_record_the_same_run_as_another(way: str) -> N
         assert [asked.system.startswith(PROMPT) for asked in here.requests] == [True] * 3
     (recorded_run,) = hooks.runs.values()
     assert [entry.difficulty for entry in recorded_run.step_log] == [entry.difficulty for entry in run.step_log]
+
+
+# ------------------------------------------------------------ recording is a guest
+
+
+class Lazy:
+    """Cannot be read any more, but for its text."""
+
+    @property
+    def text(self) -> str:
+        raise LookupError("the connection is closed")
+
+    def __str__(self) -> str:
+        return "A row."
+
+
+@function_tool(name_override="look")
+def rows(path: str) -> Lazy:
+    """Looks at a table."""
+    return Lazy()
+
+
+@whole_and_streamed
+def test_a_result_that_cannot_be_read_is_said_and_the_run_goes_on(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    with place(in_turn(*looks(1)), way) as at, caplog.at_level(logging.WARNING, logger="reasonblocks"):
+        result = at.plain(fixer(tools=[rows]), hooks=openai_hooks(steering(strict=False)))
+        assert result.final_output == "All seen."
+        assert "ending a tool" in caplog.text
+
+
+# ------------------------------------------------------------ hooks of the caller
+
+
+NAMES = [name for name in dir(RunHooks) if name.startswith("on_")]
+"""Those of newer versions of the SDK, too."""
+
+
+def noting(name: str) -> Callable[..., Any]:
+    async def note(self: Noting, context: Any, *args: Any, **kwargs: Any) -> None:
+        self.heard.append((name, *(getattr(one, "name", type(one).__name__) for one in (*args, *kwargs.values()))))
+
+    return note
+
+
+class Noting(RunHooks[Any]):
+    """Notes every hook that is called, and whom it is about."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, ...]] = []
+
+
+for _name in NAMES:
+    setattr(Noting, _name, noting(_name))
+
+
+def raising(name: str) -> Noting:
+    async def fail(self: Noting, *args: Any, **kwargs: Any) -> None:
+        raise LookupError(name)
+
+    return type("Raising", (Noting,), {name: fail})()  # type: ignore[no-any-return]
+
+
+def two_agents() -> Agent[Any]:
+    """One that looks and then hands off, and one that looks and then answers."""
+    return fixer(model="one", handoffs=[fixer(name="second", model="two")])
+
+
+HANDED_OFF = by_model(
+    one=[call("look", "c0", path="a"), call("transfer_to_second", "c1")],
+    two=[said(), said(), call("look", "c2", path="b"), said()],
+)
+
+
+@every_way
+def test_the_callers_hooks_hear_what_they_hear_without_steering(way: str) -> None:
+    heard: list[list[tuple[str, ...]]] = []
+    for run in (lambda here, hooks: here.run(steering(), two_agents(), hooks=hooks), steered_by_nobody):
+        hooks = Noting()
+        with place(HANDED_OFF, way) as here:
+            run(here, hooks)
+        heard.append(hooks.heard)
+    assert heard[0] == heard[1]
+    assert {"on_agent_start", "on_llm_start", "on_llm_end", "on_tool_start", "on_tool_end", "on_handoff"} < {
+        one[0] for one in heard[0]
+    }
+
+
+def steered_by_nobody(here: Place, hooks: Noting) -> None:
+    here.plain(two_agents(), hooks=hooks)
+
+
+@whole_and_streamed
+def test_the_callers_hook_sees_the_request_with_its_guidance(way: str) -> None:
+    class Reading(RunHooks[Any]):
+        async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+            prompts.append(system_prompt)
+
+    prompts: list[str] = []
+    with place(in_turn(*looks(1)), way) as here:
+        here.run(steering(), fixer(), hooks=Reading())
+        assert prompts == [asked.system for asked in here.requests]
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_hook_raises_is_raised_to_its_caller(name: str, way: str) -> None:
+    errors: list[str] = []
+    for run in (
+        lambda here, hooks: here.run(steering(), two_agents(), hooks=hooks),
+        steered_by_nobody,
+    ):
+        with place(HANDED_OFF, way) as here, pytest.raises(Exception) as caught:  # noqa: PT011 - as without us
+            run(here, raising(name))
+        errors.append(repr(caught.value))
+    assert errors[0] == errors[1]
+    assert name in errors[0]
+
+
+@whole_and_streamed
+def test_a_run_that_a_hook_ends_has_failed(way: str) -> None:
+    with place(in_turn(*looks(1)), way) as here, pytest.raises(LookupError) as caught:
+        here.run(steering(), fixer(), hooks=raising("on_llm_end"))
+    run = steering_of(caught.value)
+    assert run.outcome == "failure: LookupError"
+    assert [(entry.step, entry.attempts, entry.error) for entry in run.step_log] == [(0, 1, None)]
+
+
+@whole_and_streamed
+def test_hooks_of_the_agent_are_called_as_ever(way: str) -> None:
+    class Own(AgentHooks[Any]):
+        async def on_start(self, context: Any, agent: Any) -> None:
+            heard.append("start")
+
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            heard.append(result)
+
+        async def on_end(self, context: Any, agent: Any, output: Any) -> None:
+            heard.append(output)
+
+    heard: list[str] = []
+    with place(in_turn(*looks(1)), way) as here:
+        here.run(steering(), fixer(hooks=Own()))
+    assert heard == ["start", "f0 is empty", "All seen."]
+
+
+@whole_and_streamed
+def test_hooks_of_a_wrong_kind_are_refused_by_the_sdk(way: str) -> None:
+    with place(in_turn(said()), way) as here:
+        with pytest.raises(TypeError, match="RunHooks"):
+            here.run(steering(), fixer(), hooks=AgentHooks())
+        assert here.requests == []
