@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
@@ -23,7 +24,9 @@ from reasonblocks import (
     ToolCall,
     ToolResult,
 )
+from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.exceptions import BadAnswer, ConfigError
+from reasonblocks.testing import ScriptedReasonBlocks
 from reasonblocks.types import StepDecision
 
 PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
@@ -121,9 +124,38 @@ def test_redact_changes_what_sinks_receive(here: Path) -> None:
     assert "1234567890123456" not in text
 
 
+def test_the_evaluator_s_evaluation_is_used() -> None:
+    made = decisions(example("Evaluator"), [step()] * 4)
+    assert [dict(one.scores) for one in made] == [{}, *[{"semantic_loop": 0.1}] * 4]
+
+
+@pytest.mark.parametrize("failure", ["raises", "is wrong"])
+def test_a_step_without_an_evaluation_is_logged_as_the_page_says(failure: str) -> None:
+    evaluator: Any = type("Mine", (), {"evaluate": staticmethod(FAILURES[failure])})()
+    made = decisions(ScriptedReasonBlocks(evaluator=evaluator, strict=False), [step()])[-1]
+    assert (made.skipped_reason, made.gate_decision) == ("unavailable", "unavailable")
+
+
+def test_replay_takes_the_examples(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = {"thought": "I wait.", "action": "sleep", "action_input": "", "observation": "still red"}
+    (here / "runs.jsonl").write_text(json.dumps({"run_id": "run-1", "steps": [step] * 5}), encoding="utf-8")
+    (here / "mymodule.py").write_text(EXAMPLES["Scorer"] + EXAMPLES["Monitor"], encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for command in commands.splitlines():
+        assert reasonblocks_command(shlex.split(command)[1:]) == 0
+    assert "sleeping" in capsys.readouterr().out
+
+
+def test_every_option_of_replay_that_takes_a_part_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reasonblocks_command(["replay", "--help"]) == 0
+    options = re.findall(r"^ +(--[\w-]+) MODULE:NAME", capsys.readouterr().out, re.MULTILINE)
+    assert [option for option in options if option not in PAGE] == []
+    assert len(options) == len(EXAMPLES) - 1  # there is none for an evaluator
+
+
 def test_every_part_has_an_example() -> None:
     parts = re.findall(r"^\| \[([a-z ]+)\]\(#", PAGE, re.MULTILINE)
-    assert [part.capitalize() for part in parts] == list(EXAMPLES)
+    assert [*map(str.capitalize, parts), "Evaluator"] == list(EXAMPLES)
 
 
 # --- the limits that the page names
