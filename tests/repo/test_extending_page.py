@@ -227,7 +227,7 @@ class Hanging:
         self.over.wait(10)
 
 
-FAILURES = {"raises": raises, "is wrong": lambda *_: "nonsense", "hangs": None}
+FAILURES: dict[str, Any] = {"raises": raises, "is wrong": lambda *_: "nonsense", "hangs": None}
 PARTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "the scorer": lambda call: {"scorer": call},
     "the transition": lambda call: {"transition": call},
