@@ -28,7 +28,7 @@ def retrieve(
 
     A lesson that rarely helped comes after all others. `step` is the newest of them, whose words the scorer has cut.
     """
-    rule = gates.TIERS[tier]
+    rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
     most = top_k or rule.top_k
     request = Retrieve(

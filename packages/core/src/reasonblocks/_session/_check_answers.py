@@ -9,13 +9,14 @@ from itertools import islice
 from typing import Any, cast
 
 from .._json import evolve, storable
-from .._patterns import NAME_BYTES, TIERS
+from .._patterns import NAME_BYTES
 from .._render import FIELDS
 from .._requests import Evaluate, Retrieve
 from .._text import size, whole
 from ..exceptions import BadAnswer
 from ..ports import AsyncPatternStore, Evaluator, PatternStore
 from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern
+from ..types._steering import TIERS
 from ._guard import Faults, tamed
 
 MAX_PATTERNS = 1_000

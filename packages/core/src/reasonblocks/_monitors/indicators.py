@@ -1,8 +1,8 @@
-"""What the steps so far say about how a run will end: a few numbers in [0, 1], each the evidence of one monitor.
+"""Indicators of how a run will end: a few numbers in [0, 1], each of which raises the score of one monitor.
 
-Each is a mean over the run so far in which a step counts .85 of the one after it; `off_task` and `depth` are what they
-are now. None proves trouble: over recorded runs of many agents each goes with failure at equal length of the run, and a
-`Calibration` says how much. The three lengths are habits: they mean something for one agent alone.
+Each is a decayed mean over the run so far, except `off_task` and `depth`, which have their current values. None proves
+trouble: in recorded runs of many agents each one correlates with failure at equal run length, and a `Calibration` holds
+how strongly. The three lengths are habits, which mean something for one agent only.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import cast
 from zlib import crc32
 
 from ..types import JSON
 from .arguments import longer_words
 from .features import Features
-from .finding import numbers, table
+from .memory import count, fraction, numbers, table
 
-EVIDENCE: Mapping[str, str] = MappingProxyType(
+INDICATORS: Mapping[str, str] = MappingProxyType(
     {
         "error": "semantic_loop",
         "errors_in_row": "semantic_loop",
@@ -35,36 +34,37 @@ EVIDENCE: Mapping[str, str] = MappingProxyType(
         "result_length": "cyclic_compression",
     }
 )
-"""Evidence, and the monitor whose it is."""
+"""Each indicator's monitor."""
 OWN_MEMORY = "_evidence"
-"""Where this keeps its memory among those of the monitors."""
+"""The key of the indicators' own memory among those of the monitors; snapshots have it."""
 
-FADES = 0.85
-"""What a step counts beside the one after it: after four more steps it is half."""
+DECAY = 0.85
+"""Weight of a step relative to the one after it: four steps later it is half."""
 RECENT = 12
-"""Actions looked back over for the same one."""
+"""Newest actions that are searched for the same one."""
 SHORTEST_LOOK, SHORTEST_RESULT = 8, 40
-"""Characters of a result that says something, of a look and of another call: "File updated." comes again and again."""
+"""Characters of the shortest meaningful result, of a look and of another call: "File updated." is always the same."""
 DEEPEST = 20
-"""Steps after which a run is as deep as it gets."""
+"""Steps at which the depth is 1."""
 FEW_WORDS = 25
-"""Words of arguments beyond which they are a text, which uses old words anyway."""
+"""Words of arguments above which they are a text, which repeats old words anyway."""
 MAX_TASK_WORDS = 256
+"""Words of the task that are looked for."""
 TASK_HEAD = 2_000
-"""Characters of the task that are looked at."""
+"""Characters of the task that are read."""
 PLACES = 2_048
-"""Bits that stand for the words of arguments."""
+"""Bits of a set of words: each word sets the bit of its hash."""
 MAX_WORDS = 320
-"""Bits in use after which the older half of the words is forgotten."""
+"""Set bits above which the older set of words is dropped."""
 MAX_SHOWN = 4
-"""Steps that a monitor's evidence names, at most: the newest."""
+"""Steps that a monitor's indicators name: the newest."""
 LONGEST = 16_000
 """Characters at which a length is 1, on a logarithmic scale."""
 _LONGEST = math.log1p(LONGEST)
 
 
 def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]:
-    """The evidence after this step by name, and the memory."""
+    """Return the indicators after this step by name, and their memory."""
     kept = table(memory)
     outcomes, results = numbers(kept, "outcomes"), numbers(kept, "results")
     words = _Words(kept.get("given"), features.given)
@@ -78,38 +78,39 @@ def gather(features: Features, memory: JSON) -> tuple[Mapping[str, float], JSON]
         "errors_in_row": trouble and troubled,
         "repeat_after_error": acts and troubled and features.call == kept.get("call"),
         "same_outcome": asks and outcome in outcomes,
-        "same_result": asks and _tells(features) and features.result in results,
+        "same_result": asks and _is_meaningful(features) and features.result in results,
         "old_words": words.share() if len(features.given) <= FEW_WORDS else 0.0,
         "thought_length": _length(features.lengths[0]),
         "call_length": _length(features.lengths[1]),
         "result_length": _length(features.lengths[2]),
     }
-    steps = cast("int", kept.get("steps", 0)) + 1
+    steps = count(kept, "steps") + 1
     means = _means(now, table(kept.get("means")), steps)
-    before = _bits_of(kept.get("touched"))
+    before = _decoded(kept.get("touched"))
     touched = _touched(features, before)
     left: dict[str, JSON] = {
         "steps": steps,
         "means": dict(means),
-        "touched": kept["touched"] if touched == before and kept else _text_of(touched),
+        "touched": kept["touched"] if touched == before and kept else _encoded(touched),
         "troubled": trouble or (troubled and not acts),
     }
     newest = numbers(kept, "shown")
     shows = trouble or now["same_outcome"] or (now["same_result"] and not features.empty)
     left["shown"] = [*newest, features.index][-MAX_SHOWN:] if shows else newest
-    left["given"] = words.added()
+    left["given"] = words.memory()
     left["call"] = features.call if acts else kept.get("call")
     left["outcomes"] = [*outcomes, outcome][-RECENT:] if acts else outcomes
     left["results"] = [*results, features.result or 0][-RECENT:] if acts else results
-    return {**means, "depth": _depth(steps), "off_task": _off(features.task, touched)}, left
+    return {**means, "depth": _depth(steps), "off_task": _off_task(features.task, touched)}, left
 
 
 def shown(memory: JSON) -> dict[str, tuple[int, ...]]:
-    """By monitor, the newest steps that its evidence comes from."""
+    """Return by monitor the newest steps that its indicators come from."""
     return {"semantic_loop": tuple(numbers(table(memory), "shown"))}
 
 
-def _tells(features: Features) -> bool:
+def _is_meaningful(features: Features) -> bool:
+    """Return True if the result is long enough to mean something when it is repeated."""
     looks = not features.roles.isdisjoint(("read", "search"))
     return features.lengths[2] >= (SHORTEST_LOOK if looks else SHORTEST_RESULT)
 
@@ -123,66 +124,68 @@ def _length(characters: int) -> float:
 
 
 def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> dict[str, float]:
-    weight = FADES * ((1 - FADES ** (steps - 1)) / (1 - FADES))
+    """Return the new means; the steps before have a weight of 0.85 + 0.85^2 + ..., the new one of 1."""
+    weight = DECAY * ((1 - DECAY ** (steps - 1)) / (1 - DECAY))
     means: dict[str, float] = {}
     for name, value in now.items():
-        mean: float = before.get(name, 0.0)  # type: ignore[assignment]  # as it was left here
+        mean = fraction(before, name)
         means[name] = round((weight * mean + value) / (weight + 1), 4) if mean or value else 0.0
     return means
 
 
 @lru_cache(maxsize=64)
 def _subject(task: str) -> tuple[str, ...]:
-    """The words of the task that are looked for."""
+    """Return the words of the task that are looked for."""
     return tuple(sorted(longer_words(task[:TASK_HEAD])))[:MAX_TASK_WORDS]
 
 
 def _touched(features: Features, before: int) -> int:
-    """The task's words that a thought or an argument has used so far, as bits."""
+    """Return the task's words that a thought or an argument has used so far, as bits."""
     for bit, word in enumerate(_subject(features.task)):
         if word in features.vocabulary or word in features.given:
             before |= 1 << bit
     return before
 
 
-def _off(task: str, touched: int) -> float:
+def _off_task(task: str, touched: int) -> float:
+    """Return the share of the task's words that nothing has used so far."""
     subject = _subject(task)
     return round(1 - touched.bit_count() / len(subject), 4) if subject else 0.0
 
 
 class _Words:
-    """The words of the newest steps, as two sets of hashes that take turns: when one is full, the older is emptied.
+    """The words of the newest steps, in two sets of bits: when the new set is full, it replaces the old one.
 
-    `places`: where the words of this step have their bits.
+    `_places` has the bits of this step's words.
     """
 
     __slots__ = ("_kept", "_new", "_places")
 
     def __init__(self, memory: JSON, found: frozenset[str]) -> None:
         self._kept = table(memory)
-        self._new = _bits_of(self._kept.get("new"))
+        self._new = _decoded(self._kept.get("new"))
         self._places = [crc32(word.encode("utf-8", "replace")) % PLACES for word in found]
 
     def share(self) -> float:
-        """Of the words of this step, those that were there before."""
-        known = self._new | _bits_of(self._kept.get("old"))
-        return sum([known >> at & 1 for at in self._places]) / len(self._places) if self._places else 0.0
+        """Return the share of this step's words that steps before have used."""
+        known = self._new | _decoded(self._kept.get("old"))
+        return sum([known >> place & 1 for place in self._places]) / len(self._places) if self._places else 0.0
 
-    def added(self) -> JSON:
-        """What to keep after this step."""
+    def memory(self) -> JSON:
+        """Return the memory after this step."""
         new = self._new
-        for at in self._places:
-            new |= 1 << at
+        for place in self._places:
+            new |= 1 << place
         if new == self._new and self._kept:
             return self._kept
         if new.bit_count() > MAX_WORDS:
-            return {"new": "", "old": _text_of(new)}
-        return {"new": _text_of(new), "old": self._kept.get("old", "")}
+            return {"new": "", "old": _encoded(new)}
+        return {"new": _encoded(new), "old": self._kept.get("old", "")}
 
 
-def _bits_of(text: JSON) -> int:
+def _decoded(text: JSON) -> int:
     return int.from_bytes(b64decode(text), "little") if isinstance(text, str) else 0
 
 
-def _text_of(bits: int) -> str:
+def _encoded(bits: int) -> str:
     return b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()
