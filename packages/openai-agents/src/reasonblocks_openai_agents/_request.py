@@ -15,7 +15,7 @@ from reasonblocks._formats.openai import Item, Items, is_call, is_message, kind
 from reasonblocks.types import StepDecision
 
 NO_MODEL = {"model": ""}
-"""The `provider_data` of an item that no server knows: with it, Responses models send neither it nor the fake id."""
+"""The `provider_data` beside the SDK's fake id: its Responses models send neither, its other models need some id."""
 
 
 def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:
