@@ -13,6 +13,7 @@ A malformed optional field reads as an absent one. This module holds the code th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -46,6 +47,15 @@ def texts(content: object) -> Iterator[str]:
             text = part if isinstance(part, str) else get(part, "text")
             if isinstance(text, str):
                 yield text
+
+
+def text_or_json(content: object) -> str:
+    """Return the texts of content, separated by line breaks; the JSON of content that is neither text nor a list."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Sequence):
+        return "\n".join(filter(None, texts(content)))
+    return json.dumps(content, ensure_ascii=False, default=str)
 
 
 def plain(value: Any, levels: int = MAX_COPIED) -> JSON:

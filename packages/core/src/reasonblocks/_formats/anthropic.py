@@ -5,12 +5,11 @@ The source of the rules is the API reference, "Messages", unless a function says
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..types import Step, ToolCall, ToolResult, Usage
-from . import first_int, get, plain, texts
+from . import first_int, get, plain, text_or_json
 
 Block: TypeAlias = Any
 """A content block: `{"type": ..., ...}`, or an object of the Claude Agent SDK."""
@@ -68,11 +67,7 @@ def result_of(block: Block) -> ToolResult:
 
 def text_of(content: object) -> str:
     """Return the text of a message's or a result's `content`: text, content blocks, or else its JSON."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if isinstance(content, Sequence):
-        return "\n".join(filter(None, texts(content)))
-    return json.dumps(content, ensure_ascii=False, default=str)
+    return text_or_json(content)
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> Usage:
