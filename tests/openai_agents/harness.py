@@ -35,13 +35,13 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._formats.openai import text_of
 from reasonblocks.adapters import RunOptions
 from reasonblocks.testing import Ran, Script, Turn
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync, steering_of
 from reasonblocks_openai_agents._config import Steering
-from reasonblocks_openai_agents._convert import texts_of
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._routes import Routes
 from reasonblocks_openai_agents._start import new_run
@@ -230,7 +230,7 @@ class _Run:
 
 def _texts(result: Result) -> tuple[str, ...]:
     items: list[Any] = result.to_input_list()
-    return tuple(texts_of(item.get("content") or item.get("output") or "") for item in items)
+    return tuple(text_of(item.get("content") or item.get("output") or "") for item in items)
 
 
 class OpenAIHarness:
