@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from .._json import evolve
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._render import CONTEXT_CHARS
 from .._routing import check_routing, model_name
@@ -61,7 +61,7 @@ def settings_of(
     if route_names is not None:
         check_routing(route_names)
         names.update(route_names)
-    return replace(
+    return evolve(
         base,
         task=run.task,
         task_profile=run.task_profile,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
 
-from .._json import quick
 from ..types import JSON
 
 FADE = 0.7
@@ -19,7 +18,6 @@ MAX_EVIDENCE = 5
 _NOTHING: Mapping[str, JSON] = MappingProxyType({})
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """`score` in [0, 1], 1 is worst; `evidence` the steps that show it, oldest first; `facts` what the text needs."""

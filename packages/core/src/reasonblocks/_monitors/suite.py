@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
-from .._json import quick
+from .._json import evolve
 from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step
 from . import evidence
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
@@ -58,7 +58,6 @@ OWN_MEMORY = "_suite"
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
     """What the steps alone say. `parts` is weight x score of each monitor; `before` the composite one
@@ -115,7 +114,7 @@ def evaluate(
     left[OWN_MEMORY] = {"composite": seen.composite, "fired": [*dict.fromkeys((*fired, *seen.fired))]}
     evaluation = _evaluation(seen, injected, failure_types)
     doubts = _doubts(seen, index) if seen.fired else ()
-    return (replace(evaluation, doubts=doubts) if doubts else evaluation), left
+    return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
 def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -174,7 +173,7 @@ def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapp
     speaker, path = _speaker(seen, injected)
     if speaker is None:
         return quiet
-    return replace(
+    return evolve(
         quiet,
         inject=True,
         intervention_text=_text(speaker, seen, injected),

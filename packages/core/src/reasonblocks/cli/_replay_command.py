@@ -8,10 +8,11 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from .._json import evolve
 from .._replay import Replayed
 from .._replay import replay as replayed_run
 from ..exceptions import RecordError
@@ -220,7 +221,7 @@ class _Work:
 
     def _one(self, run: RecordedRun, summary: Summary) -> None:
         chosen = self.arguments.task_profile is not None
-        replayed = replayed_run(self.rb, replace(run, task_profile=None) if chosen else run)
+        replayed = replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
         summary.add(replayed)
         if self._quiet:

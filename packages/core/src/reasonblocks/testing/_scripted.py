@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from .._requests import Evaluate, Retrieve
 from .._session import Backends, SteeringSession
 from ..events import Event
@@ -67,7 +67,7 @@ class ScriptedReasonBlocks(ReasonBlocks):
 
     @property
     def _backends(self) -> Backends:
-        return replace(super()._backends, evaluator=self._evaluator)
+        return evolve(super()._backends, evaluator=self._evaluator)
 
 
 def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[Step], float]:

@@ -1,4 +1,4 @@
-"""The values that the rooms of the house hand each other. Frozen; make a new one with `dataclasses.replace`."""
+"""The values that the parts of the library exchange. They are frozen: `dataclasses.replace` makes a changed copy."""
 
 from __future__ import annotations
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .._json import JSON, MAX_INT, canonical, quick
+from .._json import JSON, MAX_INT, canonical
 from .._text import clip, words
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One tool call that a model asked for. `arguments` is JSON, usually an object."""
@@ -19,7 +18,6 @@ class ToolCall:
     arguments: JSON = field(default_factory=dict)
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What one tool call gave back. `is_error` is None where the framework does not say."""
@@ -39,7 +37,6 @@ class _Cut:
     _cut: tuple[str, tuple[str, ...]]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
     """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
@@ -94,7 +91,6 @@ class Step(_Cut):
         return cut[1]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """The input of an adapter before a model call.
@@ -149,7 +145,6 @@ class Usage:
         return _sum(self.input, self.output)
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
     """What a model call did. `latency_ms`, `ttft_ms` in milliseconds; `error` is the exception's type and text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
@@ -158,7 +158,7 @@ def nearest(request: Retrieve, query: Rows, curve: Curve, lowest_gate: float | N
     """Tiers e1 and e2: the best of the points and of `layer`. `lowest_gate` is that of any pattern stored."""
     least = min(request.similarity, request.similarity if lowest_gate is None else lowest_gate)
     threshold = max(-2.0, min(2.0, curve.reach(least) - SLACK))
-    ask = replace(Ask.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
+    ask = evolve(Ask.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
     found: dict[str, ETrace] = {}
     while True:
         hits = yield ask
@@ -168,7 +168,7 @@ def nearest(request: Retrieve, query: Rows, curve: Curve, lowest_gate: float | N
         left = curve(hits[-1].score + SLACK)  # the most that any other point is worth
         if _are_enough(found.values(), request, left):
             break
-        ask = replace(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
+        ask = evolve(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
     return best([*found.values(), *layer], request)
 
 
