@@ -18,7 +18,7 @@ from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories
 
 if TYPE_CHECKING:
-    from reasonblocks._config import Calibration
+    from reasonblocks._config import CalibrationSource
     from reasonblocks._session import Backends
     from reasonblocks.ports import Evaluator
 
@@ -66,12 +66,12 @@ def side_by_side(
         return [one for made in pool.map(work, batches) for one in made]
 
 
-def library(calibration: Calibration | None = None) -> Judge:
+def library(calibration: CalibrationSource | None = None) -> Judge:
     """The library as it is by default, or with a calibration."""
     return partial(_replayed, calibration)
 
 
-def _replayed(calibration: Calibration | None, runs: Sequence[RecordedRun]) -> list[Trail]:
+def _replayed(calibration: CalibrationSource | None, runs: Sequence[RecordedRun]) -> list[Trail]:
     with _Watched(calibration=calibration, strict=True) as rb:
         return [rb.trail(run) for run in runs]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 from ._text import EDGE, clip
 
@@ -28,9 +28,19 @@ FEW_ITEMS = 16
 _TEXTS, _TEXTS_AND_NUMBERS = frozenset({str}), frozenset({str, int})
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Return True for a finite number that is not a bool; an int too large for a float is finite, too."""
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)
+
+
 def compact(value: JSON) -> str:
     """The compact form: no spaces, UTF-8 as it is, keys in their order."""
     return _COMPACT.encode(value)
+
+
+def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str, JSON]:
+    """Return the retrieved ids by tier in JSON types."""
+    return {tier: None if ids is None else list(ids) for tier, ids in retrieved.items()}
 
 
 def canonical(value: Any) -> str:

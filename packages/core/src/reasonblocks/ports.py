@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncPatternStore",
     "Embedder",
+    "Evaluate",
     "Evaluator",
+    "Memo",
     "Monitor",
     "PatternStore",
+    "Retrieve",
+    "SimilarityCurves",
     "SpeakingMonitor",
     "SummingEmbedder",
     "TelemetrySink",

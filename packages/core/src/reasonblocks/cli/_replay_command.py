@@ -16,7 +16,7 @@ from .._json import evolve
 from .._replay import Replayed
 from .._replay import replay as replayed_run
 from ..exceptions import RecordError
-from ..types import JSON, Injection, Step, StepDecision, doubts_json
+from ..types import JSON, Injection, Step, StepDecision
 from ._files import recorded, size
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, Parsers, columns, printable, say, show, warn, warnings_once
@@ -41,7 +41,7 @@ def replayed_json(replayed: Replayed) -> dict[str, JSON]:
             _step(index, None if index == last else index + 1, decision)
             for index, decision in enumerate(replayed.decisions)
         ],
-        "doubts": doubts_json(replayed.doubts),
+        "doubts": [asdict(doubt) for doubt in replayed.doubts],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from .._json import JSON
+from .._json import JSON, retrieved_json
 from ._steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
 from ._step import ToolCall
 
@@ -143,14 +143,4 @@ class StepLogEntry:
     def as_dict(self) -> dict[str, JSON]:
         """JSON-ready, one key a field."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return {**plain, "retrieved": retrieved_json(self.retrieved), "doubts": doubts_json(self.doubts)}
-
-
-def doubts_json(doubts: tuple[Doubt, ...]) -> list[JSON]:
-    """JSON-ready doubts."""
-    return [{"monitor": one.monitor, "text": one.text} for one in doubts]
-
-
-def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str, JSON]:
-    """JSON-ready ids by tier."""
-    return {tier: None if ids is None else list(ids) for tier, ids in retrieved.items()}
+        return {**plain, "retrieved": retrieved_json(self.retrieved)}

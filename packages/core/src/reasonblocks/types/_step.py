@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .._json import JSON, MAX_INT, canonical
@@ -159,25 +158,6 @@ class StepOutcome:
     tool_calls: tuple[ToolCall, ...] = ()
     stop_reason: str | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
-    """One execution of an agent, as `run_start` reports it."""
-
-    run_id: str
-    framework: str = "custom"
-    agent_name: str = ""
-    task: str = ""
-    model: str = ""
-    parent_run_id: str | None = None
-    parent_call_id: str | None = None
-    session_id: str | None = None
-    codebase_id: str | None = None
-    org_id: str = "default"
-    project_id: str = "default"
-    task_profile: str = "coding"
-    metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

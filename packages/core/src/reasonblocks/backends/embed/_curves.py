@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..._files import NotToml, read_toml
+from ..._json import is_number
 from ..._patterns import Curve, SimilarityCurves
 from ...exceptions import ConfigError
 
@@ -72,8 +73,4 @@ def _curve(values: Mapping[str, object], name: str, path: Path) -> Curve:
 
 
 def _is_point(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(isinstance(one, (int, float)) and not isinstance(one, bool) and -1 <= one <= 1 for one in value)
-    )
+    return isinstance(value, list) and len(value) == 2 and all(is_number(part) and -1 <= part <= 1 for part in value)
