@@ -13,7 +13,7 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks._json import compact
 from reasonblocks._monitors.features import features_of
 from reasonblocks._replay import replay
-from reasonblocks._requests import Evaluate
+from reasonblocks.ports import Evaluate
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories
 

@@ -102,7 +102,7 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
     """What `ReasonBlocks()` would use here, or why it would refuse."""
     from .._client import ReasonBlocks
     from .._config import configure
-    from ..backends.embed import embedder_line
+    from ..backends.embed._default import embedder_line
 
     defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:

@@ -1,4 +1,7 @@
-"""What turns texts into vectors: the shipped model, what needs nothing, and doors to others. Loaded by name only."""
+"""Embedders: the shipped model, one without a model, and wrappers of other libraries.
+
+A name is loaded when it is first used, because each embedder imports a library of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._default import default_embedder, embedder_line
+    from ._default import default_embedder
     from ._hash import HashEmbedder
     from ._openai import OpenAIEmbedder
     from ._others import CallableEmbedder, FastEmbedEmbedder, Model2VecEmbedder, SentenceTransformerEmbedder
@@ -21,7 +24,6 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "StaticEmbedder",
     "default_embedder",
-    "embedder_line",
 ]
 
 _HOMES = {
@@ -33,7 +35,6 @@ _HOMES = {
     "SentenceTransformerEmbedder": "_others",
     "StaticEmbedder": "_static",
     "default_embedder": "_default",
-    "embedder_line": "_default",
 }
 
 
