@@ -50,8 +50,8 @@ def test_one_answer_is_one_step_in_every_format() -> None:
 
 def test_objects_are_read_by_attribute() -> None:
     assert langchain.answer_of(as_object(LANGCHAIN)) == ANSWER
-    assert openai.answer_of(map(as_object, OPENAI)) == ANSWER
-    assert anthropic.answer_of(map(as_object, ANTHROPIC)) == ANSWER
+    assert openai.answer_of([as_object(item) for item in OPENAI]) == ANSWER
+    assert anthropic.answer_of([as_object(block) for block in ANTHROPIC]) == ANSWER
 
 
 def test_a_failed_result_is_an_error_in_every_format() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ._json import quick
 from ._memo import Memo
 from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, Step, Tier
 
@@ -55,7 +54,6 @@ class Say(Request["str | None"]):
     rung: int
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
     """All monitors: the evaluation of completed step `index`, and the memories after it."""
@@ -70,7 +68,6 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     observed: Observed = ()
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieve(Request[tuple[ETrace, ...]]):
     """The pattern store: at most `top_k` of a tier at or above `similarity`, each pattern's own gate going first."""

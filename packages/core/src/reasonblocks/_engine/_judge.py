@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .. import _gates as gates
 from .. import _scoring as scoring
-from .._json import evolve, quick
+from .._json import evolve
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
 from .._text import bounded, preview
 from ..exceptions import Unavailable
@@ -34,7 +34,6 @@ TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 500, 500
 """Of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """What is known of one completed step before anything is said about it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .. import _gates as gates
 from .. import _render as render
-from .._json import evolve, quick
+from .._json import evolve
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
 from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, Step, TraceState
@@ -15,7 +15,6 @@ from ._judge import Judged
 from ._lessons import ids_of, retrieve
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
     """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._json import quick
+from .._json import evolve
 from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step
 from . import indicators
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
@@ -58,7 +58,6 @@ OWN_MEMORY = "_suite"
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StepScores:
     """The part of an evaluation that depends on the steps alone, not on earlier injections.
@@ -119,7 +118,7 @@ def evaluate(
     }
     evaluation = _evaluation(scored, injected, failure_types)
     doubts = _doubts(scored, index) if scored.fired else ()
-    return (replace(evaluation, doubts=doubts) if doubts else evaluation), left
+    return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
 def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -178,7 +177,7 @@ def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_typ
     speaker, path = _speaker(scored, injected)
     if speaker is None:
         return quiet
-    return replace(
+    return evolve(
         quiet,
         inject=True,
         intervention_text=_text(speaker, scored, injected),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from .._json import compact, evolve, quick, storable
+from .._json import compact, evolve, storable
 from .._memo import Memo
 from .._requests import Advance, Evaluate, Observe, Request, Retrieve, Say, Score
 from .._text import clip, whole
@@ -81,7 +81,6 @@ def guests(names: list[str], workers: Workers) -> dict[str, Guest]:
     return {name: Guest(name, workers) for name in names}
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One call that answers a request, or a part of it; `awork` is its other face, for event loops."""
