@@ -22,12 +22,12 @@ LANGCHAIN = {
     "content": [{"type": "thinking", "thinking": "Which file?"}, {"type": "text", "text": "I look."}],
     "tool_calls": [{"id": "c1", "name": "look", "args": {"path": "a"}}],
 }
-OPENAI = [
+OPENAI: list[dict[str, Any]] = [
     {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Which file?"}]},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
     {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"path": "a"}'},
 ]
-ANTHROPIC = [
+ANTHROPIC: list[dict[str, Any]] = [
     {"type": "thinking", "thinking": "Which file?", "signature": "s"},
     {"type": "text", "text": "I look."},
     {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
