@@ -264,8 +264,8 @@ class SteeringSession(Reports):
         self._open_runs.add(self)
         self._state, self._paused = state, False
         self.outcome = self.final = self.final_decision = None
-        for note in decision.notes:
-            self._faults.say(note, note)
+        for warning in decision.warnings:
+            self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
         self._log.open(decision, done, time.time(), ms_since(turn.started))
         return decision
