@@ -106,7 +106,7 @@ class Assessment:
 
 
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
-    """Score, advance, evaluate. In END a step is scored and nothing else. Raises `BadAnswer` for texts that are none."""
+    """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
     step = _checked(completed_step(state, completed))
     difficulty, parts, score_memory = yield from _score(state, step, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]

@@ -83,25 +83,25 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
     assessment = yield from assess(state, given.completed, settings)
-    assessed = record_assessment(state, assessment)
+    after_assessment = record_assessment(state, assessment)
     if assessment.fsm_state is FSMState.END:
         decision = decision_for(state, assessment, settings, gate=None, skipped="end")
-        return _decided(assessed, given, decision, settings)
+        return _decided(after_assessment, given, decision, settings)
 
     route = routing.route(assessment.fsm_state, settings.routes)
     model = settings.routes[route] if route else given.default_model
-    speech = yield from speak(assessed, assessment, model, settings)
-    injected = record_injection(assessed, assessment, speech, settings)
+    speech = yield from speak(after_assessment, assessment, model, settings)
+    after_injection = record_injection(after_assessment, assessment, speech, settings)
     e1_open = gates.e1_open(state, assessment.evaluation)  # by the steps before this one
-    lessons = yield from lessons_for(injected, assessment, model, settings, e1_open=e1_open)
-    retrieved = record_tiers(injected, lessons)
+    lessons = yield from lessons_for(after_injection, assessment, model, settings, e1_open=e1_open)
+    after_retrieval = record_tiers(after_injection, lessons)
 
     skipped = _skipped(assessment, settings, failed=speech.failed or lessons.failed)
     decision = decision_for(state, assessment, settings, gate=speech.gate, skipped=skipped, route=route)
     if speech.retrieved or lessons.retrieved:
         decision = evolve(decision, retrieved={**speech.retrieved, **lessons.retrieved})
     injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
-    return _decided(retrieved, given, decision, settings, injections, speech.warnings + lessons.warnings)
+    return _decided(after_retrieval, given, decision, settings, injections, speech.warnings + lessons.warnings)
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

@@ -24,7 +24,7 @@ def retrieve(
     step: Step | None = None,
     top_k: int | None = None,
 ) -> Flow[tuple[ETrace, ...]]:
-    """Return the store's patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
+    """Return the patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
 
     Patterns that rarely helped come last. `step` is the newest step, whose words the scorer has already split.
     """
