@@ -9,7 +9,7 @@ from typing import Any
 from .._files import store_path
 from .._monitors.builtin import MONITORS, Calibration
 from .._monitors.roles import ROLES
-from .._session import Backends, Workers, guests
+from .._session import Backends, Workers, bounded_calls
 from .._text import size, whole
 from ..backends._local import LocalEvaluator
 from ..backends._local_store import LocalStore
@@ -35,15 +35,14 @@ def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration,
         scorer=given.scorer,
         transition=given.transition,
         monitors=own,
-        guests=guests([*_guest_names(given, own)], Workers()),
+        bounded=bounded_calls(_bounded_names(given, own), Workers()),
     )
 
 
-def _guest_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
-    """What runs in a worker: a caller's code, and a store that does not say that it needs none."""
-    yield from ("the scorer", "the transition")
+def _bounded_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
+    """Name what gets a deadline: a caller's code, and a backend that is not `inline`."""
+    yield from ("the scorer", "the transition", "the evaluator", "the pattern store")
     yield from (f"monitor {monitor.name}" for monitor in own)
-    yield "the pattern store"
 
 
 def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
