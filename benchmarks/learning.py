@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._gates import TIERS
+from reasonblocks._gates import TIER_RULES
 from reasonblocks._replay import replay
 from reasonblocks._requests import Retrieve
 from reasonblocks.backends._local_store import LocalStore
@@ -102,8 +102,8 @@ def told(
         request = Retrieve(
             tier=tier,
             texts=point.texts[tier],
-            top_k=TIERS[tier].top_k,
-            similarity=TIERS[tier].similarity,
+            top_k=TIER_RULES[tier].top_k,
+            similarity=TIER_RULES[tier].similarity,
             org_id=ORG,
             failure_type=point.failure_type if tier == "e2" else None,
             model="",

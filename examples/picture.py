@@ -45,7 +45,7 @@ def picture(plain: Run, steered: Run) -> str:
         *panel(steered, "Steered", ending(steered), top=62, height=140),
         *arrows(steered, top=62),
         *quotation(quote, call, steered.steps[call - 1].judged.fired),
-        *panel(plain, "Plain", f"{ending(plain)} (judged afterwards, by replay)", top=below + 66, height=92),
+        *panel(plain, "Plain", f"{ending(plain)} (evaluated afterwards by replay)", top=below + 66, height=92),
         *legend(height - 20),
     ]
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
@@ -126,7 +126,8 @@ def arrows(run: Run, *, top: float) -> Iterator[str]:
 
 
 def quotation(lines: list[str], call: int, fired: Sequence[str]) -> Iterator[str]:
-    title = f"What the model read before step {call}, since {' and '.join(fired)} fired on step {call - 1}:"
+    why = f"{' and '.join(fired)} fired on step {call - 1}" if fired else "the monitors' scores together stayed high"
+    title = f"Before step {call} the model read this, because {why}:"
     high = QUOTE_LINE * len(lines) + 32
     yield tag("rect", x=LEFT, y=QUOTE_TOP, width=RIGHT - LEFT, height=high, rx=6, fill="#ecf8f1", stroke=HEARD)
     yield text(LEFT + 14, QUOTE_TOP + 19, title, fill=HEARD, size=12, weight=700)

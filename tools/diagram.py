@@ -1,4 +1,4 @@
-"""Writes README.md's diagram of the state machine, drawn from the table that the machine runs on."""
+"""Writes the diagram of the state machine in docs/how-it-works.md, drawn from the table that the machine runs on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from reasonblocks._fsm import ELSE, TABLE, Row, Thresholds
 from reasonblocks.types import FSMState
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/how-it-works.md"
 BEGIN = "<!-- diagram: written by tools/diagram.py -->\n"
 END = "<!-- diagram: end -->\n"
 DEFAULTS = Thresholds()
@@ -35,11 +35,11 @@ def condition(row: Row) -> str:
     return f"{steps} {row.side} {getattr(DEFAULTS, row.bound)}"
 
 
-def with_diagram(readme: str) -> str:
-    before, rest = readme.split(BEGIN)
+def with_diagram(page: str) -> str:
+    before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{diagram()}{END}{after}"
 
 
 if __name__ == "__main__":
-    README.write_text(with_diagram(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(with_diagram(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes docs/frameworks.md: what the conformance suite and the matrix have found, taken from their reports.
+"""Writes docs/frameworks.md, the results of the conformance suite and the matrix, from their reports.
 
 `./dev frameworks` runs it on the reports of the last `./dev matrix`; where those lack an adapter, on those of
 `./dev tests`. With the argument `--reports DIR`: on the reports of that folder.
@@ -30,7 +30,7 @@ GOLDEN = "test_golden_runs_decide_as_written"
 """Its cases are named by the golden run, then by the mode."""
 
 
-# --- what a report says
+# --- reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one session left: its cases, the versions that it had got, and how long it took."""
+    """The report of one session: its cases, the versions that it installed, and its duration."""
 
     got: str
     seconds: float
@@ -60,7 +60,7 @@ class Report:
 
 
 def report_of(name: str, reports: Path) -> Report | None:
-    """The report of the session; None when it left none."""
+    """Return the report of the session, or None if it left none."""
     path = reports / f"{name}.xml"
     if not path.exists():
         return None
@@ -116,7 +116,7 @@ class Column:
         return "<br>".join([self.framework, *(f"`{mode}`" for mode in self.modes)])
 
     def cell(self, scenario: str) -> str:
-        """What was found in all modes alike; else mode by mode."""
+        """Return the result if it is the same in all modes, else the results mode by mode."""
         found = {case.mode: case.said for case in self.cases if case.name == scenario}
         for case in self.cases:  # of several golden runs the one that did not pass
             if case.name == scenario and case.said != PASSED:
@@ -174,17 +174,17 @@ HEAD = """# Frameworks
 
 <!-- written by `./dev matrix`, then `./dev frameworks` (tools/frameworks.py): change it there -->
 
-## What each framework passes
+## Scenarios
 
-Every adapter runs the same scenarios on real agents of its framework, in each of its modes (below its name). "cannot" \
-is declared in the adapter's tests with its reason, and fails the build as soon as it is no longer true. "not asked" \
-is what the framework's kind of guidance has no place for.
+Every adapter runs the same scenarios on real agents of its framework, in each of its modes (listed below its name). \
+"cannot" is declared in the adapter's tests with its reason, and fails the build as soon as it is no longer true. \
+"not asked" means that the scenario does not apply to the framework's kind of guidance.
 """
 MATRIX = """
-## On which versions
+## Versions
 
-The core on every Python, each adapter on the oldest and the newest of Python and of its framework. Nothing is \
-pinned: "got" is what resolved that day.
+The core is tested on every Python, and each adapter on the oldest and the newest version of Python and of its \
+framework. Nothing is pinned: "got" is the version that was resolved that day.
 """
 
 

@@ -19,7 +19,7 @@ from build_embed import cut, embeddings, in_units, rounded, source, vocabulary
 from embed_centre import counted, kind, means, runs, whole
 from numpy.typing import NDArray
 
-from reasonblocks._gates import TIERS
+from reasonblocks._gates import TIER_RULES
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS
 from reasonblocks.calibration._similarity import (
@@ -71,7 +71,7 @@ class Strange:
 
 
 def told(name: str, tier: Tier, compared: Compared) -> Row:
-    curve = _curve(compared.best(SEED), TIERS[tier].steps)
+    curve = _curve(compared.best(SEED), TIER_RULES[tier].steps)
     held: Mapping[float, float] = reached(compared.best(SEED + 1), curve)
     return {
         "embedder": name,

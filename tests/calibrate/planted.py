@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from reasonblocks._monitors.builtin import BY_NAME
-from reasonblocks._monitors.evidence import EVIDENCE
+from reasonblocks._monitors.indicators import INDICATORS
 from reasonblocks.calibration import Observed
 
 STEPS = 10
@@ -29,7 +29,7 @@ def planted(
         task_key=f"{source} {number}",
         failed=failed,
         stopped_at_success=stopped,
-        evidence=tuple({**dict.fromkeys(EVIDENCE, 0.0), **evidence(step)} for step in range(1, steps + 1)),
+        evidence=tuple({**dict.fromkeys(INDICATORS, 0.0), **evidence(step)} for step in range(1, steps + 1)),
         findings=(found,) * steps,
         calm=(calm,) * steps,
     )

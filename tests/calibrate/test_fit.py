@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
-from reasonblocks._monitors.evidence import EVIDENCE
+from reasonblocks._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
+from reasonblocks._monitors.indicators import INDICATORS
 from reasonblocks.calibration import Observed, as_toml, calibration_of, fit, shipped
 from reasonblocks.calibration._compare import FIGURES, compared
 from reasonblocks.calibration._fit import opens
 from reasonblocks.exceptions import ConfigError
 from tests.calibrate.planted import planted, steady, telling
 
-NAMES = sorted(set(EVIDENCE) - {"depth"})
+NAMES = sorted(set(INDICATORS) - {"depth"})
 HABITS = {"thought_length", "call_length", "result_length"}
 FROM_NOTHING = sorted(set(NAMES) - HABITS)
 
@@ -29,7 +29,7 @@ def weights(made: Calibration) -> dict[str, float]:
 
 
 def moved(made: Calibration, prior: Calibration, name: str) -> float:
-    none = Weighed(weight=0.0, centre=0.0)
+    none = IndicatorWeight(weight=0.0, centre=0.0)
     return abs(made.evidence.get(name, none).weight - prior.evidence.get(name, none).weight)
 
 

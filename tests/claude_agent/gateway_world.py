@@ -18,14 +18,13 @@ from claude_agent_sdk import (
 )
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
+from reasonblocks.testing import Turn, tool_call
 from reasonblocks.testing.server import Answer, Asked, ScriptedServer
-from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
+from reasonblocks.types import Usage
 from reasonblocks_claude_agent import SteeredClaudeClient
 
 TASK = "Fix the tests."
 OWN, STRONG = "claude-sonnet-5-5", "claude-opus-5-5"
-RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
 SPEAKS = [True, True, False, False, True]
 """Of five calls: the rules, the first text, and the next one three steps later."""
 
@@ -57,29 +56,6 @@ def in_turn(turns: Sequence[Turn]) -> Answer:
 
 def is_agents(asked: Asked) -> bool:
     return bool(asked.body.get("tools")) and asked.stream
-
-
-def speaking(at: int, mark: str) -> Evaluation:
-    return Evaluation(
-        inject=True,
-        intervention_text=f"Step {at} looked again{mark}. Read what it said.",
-        fired=("semantic_loop",),
-        scores={"semantic_loop": 0.9},
-        composite=0.225,
-        failure_type="loop",
-        monitor="semantic_loop",
-    )
-
-
-def steering(mark: str = "", **options: Any) -> ScriptedReasonBlocks:
-    """Every step wants its own text said, at a middling difficulty; one standing rule is in the store."""
-    given: dict[str, Any] = {
-        "evaluator": ScriptedEvaluator([speaking(at, mark) for at in range(40)]),
-        "pattern_store": ScriptedStore(lambda asked: [ETrace(pattern=RULE)] if asked.tier == "e3" else []),
-        "scorer": lambda step: 0.4,
-        "strict": True,
-    }
-    return ScriptedReasonBlocks(**{**given, **options})
 
 
 def options(server: ScriptedServer, home: Path, **env: str) -> ClaudeAgentOptions:

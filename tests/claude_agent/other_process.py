@@ -13,7 +13,8 @@ from claude_agent_sdk import HookMatcher
 
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient
-from tests.claude_agent.world import TASK, Place, ask, steering
+from tests.claude_agent.world import TASK, Place, ask
+from tests.steered import steering
 
 STOPS_BEFORE = 3
 """The call at which the first part is left."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 
+from reasonblocks._formats.anthropic import text_of, tool_name
 from reasonblocks.types import FSMState, Step, StepDecision, ToolCall, ToolResult
 from reasonblocks_claude_agent._convert import (
     SYNTHETIC,
@@ -21,8 +22,6 @@ from reasonblocks_claude_agent._convert import (
     result_told,
     step_kept,
     task_done,
-    text_of,
-    tool_name,
     usage_of,
 )
 

@@ -28,9 +28,9 @@ from tests.claude_agent.gateway_world import (
     of_the_agent,
     options,
     ran,
-    steering,
     transcripts,
 )
+from tests.steered import steering
 
 pytestmark = pytest.mark.skipif(not is_scrubbed(), reason="the environment names a provider that is not on loopback")
 

@@ -10,7 +10,8 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from reasonblocks_claude_agent import claude_hooks
 from reasonblocks_claude_agent._hooks import guest, hook_seconds
 from reasonblocks_claude_agent._steering import RESULT_SECONDS, ROUTE_SECONDS, THOUGHT_SECONDS
-from tests.claude_agent.world import in_time, steering
+from tests.claude_agent.world import in_time
+from tests.steered import steering
 
 DEADLINES = [1, 800, 5_000, 60_000]
 each_deadline = pytest.mark.parametrize("milliseconds", DEADLINES)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from reasonblocks_claude_agent import SteeredClaudeClient
-from tests.claude_agent.world import TASK, Place, ask, cli, in_time, in_turn, looks, place, session, steering
+from tests.claude_agent.world import TASK, Place, ask, cli, in_time, in_turn, looks, place, session
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")

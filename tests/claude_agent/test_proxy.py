@@ -263,15 +263,17 @@ def test_a_client_that_hangs_up_hangs_up_on_the_provider() -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         begun.set()
 
-    async def work() -> None:
+    async def work() -> tuple[int, bool]:
         async with between(silent) as (_, provider, url):
             _, writer = await connected(url)
             writer.write(posting(url))
             await asyncio.wait_for(begun.wait(), SECONDS)
+            before = provider.gone.is_set()
             await closed(writer)
             await asyncio.wait_for(provider.gone.wait(), SECONDS)
+            return len(provider.bodies), before
 
-    asyncio.run(work())
+    assert asyncio.run(work()) == (1, False)
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"[1]", b'{"messages": [1], "tools": [1]}'])

@@ -14,7 +14,8 @@ from reasonblocks._requests import Retrieve
 from reasonblocks.types import ETrace
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from tests.claude_agent.replay import Replay, Until, answer, done, looked, prompted, text, turn
-from tests.claude_agent.world import TASK, ask, everything, first_of, in_time, steering
+from tests.claude_agent.world import TASK, ask, everything, first_of, in_time
+from tests.steered import steering
 
 
 async def steered(cli: Replay, rb: ReasonBlocks, prompts: int = 1, **options: Any) -> Steering:
@@ -99,15 +100,16 @@ def test_hooks_alone_say_the_same(passed_on: bool) -> None:
 def test_a_user_who_reads_nothing_does_not_hold_the_session_up() -> None:
     """Behind a full buffer of the SDK's the hooks would not be heard."""
 
-    async def unread() -> None:
+    async def unread() -> list[int]:
         chatter = [line for at in range(500) for line in answer(f"m{at}", text("Hm."))]
         cli = Replay([*prompted(), *chatter, *looked(0), *done()])
         async with SteeredClaudeClient(steering(), transport=cli) as client:
             await client.query(TASK)
             while not client.steering.final:
                 await asyncio.sleep(0)
+        return [entry.step for entry in client.steering.step_log]
 
-    in_time(unread())
+    assert in_time(unread()) == [0, 1]
 
 
 def test_a_reader_is_told_when_the_client_is_gone() -> None:

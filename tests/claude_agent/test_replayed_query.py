@@ -11,7 +11,8 @@ from claude_agent_sdk import ResultMessage
 
 from reasonblocks_claude_agent import query
 from tests.claude_agent.replay import Replay, turn
-from tests.claude_agent.world import TASK, everything, first_of, in_time, steering
+from tests.claude_agent.world import TASK, everything, first_of, in_time
+from tests.steered import steering
 
 
 async def _prompts(*prompts: str) -> AsyncIterator[dict[str, Any]]:

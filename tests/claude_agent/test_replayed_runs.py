@@ -24,11 +24,12 @@ from tests.claude_agent.replay import (
     text,
     turn,
 )
-from tests.claude_agent.world import ask, steering
+from tests.claude_agent.world import ask
+from tests.steered import steering
 
 RULE_SAID = "[REASONBLOCKS]\n- Check before you say that it is done."
-STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked as before. Read the failing test first."
-STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked as before. Read the failing test first."
+STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked again. Read what it said."
+STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked again. Read what it said."
 HARD: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "strong-model"}}
 
 

@@ -10,14 +10,15 @@ from claude_agent_sdk import ToolResultBlock, UserMessage
 
 from reasonblocks.testing import Turn
 from reasonblocks.types import Step
-from tests.claude_agent.world import ask, cli, in_time, in_turn, look, looks, one_run, place, session, steering
+from tests.claude_agent.world import ask, cli, in_time, in_turn, look, looks, one_run, place, session
 from tests.claude_agent.world import told as told_in
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
 RULE_SAID = "[REASONBLOCKS]\n- Check before you say that it is done."
-STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked as before. Read the failing test first."
-STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked as before. Read the failing test first."
+STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked again. Read what it said."
+STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked again. Read what it said."
 
 
 def test_guidance_is_in_the_very_next_request_and_stays_once() -> None:

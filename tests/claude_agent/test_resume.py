@@ -19,7 +19,8 @@ from reasonblocks_claude_agent import SteeredClaudeClient
 from reasonblocks_claude_agent._client import Mode
 from tests.claude_agent.harness import answers
 from tests.claude_agent.other_process import STOPS_BEFORE
-from tests.claude_agent.world import SECONDS, TASK, Place, cli, in_time, in_turn, looks, one_run, place, steering
+from tests.claude_agent.world import SECONDS, TASK, Place, cli, in_time, in_turn, looks, one_run, place
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")

@@ -11,20 +11,8 @@ import pytest
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks.types import Step
-from tests.claude_agent.world import (
-    TASK,
-    Place,
-    ask,
-    by_opening,
-    cli,
-    in_time,
-    in_turn,
-    looks,
-    one_run,
-    place,
-    session,
-    steering,
-)
+from tests.claude_agent.world import TASK, Place, ask, by_opening, cli, in_time, in_turn, looks, one_run, place, session
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")

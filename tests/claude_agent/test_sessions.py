@@ -30,9 +30,9 @@ from tests.claude_agent.world import (
     place,
     result_in,
     session,
-    steering,
     told,
 )
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
@@ -160,7 +160,7 @@ def test_the_callers_context_stands_before_ours() -> None:
     with place(in_turn(*looks(1))) as here:
         one_run(here, steering(), hooks=hanging("PostToolBatch", mine, []))
         said = "\n".join(here.asked()[1].texts)
-    assert 0 < said.index("Mine.") < said.index("Step 0 looked as before.")
+    assert 0 < said.index("Mine.") < said.index("Step 0 looked again.")
 
 
 def test_a_prompt_that_the_callers_hook_blocks_is_not_asked() -> None:

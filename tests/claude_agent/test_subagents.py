@@ -21,9 +21,9 @@ from tests.claude_agent.world import (
     looks,
     place,
     session,
-    steering,
     told,
 )
+from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")

@@ -17,7 +17,11 @@ def test_a_provider_that_no_gateway_stands_before_is_refused(name: str) -> None:
 
 
 def test_a_switch_that_is_off_refuses_nothing() -> None:
-    refuse_elsewhere({"CLAUDE_CODE_USE_BEDROCK": "0"})
+    off = {"CLAUDE_CODE_USE_BEDROCK": "0"}
+    refuse_elsewhere(off)
+    with pytest.raises(ConfigError) as refused:
+        refuse_elsewhere({**off, "CLAUDE_CODE_USE_VERTEX": "1"})
+    assert "BEDROCK" not in str(refused.value)
 
 
 def test_the_provider_is_the_clis_own_unless_the_environment_names_one() -> None:

@@ -14,15 +14,14 @@ import claude_agent_sdk
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
 
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn, tool_call
+from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
-from reasonblocks.types import ETrace, Evaluation, Pattern, Usage
+from reasonblocks.types import Usage
 from reasonblocks_claude_agent import SteeredClaudeClient
 from tests.claude_agent.harness import QUIET, TOLD, answers
 
 TASK = "Fix the failing tests."
 PROMPT = "You fix bugs."
-RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
 ON_CI = os.environ.get("CI") == "true"  # read before the tests' environment is scrubbed
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 LOOK = "mcp__t__look"
@@ -65,36 +64,6 @@ def by_opening(openings: Mapping[str, Answer], otherwise: Answer) -> Answer:
         return next(found, otherwise)(asked)
 
     return answer
-
-
-# ------------------------------------------------------------ the client that steers
-
-
-def speaking(at: int) -> Evaluation:
-    return Evaluation(
-        inject=True,
-        intervention_text=f"Step {at} looked as before. Read the failing test first.",
-        fired=("semantic_loop",),
-        scores={"semantic_loop": 0.9},
-        composite=0.225,
-        failure_type="loop",
-        injection_path="monitor",
-        intervention_source="monitor",
-        monitor="semantic_loop",
-    )
-
-
-def steering(calls: int = 40, **options: Any) -> ScriptedReasonBlocks:
-    """Everything fires on every step, and one standing rule is in the store."""
-    given: dict[str, Any] = {
-        "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
-        "pattern_store": ScriptedStore(
-            lambda request: [ETrace(pattern=RULE, similarity=0.95)] if request.tier == RULE.tier else []
-        ),
-        "scorer": lambda step: 0.4,
-        "strict": True,
-    }
-    return ScriptedReasonBlocks(**{**given, **options})
 
 
 # ------------------------------------------------------------ sessions of the CLI

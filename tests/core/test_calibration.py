@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks, StepInput, StepOutcome
 from reasonblocks._authoring import read_patterns
 from reasonblocks._calibration_file import MAX_WEIGHT, SHIPPED
-from reasonblocks._monitors.builtin import BY_NAME, Calibration, Weighed
-from reasonblocks._monitors.evidence import EVIDENCE
+from reasonblocks._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
+from reasonblocks._monitors.indicators import INDICATORS
 from reasonblocks._scoring import SHIPPED_LEVEL
 from reasonblocks.backends.embed._curves import curves_for
 from reasonblocks.calibration import as_toml, calibration_of, fit, shipped
@@ -26,13 +26,13 @@ from tests.calibrate.planted import telling
 from tests.core.monitors.conftest import TASK, act
 
 ABOVE_0 = st.floats(0, 1, exclude_min=True)
-WEIGHED = st.builds(Weighed, weight=st.floats(-MAX_WEIGHT, MAX_WEIGHT), centre=st.floats(0, 1))
+WEIGHED = st.builds(IndicatorWeight, weight=st.floats(-MAX_WEIGHT, MAX_WEIGHT), centre=st.floats(0, 1))
 CALIBRATIONS = st.builds(
     Calibration,
     level=st.builds(Level, mean=st.floats(0, 1), spread=ABOVE_0),
     fires=st.fixed_dictionaries(dict.fromkeys(BY_NAME, ABOVE_0)),
     composite=ABOVE_0,
-    evidence=st.dictionaries(st.sampled_from(sorted(EVIDENCE)), WEIGHED),
+    evidence=st.dictionaries(st.sampled_from(sorted(INDICATORS)), WEIGHED),
 )
 
 
@@ -74,7 +74,7 @@ def test_what_is_missing_is_as_shipped() -> None:
 def test_evidence_is_given_as_a_whole() -> None:
     """What a fit has found to weigh nothing is not in its file."""
     made = calibration_of({"evidence": {"error": {"weight": 0.1, "centre": 0.2}}})
-    assert made.evidence == {"error": Weighed(weight=0.1, centre=0.2)}
+    assert made.evidence == {"error": IndicatorWeight(weight=0.1, centre=0.2)}
 
 
 WRONG: list[tuple[str, object]] = [

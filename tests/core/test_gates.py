@@ -134,7 +134,7 @@ def test_a_failed_e3_is_tried_on_each_of_3_following_steps_then_never() -> None:
     ("tier", "top_k", "similarity", "steps"), [("e1", 1, 0.8, 3), ("e2", 2, 0.7, 5), ("e3", 32, 0.0, 0)]
 )
 def test_the_tiers_are_those_of_the_table(tier: str, top_k: int, similarity: float, steps: int) -> None:
-    rule = gates.TIERS[tier]  # type: ignore[index]  # one of the three
+    rule = gates.TIER_RULES[tier]  # type: ignore[index]  # one of the three
     assert (rule.top_k, rule.similarity, rule.steps) == (top_k, similarity, steps)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reasonblocks import _json as json_form
 from reasonblocks import _scoring as scoring
 from reasonblocks._json import canonical, evolve
-from reasonblocks._monitors import arguments, evidence, outcome, roles
+from reasonblocks._monitors import arguments, indicators, outcome, roles
 from reasonblocks._text import _WORD, bounded, clip, size, words
 from reasonblocks.types import JSON, Step
 
@@ -151,9 +151,9 @@ def test_hedges_and_errors_are_counted_in_one_go(text: str) -> None:
     st.integers(1, 200),
 )
 def test_the_mean_of_nothing_is_nothing(now: dict[str, float], before: dict[str, float], steps: int) -> None:
-    weight = (1 - evidence.FADES ** (steps - 1)) / (1 - evidence.FADES)
-    assert evidence._means(now, before, steps) == {
-        name: round((evidence.FADES * weight * before.get(name, 0.0) + value) / (evidence.FADES * weight + 1), 4)
+    weight = (1 - indicators.DECAY ** (steps - 1)) / (1 - indicators.DECAY)
+    assert indicators._means(now, before, steps) == {
+        name: round((indicators.DECAY * weight * before.get(name, 0.0) + value) / (indicators.DECAY * weight + 1), 4)
         for name, value in now.items()
     }
 
@@ -166,10 +166,10 @@ class PlainWords:
         self.old: set[int] = set()
 
     def step(self, found: frozenset[str]) -> tuple[float, JSON]:
-        places = [crc32(word.encode("utf-8", "replace")) % evidence.PLACES for word in found]
+        places = [crc32(word.encode("utf-8", "replace")) % indicators.PLACES for word in found]
         share = sum(at in self.new | self.old for at in places) / len(places) if places else 0.0
         self.new |= {*places}
-        if len(self.new) > evidence.MAX_WORDS:
+        if len(self.new) > indicators.MAX_WORDS:
             self.new, self.old = set(), self.new
         return share, {"new": _text(self.new), "old": _text(self.old)}
 
@@ -184,8 +184,8 @@ def test_words_are_remembered_as_two_sets_that_take_turns(steps: list[tuple[int,
     plain, memory = PlainWords(), None
     for start, count in steps:
         found = frozenset(f"word{at}" for at in range(start, start + count))
-        kept = evidence._Words(memory, found)
-        share, memory = kept.share(), kept.added()
+        kept = indicators._Words(memory, found)
+        share, memory = kept.share(), kept.memory()
         assert (share, memory) == plain.step(found)
 
 

@@ -1,6 +1,7 @@
-"""Runs one part of an agent's run as a process of its own: `python -m tests.langchain.other_process DB PART`.
+"""Runs parts of an agent's run in a process of their own: `python -m tests.langchain.other_process DB PART...`.
 
-Part 0 asks; later parts approve what a human was asked. Prints the step log of this part and the run's outcome.
+Part 0 asks; later parts approve what a human was asked. Prints a line for each part: its
+step log and the run's outcome.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from langgraph.types import Command
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
 
 CALLS = 4
 
 
-def main(database: str, part: int) -> None:
-    mw = middleware(client(), run_id="run")
+def run_part(database: str, part: int) -> None:
+    mw = middleware(steering(), run_id="run")
     human = HumanInTheLoopMiddleware(interrupt_on={"look": True})
     with SqliteSaver.from_conn_string(database) as saver:
         steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), human, mw, checkpointer=saver)
@@ -32,4 +34,5 @@ def main(database: str, part: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    for number in map(int, sys.argv[2:]):
+        run_part(sys.argv[1], number)

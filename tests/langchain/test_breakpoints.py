@@ -12,7 +12,8 @@ from langchain_core.tools import tool
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_langchain import middleware
-from tests.langchain.world import agent, client
+from tests.langchain.world import agent
+from tests.steered import steering
 
 anthropic = pytest.importorskip("langchain_anthropic")
 CACHED = {"type": "ephemeral"}
@@ -37,7 +38,7 @@ def body(messages: Sequence[AnyMessage], *around: Any, model: Any = None, **opti
         chat = anthropic.ChatAnthropic(
             model="claude-scripted", api_key="none", base_url=server.anthropic_url, max_retries=0, **(model or {})
         )
-        agent(chat, *around, middleware(client(placement="system")), **options).invoke({"messages": list(messages)})
+        agent(chat, *around, middleware(steering(placement="system")), **options).invoke({"messages": list(messages)})
         (request,) = server.requests
         return request.body
 

@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, messages_to_dict
 
+from reasonblocks._formats.langchain import reasoning_of, text_of, usage_of
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, ToolCall, Usage
-from reasonblocks_langchain._convert import (
-    completed_step,
-    newest_answer,
-    outcome_of,
-    reasoning_of,
-    task_of,
-    text_of,
-    usage_of,
-)
+from reasonblocks_langchain._convert import completed_step, newest_answer, outcome_of, task_of
 
 
 def answer(id: str, content: object = "", **fields: object) -> AIMessage:

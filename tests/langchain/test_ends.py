@@ -17,7 +17,8 @@ from reasonblocks.testing import RecordingSink
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_langchain._failures import WATCH
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, client, crash, look, looks, thread
+from tests.langchain.world import QUESTION, agent, crash, look, looks, thread
+from tests.steered import steering
 
 CRASHES = by_position(calls("look", "First.", id="c0", path="a"), calls("crash", "Then.", id="c1", path="b"), "Done.")
 APPROVED: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
@@ -48,7 +49,7 @@ def stream(steered: Any) -> None:
 
 @pytest.mark.parametrize("way", [invoke, ainvoke, stream])
 def test_inside_with_a_tool_that_raises_fails_its_run(way: Callable[[Any], None]) -> None:
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         steered = crashing(mw)
         with pytest.raises(LookupError):
             way(steered)
@@ -60,7 +61,7 @@ def test_inside_with_a_tool_that_raises_fails_its_run(way: Callable[[Any], None]
 
 @pytest.mark.parametrize("way", [invoke, ainvoke, stream])
 def test_a_watched_agent_needs_no_with(way: Callable[[Any], None]) -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = mw.watch(crashing(mw))
     with pytest.raises(LookupError):
         way(steered)
@@ -69,7 +70,7 @@ def test_a_watched_agent_needs_no_with(way: Callable[[Any], None]) -> None:
 
 def test_async_with_works_as_with_does() -> None:
     async def main() -> SteeringMiddleware:
-        async with middleware(client(), run_id="run") as mw:
+        async with middleware(steering(), run_id="run") as mw:
             with pytest.raises(LookupError):
                 await crashing(mw).ainvoke(QUESTION)
         return mw
@@ -78,7 +79,7 @@ def test_async_with_works_as_with_does() -> None:
 
 
 def test_unseen_failures_are_abandoned_when_the_middleware_closes() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     with pytest.raises(LookupError):
         crashing(mw).invoke(QUESTION)
     assert mw.runs["run"].outcome is None
@@ -87,7 +88,7 @@ def test_unseen_failures_are_abandoned_when_the_middleware_closes() -> None:
 
 
 def test_unseen_failures_are_abandoned_when_their_thread_starts_the_next_run() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = crashing(mw, checkpointer=InMemorySaver())
     with pytest.raises(LookupError):
         steered.invoke(QUESTION, thread())
@@ -100,7 +101,7 @@ def test_unseen_failures_are_abandoned_when_their_thread_starts_the_next_run() -
 
 def test_the_models_own_exception_comes_out_of_the_agent() -> None:
     error = ConnectionError("gone")
-    with middleware(client(), run_id="run") as mw, pytest.raises(ConnectionError) as caught:
+    with middleware(steering(), run_id="run") as mw, pytest.raises(ConnectionError) as caught:
         agent(ScriptedModel(script=by_position(error)), mw).invoke(QUESTION)
     assert caught.value is error
     assert mw.step_log[0].error == "ConnectionError: gone"
@@ -109,13 +110,13 @@ def test_the_models_own_exception_comes_out_of_the_agent() -> None:
 
 def test_a_run_that_hits_the_recursion_limit_failed() -> None:
     model = ScriptedModel(script=by_position(*looks(40)))
-    with middleware(client(), run_id="run") as mw, pytest.raises(GraphRecursionError):
+    with middleware(steering(), run_id="run") as mw, pytest.raises(GraphRecursionError):
         agent(model, mw).invoke(QUESTION, {"recursion_limit": 25})
     assert mw.runs["run"].outcome == "failure: GraphRecursionError"
 
 
 def test_outside_with_nothing_is_watched_any_more() -> None:
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         steered = crashing(mw)
     with pytest.raises(LookupError):
         steered.invoke(QUESTION)
@@ -132,7 +133,7 @@ def test_a_failed_run_that_is_taken_up_again_goes_on_as_itself() -> None:
         return "found"
 
     model = ScriptedModel(script=by_position(calls("flaky", "Hm.", id="c0", path="a"), "Done."))
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         steered = agent(model, mw, tools=(flaky,), checkpointer=InMemorySaver())
         with pytest.raises(LookupError):
             steered.invoke(QUESTION, thread())
@@ -149,7 +150,7 @@ def test_a_failed_run_that_is_taken_up_again_goes_on_as_itself() -> None:
 def test_an_interrupt_is_neither_success_nor_failure() -> None:
     sink = RecordingSink()
     model = ScriptedModel(script=by_position(*looks(2)))
-    with middleware(client(sinks=[sink]), run_id="run") as mw:
+    with middleware(steering(sinks=[sink]), run_id="run") as mw:
         steered = asking(mw, InMemorySaver(), model)
         assert steered.invoke(QUESTION, thread())["__interrupt__"]
         assert mw.runs["run"].outcome is None
@@ -162,7 +163,7 @@ def test_an_interrupt_is_neither_success_nor_failure() -> None:
 
 def test_a_paused_run_is_abandoned_by_the_next_on_its_thread() -> None:
     model = ScriptedModel(script=by_position(*looks(2), "More.", "Even more."))
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         steered = asking(mw, InMemorySaver(), model)
         steered.invoke(QUESTION, thread())
         steered.invoke({"messages": [("user", "Never mind.")]}, thread())
@@ -171,7 +172,7 @@ def test_a_paused_run_is_abandoned_by_the_next_on_its_thread() -> None:
 
 def test_a_tool_that_raises_right_after_a_pause_fails_the_run() -> None:
     model = ScriptedModel(script=by_position(calls("crash", "Try.", id="c0", path="a"), "Done."))
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         steered = asking(mw, InMemorySaver(), model, tools=(crash,))
         steered.invoke(QUESTION, thread())
         with pytest.raises(LookupError):
@@ -190,7 +191,7 @@ def test_a_cancelled_run_stays_open_until_it_is_abandoned() -> None:
 
     async def main() -> SteeringMiddleware:
         model = ScriptedModel(script=by_position(calls("wait", "Hm.", id="c0", path="a"), "Done."))
-        mw = middleware(client(), run_id="run")
+        mw = middleware(steering(), run_id="run")
         task = asyncio.ensure_future(mw.watch(agent(model, mw, tools=(wait,))).ainvoke(QUESTION))
         await reached.wait()
         task.cancel()
@@ -206,7 +207,7 @@ def test_a_cancelled_run_stays_open_until_it_is_abandoned() -> None:
 
 
 def test_a_stream_that_nobody_reads_to_its_end_leaves_the_run_open() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = mw.watch(agent(ScriptedModel(script=by_position(*looks(3))), mw))
     read = steered.stream(QUESTION)
     next(read)
@@ -225,7 +226,7 @@ def test_a_stream_that_nobody_reads_to_its_end_leaves_the_run_open() -> None:
 @pytest.mark.parametrize("way", [invoke, ainvoke, stream])
 def test_an_agent_within_a_tool_knows_who_called_it(way: Callable[[Any], None]) -> None:
     sink = RecordingSink()
-    mw = middleware(client(sinks=[sink]), run_id="run")
+    mw = middleware(steering(sinks=[sink]), run_id="run")
     child = agent(ScriptedModel(script=by_position(*looks(1))), mw)
 
     @tool
@@ -246,7 +247,7 @@ def test_an_agent_within_a_tool_knows_who_called_it(way: Callable[[Any], None]) 
 
 
 def test_an_inner_failure_that_the_outer_agent_survives_is_the_inner_ones() -> None:
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         child = crashing(mw)
 
         @tool
@@ -265,7 +266,7 @@ def test_an_inner_failure_that_the_outer_agent_survives_is_the_inner_ones() -> N
 
 
 def test_a_run_that_waits_does_not_fail_with_another_agents_new_run_on_a_thread_of_that_name() -> None:
-    waiting, failing = middleware(client(), run_id="waiting"), middleware(client(), run_id="failing")
+    waiting, failing = middleware(steering(), run_id="waiting"), middleware(steering(), run_id="failing")
     one = waiting.watch(asking(waiting, InMemorySaver(), ScriptedModel(script=CRASHES)))
     other = failing.watch(crashing(failing, checkpointer=InMemorySaver()))
     one.invoke(QUESTION, thread("1"))

@@ -14,7 +14,8 @@ from reasonblocks.types import Step
 from reasonblocks_langchain import middleware
 from reasonblocks_langchain._convert import completed_step, outcome_of
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, client, looks
+from tests.langchain.world import QUESTION, agent, looks
+from tests.steered import steering
 
 
 def invoke(steered: Any) -> Any:
@@ -56,7 +57,7 @@ class Fragile(AgentMiddleware[Any, Any, Any]):
 
 @both_ways
 def test_an_answer_that_cannot_be_recorded_reaches_the_agent_as_it_is(way: Callable[[Any], Any]) -> None:
-    mw = middleware(client(strict=False))
+    mw = middleware(steering(strict=False))
     result = way(agent(ScriptedModel(script=by_position(*looks(2))), mw, Fragile()))
     assert result["messages"][-1].text == "All seen."
     assert [entry.step for entry in mw.step_log] == [0, 1, 2]
@@ -72,7 +73,7 @@ class Unsayable(Exception):
 @both_ways
 def test_a_model_error_without_a_text_comes_out_unchanged(way: Callable[[Any], Any]) -> None:
     error = Unsayable()
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     with pytest.raises(Unsayable) as caught:
         way(mw.watch(agent(ScriptedModel(script=by_position(error)), mw)))
     assert caught.value is error
@@ -88,7 +89,7 @@ def test_a_scorer_that_changes_its_step_changes_no_message() -> None:
         return 0.4
 
     model = ScriptedModel(script=by_position(*looks(2)))
-    result = invoke(agent(model, middleware(client(scorer=scorer))))
+    result = invoke(agent(model, middleware(steering(scorer=scorer))))
     answers = [message for message in result["messages"] if isinstance(message, AIMessage)]
     assert [call["args"] for answer in answers for call in answer.tool_calls] == [{"path": "f0"}, {"path": "f1"}]
 

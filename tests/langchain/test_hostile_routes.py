@@ -10,7 +10,8 @@ import pytest
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks
+from tests.langchain.world import QUESTION, agent, looks
+from tests.steered import steering
 
 TURNS = 6
 
@@ -30,7 +31,7 @@ def test_a_route_that_cannot_be_looked_at_is_said_once_and_the_run_is_steered(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = ScriptedModel(script=by_position(*looks(TURNS)))
-    mw = middleware(client(scorer=lambda step: 0.7, model_routing={"NORMAL": Hostile(), "SLOW": Hostile()}))
+    mw = middleware(steering(scorer=lambda step: 0.7, model_routing={"NORMAL": Hostile(), "SLOW": Hostile()}))
     steered = agent(model, mw)
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         result = steered.invoke(QUESTION) if way == "sync" else asyncio.run(steered.ainvoke(QUESTION))

@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks
+from tests.langchain.world import QUESTION, agent, looks
+from tests.steered import steering
 
 CACHED = {"type": "ephemeral"}
 
@@ -21,7 +22,7 @@ def claude(count: int = 3) -> ScriptedModel:
 
 def test_an_anthropic_model_gets_a_cached_base_on_every_call() -> None:
     model = claude()
-    agent(model, middleware(client(placement="system"))).invoke(QUESTION)
+    agent(model, middleware(steering(placement="system"))).invoke(QUESTION)
     bases = [seen.system[0] for seen in model.seen]
     assert bases == [{"type": "text", "text": "You fix bugs.", "cache_control": CACHED}] * 4
     assert [len(seen.system) for seen in model.seen] == [2, 2, 1, 1]
@@ -30,14 +31,14 @@ def test_an_anthropic_model_gets_a_cached_base_on_every_call() -> None:
 
 def test_other_models_get_plain_text() -> None:
     model = ScriptedModel(script=by_position(*looks(3)), provider="openai", model_name="gpt-x")
-    agent(model, middleware(client(placement="system"))).invoke(QUESTION)
+    agent(model, middleware(steering(placement="system"))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in model.seen)
     assert [seen.system == "You fix bugs." for seen in model.seen] == [False, False, True, True]
 
 
 def test_standing_rules_of_a_run_are_in_the_cached_base_of_every_call() -> None:
     model = claude()
-    agent(model, middleware(client(standing_rules="run"))).invoke(QUESTION)
+    agent(model, middleware(steering(standing_rules="run"))).invoke(QUESTION)
     assert all("Check before you say" in seen.system[1]["text"] for seen in model.seen)
     assert all(seen.system[1]["cache_control"] == CACHED for seen in model.seen)
 
@@ -45,7 +46,7 @@ def test_standing_rules_of_a_run_are_in_the_cached_base_of_every_call() -> None:
 @pytest.mark.parametrize("asked", [None, "tail"])
 def test_guidance_is_the_last_thing_read_and_nothing_stays(asked: Literal["tail"] | None) -> None:
     model = ScriptedModel(script=by_position(*looks(3)))
-    mw = middleware(client(), placement=asked)
+    mw = middleware(steering(), placement=asked)
     result = agent(model, mw).invoke(QUESTION)
     first, second, third, _ = model.seen
     assert [type(message) for message in first.messages[1:]] == [HumanMessage]
@@ -74,7 +75,7 @@ def test_langchains_own_caching_middleware_goes_before_ours() -> None:
     anthropic = pytest.importorskip("langchain_anthropic")
     caching = pytest.importorskip("langchain_anthropic.middleware").AnthropicPromptCachingMiddleware()
     model, peek = anthropic.ChatAnthropic(model="claude-sonnet-4-5", api_key="none"), Peek()
-    agent(model, caching, middleware(client(placement="system")), peek).invoke(QUESTION)
+    agent(model, caching, middleware(steering(placement="system")), peek).invoke(QUESTION)
     ((base, guidance),) = peek.systems
     assert base["cache_control"]["type"] == "ephemeral"
     assert "[REASONBLOCKS]" in guidance["text"]

@@ -15,7 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from reasonblocks.types import Step
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, in_order
-from tests.langchain.world import QUESTION, agent, client, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
 
 FIVE = [f"I look at file {at}." for at in range(5)]
 
@@ -46,7 +47,7 @@ def ainvoke(steered: Any, config: Any) -> None:
 
 @pytest.mark.parametrize("way", [invoke, ainvoke])
 def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(way: Callable[[Any, Any], None]) -> None:
-    mw, model = middleware(client()), repeating("same")
+    mw, model = middleware(steering()), repeating("same")
     way(agent(model, mw), {})
     assert len(model.seen) == 6
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
@@ -58,7 +59,7 @@ def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(wa
 
 @LOSES_ITS_WAY
 def test_a_model_that_cycles_through_a_few_ids_has_an_entry_a_call() -> None:
-    mw, model = middleware(client()), repeating("one", "two")
+    mw, model = middleware(steering()), repeating("one", "two")
     agent(model, mw).invoke(QUESTION)
     assert len(model.seen) == 6
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
@@ -68,7 +69,7 @@ def test_a_model_that_cycles_through_a_few_ids_has_an_entry_a_call() -> None:
 def test_answers_with_the_id_of_an_earlier_run_of_the_thread_are_steps_too() -> None:
     saver = InMemorySaver()
     for _ in range(2):
-        mw = middleware(client())
+        mw = middleware(steering())
         agent(repeating("same"), mw, checkpointer=saver).invoke(QUESTION, thread())
         assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
 
@@ -80,7 +81,7 @@ def test_what_came_back_in_earlier_steps_is_not_judged_again() -> None:
         judged.append(step.observation)
         return 0.4
 
-    mw = middleware(client(scorer=scorer))
+    mw = middleware(steering(scorer=scorer))
     agent(repeating("same"), mw).invoke(QUESTION)
     assert judged == [*(f"f{at} is empty" for at in range(5)), ""]
 
@@ -96,6 +97,6 @@ class Twice(AgentMiddleware[Any, Any, Any]):
 def test_a_call_that_is_made_again_stays_one_step_with_repeated_ids_too() -> None:
     turns = [turn for turn in looks(2)[:-1] for _ in range(2)]
     answers = [turn.model_copy(update={"id": "same"}) for turn in (*turns, AIMessage("Done."))]
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(ScriptedModel(script=in_order(*answers)), Twice(), mw).invoke(QUESTION)
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(0, 2), (1, 2), (2, 2)]

@@ -15,7 +15,8 @@ from reasonblocks.types import StepLogEntry
 from reasonblocks_langchain import middleware
 from tests.langchain.other_process import CALLS
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 
@@ -26,18 +27,21 @@ def decided(log: Sequence[StepLogEntry]) -> list[dict[str, Any]]:
 
 
 def whole_run() -> list[dict[str, Any]]:
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(ScriptedModel(script=by_position(*looks(CALLS))), mw).invoke(QUESTION)
     return decided(mw.step_log)
 
 
-def process(database: Path, part: int) -> Any:
-    command = [sys.executable, "-m", "tests.langchain.other_process", str(database), str(part)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+def process(database: Path, parts: range) -> list[Any]:
+    """What each part says. All run in one process, whose imports take seconds; each makes its objects anew."""
+    command = [sys.executable, "-m", "tests.langchain.other_process", str(database), *map(str, parts)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [json.loads(line) for line in said.splitlines()]
 
 
-def test_a_run_that_waits_for_a_human_goes_on_in_other_processes(tmp_path: Path) -> None:
-    parts = [process(tmp_path / "agent.db", part) for part in range(CALLS + 1)]
+def test_a_run_that_waits_for_a_human_goes_on_in_another_process(tmp_path: Path) -> None:
+    halves = (range(2), range(2, CALLS + 1))  # the second process begins within a cooldown
+    parts = [said for half in halves for said in process(tmp_path / "agent.db", half)]
     assert {part["run"] for part in parts} == {"run"}
     assert [part["outcome"] for part in parts] == [None] * CALLS + ["success"]
     entries = [{key: entry[key] for key in DECIDED} for part in parts for entry in part["log"]]
@@ -52,7 +56,7 @@ def before_call(steered: Any, call: int) -> Any:
 
 
 def test_from_its_past_a_run_decides_as_it_did() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     first = decided(mw.step_log)
@@ -63,7 +67,7 @@ def test_from_its_past_a_run_decides_as_it_did() -> None:
 
 
 def test_another_branch_does_not_see_what_this_one_did() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     model = ScriptedModel(script=by_position(*looks(CALLS)))
     steered = agent(model, mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
@@ -78,7 +82,7 @@ def test_another_branch_does_not_see_what_this_one_did() -> None:
 
 def test_a_second_middleware_takes_a_thread_over_where_the_first_left_it() -> None:
     saver, model = InMemorySaver(), ScriptedModel(script=by_position(*looks(CALLS)))
-    one, two = middleware(client(), run_id="run"), middleware(client(), run_id="run")
+    one, two = middleware(steering(), run_id="run"), middleware(steering(), run_id="run")
     options: dict[str, Any] = {"checkpointer": saver, "interrupt_before": ["model"]}
     for at in range(CALLS + 2):
         mw = (one, two)[at % 2]

@@ -12,7 +12,8 @@ from langchain_core.messages import AIMessage
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, client, looks
+from tests.langchain.world import QUESTION, agent, looks
+from tests.steered import steering
 
 SLOW: dict[str, Any] = {"fsm_thresholds": {"slow_window": 2, "fast_window": 2}, "scorer": lambda step: 0.7}
 
@@ -35,7 +36,7 @@ def block_types(message: AIMessage) -> list[str]:
 def test_a_mapped_model_object_gets_the_tools_and_the_guidance() -> None:
     own = ScriptedModel(script=by_position(*looks(4)), model_name="own")
     strong = ScriptedModel(script=by_position(*looks(4)), model_name="strong")
-    mw = middleware(client(model_routing={"SLOW": strong}, **SLOW))
+    mw = middleware(steering(model_routing={"SLOW": strong}, **SLOW))
     agent(own, mw).invoke(QUESTION)
     assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "strong", "strong"]
     assert {seen.tools for seen in strong.seen} == {("look",)}
@@ -46,7 +47,7 @@ def test_foreign_thinking_stays_out_of_the_request_and_in_the_history() -> None:
     hard = {"scorer": lambda step: 0.1 if "Look 2" in step.thought else 0.7}
     own = ScriptedModel(script=by_position(*thoughtful(4)), model_name="own")
     strong = ScriptedModel(script=by_position(*thoughtful(4)), model_name="strong")
-    mw = middleware(client(model_routing={"SLOW": strong}, **{**SLOW, **hard}))
+    mw = middleware(steering(model_routing={"SLOW": strong}, **{**SLOW, **hard}))
     result = agent(own, mw).invoke(QUESTION)
     assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "own", "own"]
 
@@ -61,7 +62,7 @@ def test_foreign_thinking_stays_out_of_the_request_and_in_the_history() -> None:
 
 def test_without_routing_requests_keep_all_thinking() -> None:
     model = ScriptedModel(script=by_position(*thoughtful(2)), model_name="own")
-    agent(model, middleware(client())).invoke(QUESTION)
+    agent(model, middleware(steering())).invoke(QUESTION)
     said = [message for message in model.seen[-1].messages if isinstance(message, AIMessage)]
     assert [block_types(message)[0] for message in said] == ["thinking", "thinking"]
 
@@ -74,7 +75,7 @@ def test_an_identifier_is_built_off_the_event_loop(monkeypatch: pytest.MonkeyPat
         return ScriptedModel(script=by_position(*looks(4)), model_name=name)
 
     monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
-    mw = middleware(client(model_routing={"SLOW": "strong"}, **SLOW))
+    mw = middleware(steering(model_routing={"SLOW": "strong"}, **SLOW))
     steered = agent(ScriptedModel(script=by_position(*looks(4))), mw)
     asyncio.run(steered.ainvoke(QUESTION))
     asyncio.run(steered.ainvoke(QUESTION))
@@ -83,7 +84,7 @@ def test_an_identifier_is_built_off_the_event_loop(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_model_that_cannot_be_built_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    mw = middleware(client(model_routing={"SLOW": "nobody:has-this"}, **SLOW))
+    mw = middleware(steering(model_routing={"SLOW": "nobody:has-this"}, **SLOW))
     with caplog.at_level(logging.WARNING, logger="reasonblocks"):
         agent(ScriptedModel(script=by_position(*looks(5)), model_name="own"), mw).invoke(QUESTION)
     assert {entry.model_id for entry in mw.step_log} == {"own"}
@@ -94,6 +95,6 @@ def test_a_model_that_cannot_be_built_is_said_once(caplog: pytest.LogCaptureFixt
 def test_a_routed_call_is_written_for_the_model_that_gets_it() -> None:
     own = ScriptedModel(script=by_position(*looks(3)), model_name="gpt-x", provider="openai")
     strong = ScriptedModel(script=by_position(*looks(3)), model_name="claude-x", provider="anthropic")
-    agent(own, middleware(client(model_routing={"SLOW": strong}, placement="system", **SLOW))).invoke(QUESTION)
+    agent(own, middleware(steering(model_routing={"SLOW": strong}, placement="system", **SLOW))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in own.seen)
     assert all(seen.system[0]["cache_control"] == {"type": "ephemeral"} for seen in strong.seen)

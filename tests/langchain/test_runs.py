@@ -22,7 +22,8 @@ from reasonblocks.testing import ScriptedStore
 from reasonblocks.types import FSMState
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, client, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
 
 
 def scripted(count: int = 3, **options: Any) -> ScriptedModel:
@@ -46,14 +47,14 @@ def test_the_quickstart_runs_offline() -> None:
 
 
 def test_the_result_has_nothing_of_ours() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     result = agent(scripted(), mw).invoke(QUESTION)
     assert set(result) == {"messages"}
     assert "REASONBLOCKS" not in repr(result)
 
 
 def test_the_state_carries_plain_json_in_one_channel() -> None:
-    mw, saver = middleware(client()), InMemorySaver()
+    mw, saver = middleware(steering()), InMemorySaver()
     steered = agent(scripted(), mw, checkpointer=saver)
     steered.invoke(QUESTION, thread())
     values = steered.get_state(thread()).values
@@ -64,23 +65,23 @@ def test_the_state_carries_plain_json_in_one_channel() -> None:
 
 def test_tools_are_bound_and_a_graph_without_tools_gets_none() -> None:
     model, plain = scripted(), ScriptedModel(script=in_order("Hello."))
-    agent(model, middleware(client())).invoke(QUESTION)
+    agent(model, middleware(steering())).invoke(QUESTION)
     assert {seen.tools for seen in model.seen} == {("look",)}
-    without = agent(plain, middleware(client()), tools=())
+    without = agent(plain, middleware(steering()), tools=())
     assert "tools" not in without.get_graph().nodes
     assert without.invoke(QUESTION)["messages"][-1].text == "Hello."
 
 
 def test_the_first_call_knows_the_agents_model() -> None:
     store = ScriptedStore(lambda request: ())
-    mw = middleware(client(pattern_store=store))
+    mw = middleware(steering(pattern_store=store))
     agent(scripted(model_name="claude-x"), mw).invoke(QUESTION)
     assert {entry.model_id for entry in mw.step_log} == {"claude-x"}
     assert store.asked[0].model == "claude-x"
 
 
 def test_later_runs_of_a_given_id_are_numbered() -> None:
-    mw = middleware(client(), run_id="run-1")
+    mw = middleware(steering(), run_id="run-1")
     steered = agent(scripted(), mw)
     for _ in range(3):
         steered.invoke(QUESTION)
@@ -88,7 +89,7 @@ def test_later_runs_of_a_given_id_are_numbered() -> None:
 
 
 def test_an_id_can_be_given_per_call() -> None:
-    mw = middleware(client(), run_id="run-1")
+    mw = middleware(steering(), run_id="run-1")
     steered = agent(scripted(), mw)
     steered.invoke(QUESTION, {"metadata": {"reasonblocks_run_id": "mine"}})
     steered.invoke(QUESTION)
@@ -97,7 +98,7 @@ def test_an_id_can_be_given_per_call() -> None:
 
 
 def test_without_any_id_each_run_has_its_own() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     steered = agent(scripted(), mw)
     steered.invoke(QUESTION)
     steered.invoke(QUESTION)
@@ -105,15 +106,15 @@ def test_without_any_id_each_run_has_its_own() -> None:
 
 
 def test_a_run_has_its_agents_name_unless_the_caller_gives_one() -> None:
-    mw, named = middleware(client()), middleware(client(), agent_name="reviewer")
-    for steering in (mw, named):
-        agent(scripted(), steering, name="fixer").invoke(QUESTION)
-    names = [run.run.agent_name for steering in (mw, named) for run in steering.runs.values()]
+    mw, named = middleware(steering()), middleware(steering(), agent_name="reviewer")
+    for steered in (mw, named):
+        agent(scripted(), steered, name="fixer").invoke(QUESTION)
+    names = [run.run.agent_name for steered in (mw, named) for run in steered.runs.values()]
     assert names == ["fixer", "reviewer"]
 
 
 def test_an_agent_without_a_name_does_not_take_that_of_the_watched_agent_whose_tool_it_runs_in() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     child = agent(scripted(1), mw)
 
     def delegate(task: str) -> str:
@@ -127,7 +128,7 @@ def test_an_agent_without_a_name_does_not_take_that_of_the_watched_agent_whose_t
 
 
 def test_a_resumed_run_keeps_its_agents_name() -> None:
-    saver, first, later = InMemorySaver(), middleware(client()), middleware(client())
+    saver, first, later = InMemorySaver(), middleware(steering()), middleware(steering())
     for question, mw in ((QUESTION, first), (None, later)):
         steered = agent(scripted(), mw, checkpointer=saver, name="fixer", interrupt_before=["tools"])
         steered.invoke(question, thread())
@@ -136,7 +137,7 @@ def test_a_resumed_run_keeps_its_agents_name() -> None:
 
 def test_a_second_question_on_a_thread_is_a_new_run() -> None:
     model = ScriptedModel(script=in_order(*looks(2), *looks(2)))
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     steered = agent(model, mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     steered.invoke({"messages": [("user", "Once more.")]}, thread())
@@ -147,7 +148,7 @@ def test_a_second_question_on_a_thread_is_a_new_run() -> None:
 
 
 def test_runs_in_threads_and_in_tasks_at_once_keep_apart() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     steered = agent(scripted(), mw)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda _: steered.invoke(QUESTION), range(16)))
@@ -162,7 +163,7 @@ def test_runs_in_threads_and_in_tasks_at_once_keep_apart() -> None:
 
 
 def test_several_middlewares_on_one_agent_have_names_and_states_of_their_own() -> None:
-    one, two = middleware(client(), agent_name="fixer"), middleware(client(), agent_name="judge: two")
+    one, two = middleware(steering(), agent_name="fixer"), middleware(steering(), agent_name="judge: two")
     agent(scripted(), one, two).invoke(QUESTION)
     assert (one.name, two.name) == ("SteeringMiddleware-fixer", "SteeringMiddleware-judge-two")
     assert [len(mw.step_log) for mw in (one, two)] == [4, 4]
@@ -170,26 +171,26 @@ def test_several_middlewares_on_one_agent_have_names_and_states_of_their_own() -
 
 
 def test_a_name_is_the_same_in_every_process() -> None:
-    assert middleware(client()).name == middleware(client()).name == "SteeringMiddleware"
+    assert middleware(steering()).name == middleware(steering()).name == "SteeringMiddleware"
 
 
 def test_disabled_everything_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
-    model, mw = scripted(), middleware(client())
+    model, mw = scripted(), middleware(steering())
     agent(model, mw).invoke(QUESTION)
     assert {seen.system for seen in model.seen} == {"You fix bugs."}
     assert mw.step_log == []
 
 
 def test_the_user_reads_an_empty_log_before_the_first_run() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     assert (mw.step_log, mw.final, dict(mw.runs)) == ([], None, {})
     with pytest.raises(ProtocolError, match="no run has started"):
         mw.mark_failure("wrong answer")
 
 
 def test_a_failure_marked_after_the_end_wins() -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     agent(scripted(), mw).invoke(QUESTION)
     mw.mark_failure("wrong answer")
     assert mw.runs["run"].outcome == "wrong answer"
@@ -200,7 +201,7 @@ def test_a_failure_marked_after_the_end_wins() -> None:
 @pytest.mark.parametrize("wrong", [{"placement": "nowhere"}, {"task_profile": "cooking"}])
 def test_wrong_values_are_refused_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        middleware(client(strict=False), **wrong)
+        middleware(steering(strict=False), **wrong)
 
 
 # --- other middlewares
@@ -217,7 +218,7 @@ class Summarise(AgentMiddleware[Any, Any, Any]):
 
 def test_summarised_answers_are_scored_from_what_steering_kept() -> None:
     model = ScriptedModel(script=in_order(*looks(3)))
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(model, Summarise(), mw).invoke(QUESTION)
     assert [entry.thought_preview for entry in mw.step_log] == ["", *(f"I look at file {at}." for at in range(3))]
     assert [entry.attempts for entry in mw.step_log] == [1, 1, 1, 1]
@@ -237,7 +238,7 @@ class EndAt(AgentMiddleware[Any, Any, Any]):
 
 
 def test_a_decision_whose_call_never_came_says_so_and_is_not_judged_twice() -> None:
-    rb = client()
+    rb = steering()
     mw = middleware(rb, run_id="run")
     agent(scripted(), mw, EndAt(2)).invoke(QUESTION)
     assert [entry.error for entry in mw.step_log] == [None, None, "not called"]
@@ -274,7 +275,7 @@ class Forget(AgentMiddleware[Any, Any, Any]):
 
 
 def test_an_edited_history_never_breaks_the_agent() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(scripted(), Forget(), mw, Nameless()).invoke(QUESTION)
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
 
@@ -290,7 +291,7 @@ class Replay(AgentMiddleware[Any, Any, Any]):
 
 
 def test_an_answer_that_came_without_a_call_is_a_step_too() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     agent(scripted(), Replay(), mw).invoke(QUESTION)
     assert [entry.error for entry in mw.step_log] == [None, "not called", None, None]
     assert mw.step_log[2].thought_preview == "From the cache."
@@ -311,7 +312,7 @@ def test_a_product_that_overwrites_our_package_is_refused(tmp_path: Path, monkey
     (found / "METADATA").write_text("Metadata-Version: 2.1\nName: reasonblocks\nVersion: 1.0\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ForeignDistribution):
-        middleware(client())
+        middleware(steering())
 
 
 def test_the_public_names_are_those_listed() -> None:

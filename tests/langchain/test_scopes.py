@@ -15,7 +15,8 @@ from langchain_core.messages import BaseMessage
 from reasonblocks.testing import RecordingSink
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, client, crash, looks
+from tests.langchain.world import QUESTION, agent, crash, looks
+from tests.steered import steering
 
 ABANDONED = "failure: abandoned"
 
@@ -38,7 +39,7 @@ def leave_open(mw: SteeringMiddleware, name: str) -> None:
 
 def test_requests_in_tasks_that_each_use_with_do_not_end_each_other() -> None:
     sink = RecordingSink()
-    mw = middleware(client(sinks=[sink]))
+    mw = middleware(steering(sinks=[sink]))
 
     async def main() -> None:
         slow_may_end, both_run = asyncio.Event(), asyncio.Event()
@@ -71,7 +72,7 @@ def test_requests_in_tasks_that_each_use_with_do_not_end_each_other() -> None:
 
 
 def test_requests_in_threads_that_each_use_with_do_not_end_each_other() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     slow_runs, slow_may_end = threading.Event(), threading.Event()
 
     def slow_script(messages: Sequence[BaseMessage]) -> str:
@@ -94,7 +95,7 @@ def test_requests_in_threads_that_each_use_with_do_not_end_each_other() -> None:
 
 
 def test_leaving_ends_what_was_left_open_inside_and_nothing_else() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     with mw:
         leave_open(mw, "outer")
         with mw:
@@ -104,7 +105,7 @@ def test_leaving_ends_what_was_left_open_inside_and_nothing_else() -> None:
 
 
 def test_what_was_started_in_no_with_ends_when_the_last_is_left() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     leave_open(mw, "outside")
     with mw:
         with mw:
@@ -114,7 +115,7 @@ def test_what_was_started_in_no_with_ends_when_the_last_is_left() -> None:
 
 
 def test_a_with_of_another_middleware_ends_none_of_ours() -> None:
-    ours, other = middleware(client()), middleware(client())
+    ours, other = middleware(steering()), middleware(steering())
     with ours:
         with other:
             leave_open(ours, "ours")
@@ -124,7 +125,7 @@ def test_a_with_of_another_middleware_ends_none_of_ours() -> None:
 
 def test_after_an_inner_with_the_outer_one_still_sees_failures() -> None:
     script = by_position(calls("crash", "Try.", id="c", path="a"), "Done.")
-    with middleware(client(), run_id="run") as mw:
+    with middleware(steering(), run_id="run") as mw:
         with mw:
             pass
         with pytest.raises(LookupError):
@@ -133,7 +134,7 @@ def test_after_an_inner_with_the_outer_one_still_sees_failures() -> None:
 
 
 def test_a_with_that_is_left_in_another_context_than_it_was_entered_in_ends_its_runs() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     contextvars.Context().run(mw.__enter__)
     leave_open(mw, "run")
     contextvars.Context().run(mw.__exit__, None, None, None)
@@ -141,7 +142,7 @@ def test_a_with_that_is_left_in_another_context_than_it_was_entered_in_ends_its_
 
 
 def test_close_still_ends_everything() -> None:
-    mw = middleware(client())
+    mw = middleware(steering())
     with mw:
         leave_open(mw, "inside")
         mw.close()

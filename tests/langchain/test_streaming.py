@@ -10,7 +10,8 @@ import pytest
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, client, looks
+from tests.langchain.world import QUESTION, agent, looks
+from tests.steered import steering
 
 MODES = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
 asynchronous = pytest.param(
@@ -34,7 +35,7 @@ def tokens(parts: list[Any]) -> list[str]:
 @pytest.mark.parametrize("is_async", [False, asynchronous])
 def test_tokens_are_streamed_as_without_us(is_async: bool) -> None:
     plain = streamed("messages", is_async=is_async)
-    steered = streamed("messages", middleware(client()), is_async=is_async)
+    steered = streamed("messages", middleware(steering()), is_async=is_async)
     assert tokens(steered) == tokens(plain)
     assert len(tokens(plain)) > 9
     assert [type(chunk) for chunk, _ in steered] == [type(chunk) for chunk, _ in plain]
@@ -47,21 +48,21 @@ def test_updates_of_the_agents_own_nodes_are_the_same(is_async: bool) -> None:
         return [(node, [message.text for message in update["messages"]]) for node, update in own]
 
     plain = shown(streamed("updates", is_async=is_async))
-    assert shown(streamed("updates", middleware(client()), is_async=is_async)) == plain
+    assert shown(streamed("updates", middleware(steering()), is_async=is_async)) == plain
     assert len(plain) == 5
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_values_have_one_channel_more(is_async: bool) -> None:
     plain = streamed("values", is_async=is_async)
-    steered = streamed("values", middleware(client()), is_async=is_async)
+    steered = streamed("values", middleware(steering()), is_async=is_async)
     assert {key for part in steered for key in part} - {key for part in plain for key in part} == {"reasonblocks"}
     assert [m.text for m in steered[-1]["messages"]] == [m.text for m in plain[-1]["messages"]]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_runs_to_its_end(mode: str) -> None:
-    mw = middleware(client(), run_id="run")
+    mw = middleware(steering(), run_id="run")
     streamed(mode, mw, is_async=False)
     assert mw.runs["run"].outcome == "success"
     assert [entry.attempts for entry in mw.step_log] == [1, 1, 1]

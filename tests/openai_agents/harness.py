@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
 from agents import (
     Agent,
     FunctionTool,
@@ -32,23 +31,21 @@ from agents.items import ModelResponse
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-from openai._utils import is_given
-from openai.resources.chat.completions import completions
-from openai.resources.responses import responses
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._formats.openai import text_of
 from reasonblocks.adapters import RunOptions
 from reasonblocks.testing import Ran, Script, Turn
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync, steering_of
 from reasonblocks_openai_agents._config import Steering
-from reasonblocks_openai_agents._convert import texts_of
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._routes import Routes
 from reasonblocks_openai_agents._start import new_run
+from tests.openai_agents.world import plain_requests
 
 Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
@@ -151,22 +148,6 @@ def agent_of(*scripts: Script, paused: frozenset[str] = frozenset(), tools: Sequ
     )
 
 
-@contextmanager
-def plain_requests() -> Iterator[None]:
-    """OpenAI's client walks through every item of a request by its type, which takes half a second at 60 steps.
-
-    What the SDK gives it here is JSON already, so that only what is not given has to go.
-    """
-
-    async def given(data: dict[str, Any], kind: object) -> dict[str, Any]:
-        return {key: value for key, value in data.items() if is_given(value)}
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (responses, completions):
-            patch.setattr(module, "async_maybe_transform", given)
-        yield
-
-
 def forgetting(given: CallModelData[Any]) -> ModelInputData:
     """A caller's own filter, which keeps the task and the newest step."""
     items = given.model_data.input
@@ -249,7 +230,7 @@ class _Run:
 
 def _texts(result: Result) -> tuple[str, ...]:
     items: list[Any] = result.to_input_list()
-    return tuple(texts_of(item.get("content") or item.get("output") or "") for item in items)
+    return tuple(text_of(item.get("content") or item.get("output") or "") for item in items)
 
 
 class OpenAIHarness:

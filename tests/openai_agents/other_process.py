@@ -1,7 +1,7 @@
-"""Runs one part of an agent's run as a process of its own: `python -m tests.openai_agents.other_process FILE WAY KIND`.
+"""Runs parts of an agent's run in a process of their own: `python -m tests.openai_agents.other_process FILE WAY KIND`.
 
-The first part asks; later ones approve what a human was asked, from what the part before left in FILE. Prints the step
-logs of this part, the run's outcome, and what the model was sent.
+The first part asks; later ones approve what a human was asked, from what the part before left in FILE. Prints a line
+for each part: the step logs, the run's outcome, and what the model was sent. A process ends after `PARTS` parts.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from agents import Agent, RunState, function_tool
 
 from reasonblocks.testing.server import Answer
 from reasonblocks_openai_agents import SteeredRun, steering_of
-from tests.openai_agents.world import TASK, Place, by_model, call, fixer, looks, place, said, steering
+from tests.openai_agents.world import TASK, Place, by_model, call, fixer, looks, place, said
+from tests.steered import steering
 
 CALLS = 3
+PARTS = 2
+"""Parts of a process. A new one spends seconds on imports, and each part makes all its objects anew."""
 
 
 @function_tool(name_override="look", needs_approval=True)
@@ -78,12 +81,19 @@ def told(run: SteeredRun) -> list[Any]:
     return [[run.run_id, run.outcome, log], *(one for child in run.children for one in told(child))]
 
 
+def is_over(file: Path) -> bool:
+    return file.exists() and json.loads(file.read_text()) is None
+
+
 def main(file: Path, way: str, kind: str) -> None:
-    kept = json.loads(file.read_text()) if file.exists() else None
-    with place(ANSWERS[kind], way) as here:
-        run, left = part(here, kind, kept)
-        file.write_text(json.dumps(left))
-        print(json.dumps({"runs": told(run), "guided": here.guided}))
+    for _ in range(PARTS):
+        if is_over(file):
+            return
+        kept = json.loads(file.read_text()) if file.exists() else None
+        with place(ANSWERS[kind], way) as here:
+            run, left = part(here, kind, kept)
+            file.write_text(json.dumps(left))
+            print(json.dumps({"runs": told(run), "guided": here.guided}))
 
 
 if __name__ == "__main__":

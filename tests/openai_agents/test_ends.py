@@ -33,9 +33,9 @@ from tests.openai_agents.world import (
     looks,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 
 @every_way

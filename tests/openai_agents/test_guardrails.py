@@ -35,9 +35,9 @@ from tests.openai_agents.world import (
     place,
     read,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 
 def verdict(trips: bool) -> Any:

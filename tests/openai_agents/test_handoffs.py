@@ -21,9 +21,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 TURNS = (
     call("look", "c0", "I look.", path="a"),

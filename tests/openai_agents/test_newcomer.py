@@ -15,7 +15,8 @@ from agents import RunResult, SQLiteSession
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run_sync, steering_of
-from tests.openai_agents.world import call, fixer, in_turn, looks, one_by_one, place, said, steering
+from tests.openai_agents.world import call, fixer, in_turn, looks, one_by_one, place, said
+from tests.steered import steering
 
 # ------------------------------------------------------------ options of a wrong type
 

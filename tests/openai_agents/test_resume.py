@@ -15,7 +15,7 @@ from agents import Agent, RunState
 from reasonblocks.exceptions import SnapshotError
 from reasonblocks.testing import RecordingSink
 from reasonblocks_openai_agents import SteeredRun, steering_of
-from tests.openai_agents.other_process import ANSWERS, CALLS, KINDS, alone, approved, part
+from tests.openai_agents.other_process import ANSWERS, CALLS, KINDS, PARTS, alone, approved, is_over, part
 from tests.openai_agents.world import (
     WAYS,
     Judged,
@@ -26,9 +26,9 @@ from tests.openai_agents.world import (
     in_turn,
     looks,
     place,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 Log = dict[str, list[dict[str, Any]]]
@@ -46,11 +46,13 @@ def whole_run() -> list[dict[str, Any]]:
 
 
 def in_processes(file: Path, way: str, kind: str) -> list[dict[str, Any]]:
-    """What each part says, each a process of its own."""
+    """What each part says; no process runs more than two of them."""
     parts: list[dict[str, Any]] = []
-    while not file.exists() or json.loads(file.read_text()):
+    while not is_over(file):
         command = [sys.executable, "-m", "tests.openai_agents.other_process", str(file), way, kind]
-        parts.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        parts += map(json.loads, said.splitlines())
+    assert len(parts) > PARTS, "there was one process alone"
     return parts
 
 

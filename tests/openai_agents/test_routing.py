@@ -6,8 +6,11 @@ import logging
 from typing import Any
 
 import pytest
-from agents import Model, ModelProvider
+from agents import Model, ModelProvider, ModelSettings, OpenAIChatCompletionsModel
+from agents.models import get_default_model_settings
+from openai.types.shared import Reasoning
 
+from reasonblocks.testing import Turn, tool_call
 from reasonblocks_openai_agents import openai_model, steering_of
 from tests.openai_agents.world import (
     Place,
@@ -19,9 +22,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 ROUTED = ["own", "strong", "strong", "strong"]
 """Call 0 has no state yet; then it is NORMAL."""
@@ -152,3 +155,116 @@ def test_an_agent_that_a_run_hands_off_to_is_routed_on(way: str) -> None:
     with place(one_by_one(*turns), way) as here:
         here.run(steering(model_routing={"NORMAL": "strong"}), agent)
         assert asked(here) == ["own", "strong", "strong"]
+
+
+# ------------------------------------------------------------ settings of a routed model
+
+
+THINKS, OLDER = "gpt-5", "gpt-4.1"
+
+
+def efforts(at: Place) -> list[Any]:
+    return [(request.body.get("reasoning") or {}).get("effort") for request in at.requests]
+
+
+def routed(at: Place, to: Any, **options: Any) -> list[Any]:
+    at.run(steering(model_routing={"NORMAL": to}), fixer(**options))
+    return efforts(at)
+
+
+def test_a_routed_model_is_not_asked_for_what_only_the_agents_can() -> None:
+    with place(in_turn(*looks(1))) as at:
+        assert routed(at, OLDER, model=THINKS) == [_effort(THINKS), None]
+
+
+def test_a_routed_model_object_is_not_either() -> None:
+    with place(in_turn(*looks(1))) as at:
+        assert routed(at, at.model(OLDER), model=THINKS) == [_effort(THINKS), None]
+
+
+def test_a_routed_model_gets_what_the_sdk_fills_in_for_it() -> None:
+    newer = "gpt-5.1"
+    with place(in_turn(*looks(1))) as at:
+        assert routed(at, newer, model=THINKS) == [_effort(THINKS), _effort(newer)]
+
+
+@pytest.mark.parametrize("name", [THINKS, OLDER])
+def test_what_the_caller_asks_for_is_asked_of_every_model(name: str) -> None:
+    own = ModelSettings(reasoning=Reasoning(effort="high"))
+    with place(in_turn(*looks(1))) as at:
+        assert routed(at, OLDER, model=name, model_settings=own) == ["high", "high"]
+
+
+def _effort(model: str) -> Any:
+    reasoning = get_default_model_settings(model).reasoning
+    assert reasoning is not None
+    return reasoning.effort
+
+
+# ------------------------------------------------------------ reasoning between routed models
+
+
+def thinking(steps: int) -> list[Turn]:
+    """Each turn thinks, says something and looks at a file."""
+    calls = [tool_call(f"c{at}", "look", {"path": f"f{at}"}) for at in range(steps)]
+    return [*(Turn(reasoning="Hm.", text="I look.", tool_calls=(one,)) for one in calls), said()]
+
+
+def asked_models(at: Place) -> list[str]:
+    return [request.model for request in at.requests]
+
+
+@every_way
+def test_a_routed_model_goes_on_where_another_has_thought(way: str) -> None:
+    with place(one_by_one(*thinking(3)), way) as at:
+        result = at.run(steering(model_routing={"NORMAL": "strong"}), fixer())
+        assert steering_of(result).outcome == "success"
+        assert asked_models(at) == ["own", "strong", "strong", "strong"]
+
+
+@whole_and_streamed
+def test_a_routed_model_may_speak_another_api(way: str) -> None:
+    with place(one_by_one(*thinking(3)), way) as at:
+        strong = OpenAIChatCompletionsModel("strong", at.openai)
+        at.run(steering(model_routing={"NORMAL": strong}), fixer())
+        assert asked_models(at) == ["own", "strong", "strong", "strong"]
+
+
+@whole_and_streamed
+def test_nothing_of_the_sdks_own_marks_goes_out(way: str) -> None:
+    with place(one_by_one(*thinking(3)), way) as at:
+        at.run(steering(model_routing={"NORMAL": "strong"}), fixer())
+        said_of_own = [
+            item for item in at.requests[1].body["input"] if item.get("type") in ("message", "function_call")
+        ]
+        assert [item.keys() & {"id", "provider_data"} for item in said_of_own] == [set(), set()]
+
+
+# ------------------------------------------------------------ mapped models that raise
+
+
+class Hostile:
+    """Whatever is asked of it raises."""
+
+    def _raises(self, *given: object) -> Any:
+        raise LookupError("hostile")
+
+    __class__ = property(_raises)
+    __eq__ = __hash__ = __repr__ = __str__ = __bool__ = __len__ = __getattr__ = _raises
+
+
+@every_way
+def test_a_run_goes_on_steered_with_the_agents_own_model(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    with place(in_turn(*looks(3)), way) as here, caplog.at_level(logging.WARNING, "reasonblocks"):
+        run = steering_of(here.run(steering(model_routing={"NORMAL": Hostile()}), fixer()))
+        assert {entry.model_id for entry in run.step_log} == {"own"}
+        assert here.guided[1]
+    assert sum("cannot be built" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_so_does_a_steered_model() -> None:
+    with place(in_turn(*looks(3))) as here:
+        model = openai_model(steering(model_routing={"NORMAL": Hostile()}), here.model("own"))
+        here.plain(fixer(model=model))
+        assert {entry.model_id for entry in model.step_log} == {"own"}
+        assert here.guided[1]

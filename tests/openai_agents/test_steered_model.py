@@ -12,12 +12,14 @@ from openai import BadRequestError, InternalServerError
 
 from reasonblocks.testing import Turn
 from reasonblocks.testing.server import Asked, ProviderError
-from reasonblocks_openai_agents import openai_model
+from reasonblocks_openai_agents import SteeredRun, openai_model, steering_of
 from tests.openai_agents.world import (
     PROMPT,
     TASK,
     Judged,
     Place,
+    awaited,
+    by_model,
     call,
     every_way,
     fixer,
@@ -26,9 +28,9 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     said,
-    steering,
     whole_and_streamed,
 )
+from tests.steered import steering
 
 RUNS = 20
 BROKEN = Turn(error=LookupError("no such thing"))
@@ -88,7 +90,7 @@ def by_task(asked: Asked) -> Turn:
     return looks(3, mark=asked.task)[asked.answers]
 
 
-@pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses", "run/chat", "run_streamed/chat"])
+@awaited
 def test_runs_at_once_do_not_mix(way: str) -> None:
     async def many(here: Place) -> None:
         agent = fixer(model=model)
@@ -129,7 +131,7 @@ def test_the_agent_of_a_tool_with_the_same_model_has_a_run_of_its_own(way: str) 
     assert [[entry.step for entry in run.step_log] for run in (outer, child)] == [[0, 1], [0, 1, 2, 3]]
 
 
-@pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses"])
+@whole_and_streamed
 @pytest.mark.parametrize(
     ("chain", "placement"),
     [({"conversation_id": "conv"}, "tail"), ({"auto_previous_response_id": True}, "system")],
@@ -237,3 +239,49 @@ def test_leaving_it_finishes_what_is_open_as_abandoned(asynchronous: bool, way: 
         with pytest.raises(Exception, match="Max turns"):
             here.until(run(here, model))
     assert [one.outcome for one in model.runs.values()] == ["failure: abandoned"]
+
+
+# ------------------------------------------------------------ model objects of agents in tools
+
+
+STEPS = 3
+TURNS: dict[str, list[Turn]] = {"own": [call("ask", input="Look."), said()], "inner": looks(STEPS)}
+
+
+def child_of(at: Place) -> SteeredRun:
+    """The run of the agent of the tool, after a run of the agent that has it."""
+    reader: Agent[Any] = fixer(name="reader", model=at.model("inner"))
+    result = at.run(steering(), fixer(tools=[reader.as_tool("ask", "Asks.")]))
+    (child,) = steering_of(result).children
+    return child
+
+
+def asked_inside(at: Place) -> list[Asked]:
+    return [request for request in at.requests if request.model == "inner"]
+
+
+@whole_and_streamed
+def test_each_of_its_calls_has_an_entry_with_what_it_called(way: str) -> None:
+    with place(by_model(**TURNS), way) as at:
+        log = child_of(at).step_log
+        assert [entry.tool_calls for entry in log] == [("look",), ("look",), ("look",), ()]
+
+
+@whole_and_streamed
+def test_no_entry_says_that_it_was_not_called(way: str) -> None:
+    with place(by_model(**TURNS), way) as at:
+        assert [entry.error for entry in child_of(at).step_log] == [None] * (STEPS + 1)
+
+
+@whole_and_streamed
+def test_each_of_its_steps_is_judged(way: str) -> None:
+    with place(by_model(**TURNS), way) as at:
+        assert [entry.difficulty for entry in child_of(at).step_log] == [None, 0.4, 0.4, 0.4]
+
+
+@whole_and_streamed
+def test_what_is_for_its_first_call_is_in_no_other(way: str) -> None:
+    with place(by_model(**TURNS), way) as at:
+        child_of(at)
+        rules = ["Check before you say" in str(request.body) for request in asked_inside(at)]
+        assert rules == [True, False, False, False]

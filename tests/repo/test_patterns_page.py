@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reasonblocks._authoring import Authored, read_patterns, warnings
-from reasonblocks._gates import TIERS
+from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
 from reasonblocks.cli import main
 from reasonblocks.starter import starter_patterns
@@ -67,7 +67,7 @@ def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_gates_are_those_of_the_tiers() -> None:
-    assert f"{TIERS['e2'].similarity:g} is asked for `e2`, {TIERS['e1'].similarity:g} for `e1`" in PAGE
+    assert f"{TIER_RULES['e2'].similarity:g} is asked for `e2`, {TIER_RULES['e1'].similarity:g} for `e1`" in PAGE
 
 
 def test_the_kinds_of_trouble_are_the_monitors() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonblocks._replay import Replayed
+from reasonblocks._replay import ReplayedRun
 from reasonblocks.cli._replay_command import run_lines
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, Step, StepDecision, ToolCall, Usage
@@ -26,7 +26,7 @@ def lines(task: str = "", thought: str = "", *injections: Injection) -> list[str
     )
     final = StepDecision(step=2, fsm_state=FSMState.NORMAL, gate_decision="final", skipped_reason="unavailable")
     start = StepDecision(step=0, fsm_state=FSMState.INIT, injections=(RULES,))
-    return list(run_lines(Replayed(run=run, start=start, decisions=(decided, final))))
+    return list(run_lines(ReplayedRun(run=run, start=start, decisions=(decided, final))))
 
 
 def test_the_title_says_which_run() -> None:

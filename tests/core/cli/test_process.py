@@ -102,7 +102,7 @@ def test_output_into_a_pipe_never_imports_rich(write: Write) -> None:
 
 
 def test_help_is_quick_because_it_imports_no_client_and_no_pydantic() -> None:
-    assert imported(["reasonblocks.client", "pydantic", "rich"], "--help") == []
+    assert imported(["reasonblocks._client", "pydantic", "rich"], "--help") == []
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks._replay import Replayed
+from reasonblocks._replay import ReplayedRun
 from reasonblocks.cli._output import Table
 from reasonblocks.cli._summary import Summary, interventions, total
 from reasonblocks.traces import RecordedRun
@@ -28,7 +28,7 @@ def after(
     )
 
 
-def report(*decisions: StepDecision, outcome: str | None = None) -> Replayed:
+def report(*decisions: StepDecision, outcome: str | None = None) -> ReplayedRun:
     run = RecordedRun(
         run_id="r",
         steps=(Step(),) * len(decisions),
@@ -37,10 +37,10 @@ def report(*decisions: StepDecision, outcome: str | None = None) -> Replayed:
         line=1,
         outcome=outcome,
     )
-    return Replayed(run=run, start=after("INIT", "E3Injection"), decisions=decisions)
+    return ReplayedRun(run=run, start=after("INIT", "E3Injection"), decisions=decisions)
 
 
-def summed(*reports: Replayed, malformed: int = 0) -> list[Table]:
+def summed(*reports: ReplayedRun, malformed: int = 0) -> list[Table]:
     summary = Summary("f", malformed=malformed)
     for one in reports:
         summary.add(one)

@@ -170,7 +170,7 @@ def test_threads_get_the_same_vector() -> None:
 
 FIRST_IN_THREADS = """
 import threading
-from reasonblocks.backends.embed._table import table
+from reasonblocks.backends.embed._static import table
 found, start = [], threading.Barrier(8)
 def load():
     start.wait()
@@ -189,9 +189,9 @@ def test_the_table_is_loaded_once_by_however_many_threads() -> None:
 
 FORKED = """
 import os
-from reasonblocks.backends.embed import StaticEmbedder, _table
+from reasonblocks.backends.embed import StaticEmbedder, _static
 wanted = {before}
-_table._lock.acquire()  # as a thread that is loading has it
+_static._lock.acquire()  # as a thread that is loading has it
 child = os.fork()
 if not child:
     os._exit(0 if abs((StaticEmbedder().embed("a test fails") ** 2).sum() - 1) < 1e-6 else 3)

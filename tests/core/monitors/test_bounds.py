@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
-from reasonblocks import _scoring as scoring
+from reasonblocks import scoring
 from reasonblocks._monitors import evaluate, resolve_weights
 from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
-from reasonblocks.types import JSON, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks.types import JSON, Evaluation, ScoreMemory, Step, ToolCall, ToolResult
 
 TASK = "Fix the date parser so that leap years are accepted"
 SOON = 0.15
@@ -26,12 +26,23 @@ def step(arguments: JSON = "", said: str = "", *, name: str = "bash", thought: s
     return Step(thought=thought, tool_calls=(call,), tool_results=(result,))
 
 
-def judge(one: Step, task: str = TASK) -> None:
-    """Twice, as the second time finds a memory; what is left goes through JSON."""
+def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:
+    """Judge a step twice, as the second time finds a memory; return the second evaluation and the difficulty.
+
+    The memories go through JSON.
+    """
     _, memories = evaluate(one, 0, {}, (), task, resolve_weights("coding"), shipped())
-    _, memories = evaluate(one, 1, memories, (), task, resolve_weights("coding"), shipped())
+    evaluation, memories = evaluate(one, 1, memories, (), task, resolve_weights("coding"), shipped())
     json.dumps(memories, allow_nan=False)
-    scoring.score(one, ScoreMemory(), scoring.SHIPPED_LEVEL)
+    difficulty = scoring.score(one, ScoreMemory(), scoring.SHIPPED_LEVEL)[0]
+    return evaluation, difficulty
+
+
+def is_judged(one: Step, task: str = TASK) -> bool:
+    """Whether all numbers are between 0 and 1, and a score is known of every monitor that fired."""
+    evaluation, difficulty = judge(one, task)
+    numbers = [difficulty, evaluation.composite or 0.0, *evaluation.scores.values()]
+    return all(0 <= number <= 1 for number in numbers) and set(evaluation.fired) <= set(evaluation.scores)
 
 
 def best(judged: Callable[[], object]) -> float:
@@ -97,11 +108,12 @@ ODD: dict[str, object] = {
 @pytest.mark.parametrize("arguments", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("said", ["", "\ud800 Error: \0"])
 def test_no_odd_arguments_are_a_fault(arguments: JSON, said: str) -> None:
-    judge(step(arguments, said, name="\ud800\0", thought=said))
+    assert is_judged(step(arguments, said, name="\ud800\0", thought=said))
 
 
 def test_a_step_without_anything_is_no_fault() -> None:
-    judge(Step(), "")
+    assert is_judged(Step(), "")
+    assert not judge(Step(), "")[0].inject
 
 
 def test_a_task_of_a_megabyte_takes_no_longer() -> None:

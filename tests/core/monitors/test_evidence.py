@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._monitors.builtin import BY_NAME, WEIGHTS, Calibration, Weighed
-from reasonblocks._monitors.evidence import EVIDENCE, gather, shown
+from reasonblocks._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
 from reasonblocks._monitors.features import Features, features_of
-from reasonblocks._monitors.suite import MAX_BY_EVIDENCE, by_evidence
+from reasonblocks._monitors.indicators import INDICATORS, gather, shown
+from reasonblocks._monitors.suite import MAX_BY_INDICATORS, by_indicators
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Level, Step, ToolCall, ToolResult
 
@@ -144,7 +144,7 @@ def test_depth_grows_with_the_logarithm_of_the_steps_up_to_20(taken: int, depth:
 @settings(max_examples=40, deadline=None)
 def test_every_evidence_has_a_value_from_0_to_1(run: list[Step]) -> None:
     for said in gathered(features(run))[0]:
-        assert set(said) == set(EVIDENCE)
+        assert set(said) == set(INDICATORS)
         assert all(0 <= value <= 1 for value in said.values())
 
 
@@ -185,26 +185,26 @@ def test_the_newest_steps_of_trouble_are_shown() -> None:
     assert shown(gathered(run)[1])["semantic_loop"] == (2, 3, 4, 5)
 
 
-VALUES = st.fixed_dictionaries(dict.fromkeys(EVIDENCE, st.floats(0, 1)))
-WEIGHED = st.builds(Weighed, weight=st.floats(-0.1, 0.1), centre=st.floats(0, 1))
+VALUES = st.fixed_dictionaries(dict.fromkeys(INDICATORS, st.floats(0, 1)))
+WEIGHED = st.builds(IndicatorWeight, weight=st.floats(-0.1, 0.1), centre=st.floats(0, 1))
 
 
-def calibrated(evidence: Mapping[str, Weighed]) -> Calibration:
+def calibrated(evidence: Mapping[str, IndicatorWeight]) -> Calibration:
     return Calibration(level=Level(mean=0.1, spread=0.1), fires={}, composite=1.0, evidence=evidence)
 
 
-@given(values=VALUES, evidence=st.dictionaries(st.sampled_from(sorted(EVIDENCE)), WEIGHED))
+@given(values=VALUES, evidence=st.dictionaries(st.sampled_from(sorted(INDICATORS)), WEIGHED))
 def test_a_monitors_score_by_evidence_is_its_weighed_sum_within_bounds(
-    values: dict[str, float], evidence: dict[str, Weighed]
+    values: dict[str, float], evidence: dict[str, IndicatorWeight]
 ) -> None:
-    found = by_evidence(values, calibrated(evidence))
+    found = by_indicators(values, calibrated(evidence))
     for monitor in BY_NAME:
-        own = [name for name in evidence if EVIDENCE[name] == monitor]
+        own = [name for name in evidence if INDICATORS[name] == monitor]
         added = sum(evidence[name].weight * (values[name] - evidence[name].centre) for name in own)
-        expected = min(MAX_BY_EVIDENCE, max(0.0, 0.1 + added / WEIGHTS["coding"][monitor]))
+        expected = min(MAX_BY_INDICATORS, max(0.0, 0.1 + added / WEIGHTS["coding"][monitor]))
         assert found[monitor] == pytest.approx(expected, abs=1e-4)
 
 
 def test_evidence_at_its_centre_leaves_every_monitor_quiet() -> None:
-    centres = {name: shipped().evidence[name].centre if name in shipped().evidence else 0.5 for name in EVIDENCE}
-    assert set(by_evidence(centres, shipped()).values()) == {0.1}
+    centres = {name: shipped().evidence[name].centre if name in shipped().evidence else 0.5 for name in INDICATORS}
+    assert set(by_indicators(centres, shipped()).values()) == {0.1}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, evaluate, evidence, resolve_weights
+from reasonblocks._monitors import MONITORS, evaluate, indicators, resolve_weights
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
@@ -251,7 +251,7 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, evidence.OWN_MEMORY}
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, indicators.OWN_MEMORY}
 
 
 def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:

@@ -29,7 +29,7 @@ KINDS = [
 
 
 def say(name: str, kind: str, rung: int) -> str:
-    found = Finding(score=0.9, evidence=(4, 6, 8), facts={"kind": kind, "tool": "run_sql", "count": 3})
+    found = Finding(score=0.9, steps=(4, 6, 8), facts={"kind": kind, "tool": "run_sql", "count": 3})
     return BY_NAME[name].say(found, rung)
 
 

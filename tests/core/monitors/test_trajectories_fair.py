@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.monitors import fair_coding, fair_coding_2, fair_errors, fair_languages, fair_react, fair_service
-from tests.core.monitors.trajectories import Fair, play
-
-FAIR = {
-    **fair_coding.FAIR,
-    **fair_coding_2.FAIR,
-    **fair_errors.FAIR,
-    **fair_service.FAIR,
-    **fair_react.FAIR,
-    **fair_languages.FAIR,
-}
+from tests.core.monitors.trajectories import FAIR, Fair, play
 
 
 @pytest.mark.parametrize("work", [pytest.param(work, id=name) for name, work in FAIR.items()])

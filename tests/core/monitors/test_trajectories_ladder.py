@@ -12,9 +12,7 @@ from itertools import chain, cycle, islice
 import pytest
 
 from reasonblocks.types import Step
-from tests.core.monitors.stuck_claims import CLAIMS
-from tests.core.monitors.stuck_loops import LOOPS
-from tests.core.monitors.trajectories import Stuck, Told, bash, call, play, react, say
+from tests.core.monitors.trajectories import STUCK, Stuck, Told, bash, call, play, react, say
 
 
 def param(name: str, test: str, *values: object) -> object:
@@ -27,7 +25,6 @@ POETRY = "a shell agent runs the same failing command again and again"
 GATEWAY = "a shell agent goes round three commands"
 CLAIM = "a coding agent claims success over a failing test"
 UNCHECKED = "a coding agent declares done without a check"
-ALL = {**LOOPS, **CLAIMS}
 
 TURNS: Mapping[str, list[Step]] = {
     INVOICES: [
@@ -67,7 +64,7 @@ def until_told(trouble: Stuck) -> list[Step]:
 
 @pytest.mark.parametrize("name", [param(name, "complies", name) for name in TURNS])
 def test_an_agent_that_complies_is_not_told_off_again(name: str) -> None:
-    trouble = ALL[name]
+    trouble = STUCK[name]
     assert len(play(trouble.task, [*until_told(trouble), *TURNS[name]]).told) == 1
 
 
@@ -79,7 +76,7 @@ def test_an_agent_that_complies_is_not_told_off_again(name: str) -> None:
     ],
 )
 def test_an_agent_that_makes_its_claim_good_is_not_told_off_again(name: str, turn: list[str]) -> None:
-    trouble = ALL[name]
+    trouble = STUCK[name]
     good = [
         bash("I run the tests before I say more.", "pytest tests/test_dates.py -q", turn[0]),
         call("1900 is still taken for a leap year.", "str_replace_editor", "The file /repo/dates/parser.py has been edited.", command="str_replace", path="/repo/dates/parser.py", old_str="% 400", new_str="% 100"),
@@ -93,7 +90,7 @@ def test_an_agent_that_makes_its_claim_good_is_not_told_off_again(name: str, tur
 
 def relapsed(name: str) -> tuple[list[Told], int, int]:
     """What is said when the agent complies for five steps and falls back; trouble steps to the first and the second."""
-    trouble = ALL[name]
+    trouble = STUCK[name]
     before = until_told(trouble)
     good = TURNS[name][:5]
     told = play(trouble.task, [*before, *good, *trouble.stuck]).told
@@ -121,20 +118,20 @@ def advice(told: Told) -> str:
 
 def obstinate(name: str) -> list[Step]:
     """A run that goes on like this for forty steps."""
-    trouble = ALL[name]
+    trouble = STUCK[name]
     return list(islice(chain(trouble.before, cycle(trouble.stuck)), 40))
 
 
 @pytest.mark.parametrize("name", [param(name, "wraps up", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
 def test_the_third_text_of_a_monitor_says_to_wrap_up(name: str) -> None:
-    run = play(ALL[name].task, obstinate(name))
+    run = play(STUCK[name].task, obstinate(name))
     texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == "semantic_loop"]
     assert ["wrap up" in text.lower() for text in texts] == [False, False, True]
 
 
 @pytest.mark.parametrize("name", [param(name, "at most five", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
 def test_a_run_is_told_five_times_at_most(name: str) -> None:
-    assert len(play(ALL[name].task, obstinate(name)).told) <= 5
+    assert len(play(STUCK[name].task, obstinate(name)).told) <= 5
 
 
 CHANGES = [

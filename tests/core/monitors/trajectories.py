@@ -1,22 +1,27 @@
-"""How a trajectory is written down, and how it is played through a session as a hand-written loop would."""
+"""Reads the recorded trajectories under runs/, and plays a trajectory through a session as a hand-written loop does."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
 
-__all__ = ["Fair", "Played", "Shelf", "Stuck", "Told", "bash", "call", "play", "quoted", "react", "say", "steps_named"]
+__all__ = [
+    "FAIR", "FILES", "STUCK", "Fair", "Played", "Stuck", "Told", "bash", "call", "play", "quoted", "react", "say",
+    "steps_named",
+]  # fmt: skip
 
+FILES = sorted((Path(__file__).parent / "runs").glob("*.jsonl"))
 MODEL = "agent-model"
 WITHIN = 3
 """Steps after the trouble is plain within which the agent has to be told."""
-T = TypeVar("T", "Fair", "Stuck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +37,18 @@ class Stuck:
     """Trouble after some fair work. The agent may not be told before `stuck` begins, and has to be told in it.
 
     `plain_at` is the step of `stuck`, counted from 0, by which the trouble is plain: mostly the third repetition.
-    `failure_type` is the one that it has; two where the definitions fit both.
+    `types` has the failure type of the trouble; two where the definitions fit both.
     """
 
     task: str
-    before: Sequence[Step] = ()
+    before: Sequence[Step]
     stuck: Sequence[Step]
-    plain_at: int = 2
-    failure_type: str | tuple[str, ...] = "loop"
+    plain_at: int
+    types: tuple[str, ...]
 
     @property
     def steps(self) -> list[Step]:
         return [*self.before, *self.stuck]
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return (self.failure_type,) if isinstance(self.failure_type, str) else self.failure_type
 
     @property
     def latest(self) -> int:
@@ -55,12 +56,38 @@ class Stuck:
         return len(self.before) + self.plain_at + WITHIN
 
 
-class Shelf(dict[str, T], Generic[T]):
-    """Trajectories by a sentence. It decorates the function that builds one, whose name is the sentence."""
+def _lines(kind: str) -> Iterator[tuple[RecordedRun, dict[str, Any]]]:
+    """Yield each run of the files of a kind as `replay` reads it, with its whole line, which has keys of our own."""
+    for path in FILES:
+        if path.name.startswith(kind):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for run in read_runs(str(path)):
+                assert isinstance(run, RecordedRun), run
+                yield run, json.loads(lines[run.line - 1])
 
-    def __call__(self, build: Callable[[], T]) -> Callable[[], T]:
-        self[build.__name__.replace("_", " ")] = build()
-        return build
+
+def _fair() -> dict[str, Fair]:
+    return {run.run_id: Fair(run.task, run.steps) for run, _ in _lines("fair_")}
+
+
+def _stuck() -> dict[str, Stuck]:
+    return {run.run_id: _divided(run, **line["expected"]) for run, line in _lines("stuck_")}
+
+
+def _divided(run: RecordedRun, stuck_from: int, plain_at: int, failure_types: list[str]) -> Stuck:
+    return Stuck(
+        task=run.task,
+        before=run.steps[:stuck_from],
+        stuck=run.steps[stuck_from:],
+        plain_at=plain_at,
+        types=tuple(failure_types),
+    )
+
+
+FAIR = _fair()
+"""Legitimate work, by the sentence that names it."""
+STUCK = _stuck()
+"""Trouble, by the sentence that names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

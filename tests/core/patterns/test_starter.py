@@ -13,7 +13,7 @@ import pytest
 
 from reasonblocks import starter
 from reasonblocks._authoring import near_duplicates, standing_bytes, warnings
-from reasonblocks._gates import TIERS
+from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
 from reasonblocks._patterns import pattern_json
 from reasonblocks._render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
@@ -42,7 +42,7 @@ def test_there_are_some_standing_rules_and_not_too_many() -> None:
 
 
 def test_a_run_is_told_all_of_the_standing_rules() -> None:
-    assert len(RULES) <= TIERS["e3"].top_k
+    assert len(RULES) <= TIER_RULES["e3"].top_k
 
 
 def test_every_kind_of_trouble_has_its_lessons() -> None:

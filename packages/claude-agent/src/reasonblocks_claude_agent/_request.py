@@ -1,4 +1,4 @@
-"""Which request of the CLI a decision was taken for, and what it then says. Pure: what it changes, it copies."""
+"""Finds the CLI's request that a decision belongs to, and applies it. Pure: it changes copies only."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from reasonblocks import _render as render
+from reasonblocks._formats.anthropic import blocks_of, seals_of
 from reasonblocks.types import StepDecision
 
 Body: TypeAlias = Mapping[str, Any]
-"""A request to `/v1/messages`, whose shape is the provider's own."""
+"""A request to `/v1/messages`, or a message in it."""
 Headers: TypeAlias = Mapping[str, str]
 AGENT = "x-claude-code-agent-id"
-"""Names the subagent that asks; the main agent sends none."""
+"""The header that names the requesting subagent; the main agent sends none."""
 CLASS = "x-claude-code-request-class"
-"""What a request is for. The CLI sends it to few providers only."""
+"""The header with a request's purpose. The CLI sends it to few providers only."""
 SIDE_CLASSES = frozenset({"compaction", "auxiliary", "side_reply"})
 SIDE_PROMPTS = (
     "Your task is to create a detailed summary of",
@@ -23,18 +24,16 @@ SIDE_PROMPTS = (
     "[SUGGESTION MODE:",
     "Describe your most recent action",
 )
-"""How the CLI begins what it asks of a copy of the conversation, as 2.1.330 does: summaries, suggestions, progress."""
+"""Beginnings of the CLI's own prompts (2.1.330), sent with a copy of the conversation: summaries, suggestions."""
 PROMPT_CHARS = 200
-"""Enough of a prompt to know it again: the CLI may put something after it."""
-SEALED = {"thinking": "signature", "redacted_thinking": "data"}
-"""Blocks that only their author takes back, and the field that they are known by."""
+"""Enough of a prompt to recognise it: the CLI may append to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaited:
-    """The request that a decision was taken for, told by what is new in it: a batch's results, or a prompt.
+    """The request that a decision belongs to, identified by its new part: a batch's results, or a prompt.
 
-    With neither it is the first request of a subagent.
+    Without either, it is a subagent's first request.
     """
 
     decision: StepDecision
@@ -43,7 +42,7 @@ class Awaited:
     prompt: str = ""
 
     def after(self, before: Awaited | None) -> Awaited:
-        """With what was awaited before, if it is the same request: a prompt may come while tools run."""
+        """Add the identification of `before`, if it is the same request: a prompt may arrive while tools run."""
         if before is None or before.decision.step != self.decision.step or not self.decision.replayed:
             return self
         return Awaited(
@@ -54,7 +53,7 @@ class Awaited:
         )
 
     def is_in(self, body: Body, headers: Headers) -> bool:
-        """Whether this is the request, or that request once more."""
+        """Return True if this is the request, or a repetition of it."""
         asking, new = headers.get(AGENT, ""), newest(body)
         if is_side(body, headers):
             return False
@@ -66,23 +65,23 @@ class Awaited:
 
 
 def is_side(body: Body, headers: Headers) -> bool:
-    """What the CLI asks for itself: probes, titles, summaries. An agent's own requests have tools."""
+    """Return True for the CLI's own requests: probes, titles, summaries. An agent's requests have tools."""
     if headers.get(CLASS) in SIDE_CLASSES or not body.get("tools") or body.get("max_tokens") == 1:
         return True
     return any(text.lstrip().startswith(SIDE_PROMPTS) for text in _texts(newest(body)))
 
 
 def newest(body: Body) -> Sequence[Body]:
-    """What was said since the model's last answer."""
+    """Return the messages after the model's last answer."""
     messages: Sequence[Body] = body.get("messages") or ()
     answers = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
     return messages[answers[-1] + 1 :] if answers else messages
 
 
 def steered(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool]) -> Body:
-    """The request with its guidance, and without thinking that others signed; the same object if nothing changes.
+    """Return the request with its guidance, and without other models' thinking; the same object if nothing changes.
 
-    No breakpoint of ours: the CLI sets its own, at most four to a request, and none when caching is switched off.
+    It gets no cache breakpoint of ours: the CLI sets up to four itself, and none if caching is switched off.
     """
     in_system = decision.placement == "system"
     own = body.get("system")
@@ -97,64 +96,48 @@ def steered(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool
 
 
 def with_tail(messages: Sequence[Body], text: str) -> Sequence[Body]:
-    """The messages with `text` as the last block of the last user message; what the CLI says after that stays there."""
+    """Return the messages with `text` as last block of the last user message; the CLI's later messages stay."""
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     if not users:
         return messages
     last = messages[users[-1]]
-    joined = {**last, "content": [*_blocks(last), {"type": "text", "text": text}]}
+    joined = {**last, "content": [*blocks_of(last), {"type": "text", "text": text}]}
     return [*messages[: users[-1]], joined, *messages[users[-1] + 1 :]]
 
 
 def without_foreign_thinking(messages: Sequence[Body], is_foreign: Callable[[str], bool]) -> Sequence[Body]:
-    """The messages without the thinking whose seal is foreign; the same object when there is none.
+    """Return the messages without thinking whose seal is foreign; the same object if there is none.
 
-    An answer that was nothing else is left out: an empty one is refused.
+    An answer that held nothing else is left out, since the API refuses an empty one.
     """
-    if not any(is_foreign(seal) for message in messages for seal in seals(_blocks(message))):
+    if not any(is_foreign(seal) for message in messages for seal in seals_of(blocks_of(message))):
         return messages
     stripped = [_without(message, is_foreign) for message in messages]
     return [message for message in stripped if message.get("content")]
 
 
-def seals(blocks: Sequence[Body]) -> Iterator[str]:
-    """What sealed thinking is known by: its signature, or its redacted data."""
-    for block in blocks:
-        seal = block.get(SEALED.get(str(block.get("type")), ""))
-        if isinstance(seal, str) and seal:
-            yield seal
-
-
 def _without(message: Body, is_foreign: Callable[[str], bool]) -> Body:
-    blocks = _blocks(message)
-    kept = [block for block in blocks if not any(map(is_foreign, seals([block])))]
+    blocks = blocks_of(message)
+    kept = [block for block in blocks if not any(map(is_foreign, seals_of([block])))]
     return message if len(kept) == len(blocks) else {**message, "content": kept}
 
 
-def _blocks(message: Body) -> Sequence[Body]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content or () if isinstance(block, Mapping)]
-
-
 def _answered(messages: Sequence[Body]) -> Iterator[str]:
-    """The calls whose results these messages carry."""
+    """Yield the ids of the calls whose results these messages contain."""
     for message in messages:
-        for block in _blocks(message):
+        for block in blocks_of(message):
             if block.get("type") == "tool_result":
                 yield str(block.get("tool_use_id"))
 
 
 def _texts(messages: Sequence[Body]) -> Iterator[str]:
     for message in messages:
-        for block in _blocks(message):
+        for block in blocks_of(message):
             if block.get("type") == "text":
                 yield str(block.get("text"))
 
 
 def _says(messages: Sequence[Body], prompt: str) -> bool:
-    """Whether the prompt is there, or the command that the CLI has made of it."""
-    said = [*_texts(messages)]
+    """Return True if the messages contain the prompt, or the command that the CLI turned it into."""
     wanted = "<command-name>" if prompt.startswith("/") else prompt.strip()[:PROMPT_CHARS]
-    return any(wanted in text for text in said)
+    return any(wanted in text for text in _texts(messages))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ._files import NotToml, loads, read_toml
-from ._monitors.builtin import BY_NAME, Calibration, Weighed
-from ._monitors.evidence import EVIDENCE
+from ._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
+from ._monitors.indicators import INDICATORS
 from ._scoring import SHIPPED_LEVEL
 from .exceptions import ConfigError
 from .types import Level
@@ -30,7 +30,7 @@ def shipped() -> Calibration:
         level=SHIPPED_LEVEL,
         fires=values["fires"],
         composite=values["composite_fires"],
-        evidence={name: Weighed(**told) for name, told in values["evidence"].items()},
+        evidence={name: IndicatorWeight(**told) for name, told in values["evidence"].items()},
     )
 
 
@@ -54,7 +54,7 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         ),
         fires={name: _number(fires, name, base.fires[name], "fires", above=True) for name in BY_NAME},
         composite=_number(values, "composite_fires", base.composite, above=True),
-        evidence=base.evidence if evidence is None else _evidence(_table(values, "evidence", EVIDENCE)),
+        evidence=base.evidence if evidence is None else _evidence(_table(values, "evidence", INDICATORS)),
     )
 
 
@@ -115,18 +115,18 @@ def _number(
     return float(value)
 
 
-def _evidence(given: Mapping[str, Any]) -> dict[str, Weighed]:
+def _evidence(given: Mapping[str, Any]) -> dict[str, IndicatorWeight]:
     return {name: _weighed(name, told) for name, told in given.items()}
 
 
-def _weighed(name: str, told: object) -> Weighed:
+def _weighed(name: str, told: object) -> IndicatorWeight:
     rule = f"must be {{weight = -{MAX_WEIGHT:g} to {MAX_WEIGHT:g}, centre = 0 to 1}}"
     if not isinstance(told, Mapping) or set(told) != {"weight", "centre"}:
         raise ConfigError(f"calibration['evidence'][{name!r}]", told, rule)
     weight, centre = told["weight"], told["centre"]
     if not (_is_number(weight) and abs(weight) <= MAX_WEIGHT and _is_number(centre) and 0 <= centre <= 1):
         raise ConfigError(f"calibration['evidence'][{name!r}]", dict(told), rule)
-    return Weighed(weight=float(weight), centre=float(centre))
+    return IndicatorWeight(weight=float(weight), centre=float(centre))
 
 
 def _is_number(value: object) -> bool:

@@ -32,7 +32,7 @@ class TierRule:
     steps: int
 
 
-TIERS: MappingProxyType[Tier, TierRule] = MappingProxyType(
+TIER_RULES: MappingProxyType[Tier, TierRule] = MappingProxyType(
     {
         "e1": TierRule(top_k=1, similarity=0.8, steps=3),
         "e2": TierRule(top_k=2, similarity=0.7, steps=5),

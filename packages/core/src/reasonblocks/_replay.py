@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .traces import RecordedRun
 
 
-class Sessions(Protocol):
+class SessionFactory(Protocol):
     """What makes sessions: a `ReasonBlocks`."""
 
     def session(
@@ -28,7 +28,7 @@ class Sessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayedRun:
     """`start` is the decision of the first call; `decisions[k]` is taken from completed step k, the last is final."""
 
     run: RecordedRun
@@ -41,7 +41,7 @@ class Replayed:
         return self.decisions[-1].doubts if self.decisions else ()
 
 
-def replay(rb: Sessions, run: RecordedRun) -> Replayed:
+def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
     """What steering would have decided, step by step, had it seen these steps live."""
     with rb.session(
         run_id=run.run_id,
@@ -61,7 +61,7 @@ def replay(rb: Sessions, run: RecordedRun) -> Replayed:
         session.finish(run.outcome or "success", completed=run.steps[-1] if run.steps else None)
         if run.steps:
             decisions.append(session.final_decision or _undecided(decision))
-    return Replayed(run=run, start=start, decisions=tuple(decisions))
+    return ReplayedRun(run=run, start=start, decisions=tuple(decisions))
 
 
 def _undecided(last: StepDecision) -> StepDecision:

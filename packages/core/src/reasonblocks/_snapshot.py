@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from . import _render as render
 from ._json import storable
 from ._monitors.builtin import BY_NAME
-from ._monitors.evidence import OWN_MEMORY as EVIDENCE_MEMORY
+from ._monitors.indicators import OWN_MEMORY as INDICATOR_MEMORY
 from ._monitors.suite import OWN_MEMORY as SUITE_MEMORY
 from .exceptions import SnapshotError
 from .types import (
@@ -34,7 +34,7 @@ VERSION = 3
 """Rises when a change would make an older reader go on differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
-_OURS = frozenset({*BY_NAME, EVIDENCE_MEMORY, SUITE_MEMORY})
+_OURS = frozenset({*BY_NAME, INDICATOR_MEMORY, SUITE_MEMORY})
 _REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
 """Parts of the last decision that are rebuilt from its injections, or that only a final decision has."""
 

@@ -14,11 +14,10 @@ from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import failure_of
 from reasonblocks.types import StepDecision, StepOutcome
 
-from ._breakpoints import breakpoints
 from ._channel import CHANNEL, Carried
 from ._convert import outcome_of
 from ._models import Routes, model_name, takes_cache_control
-from ._request import Overrides, marks_system, steer, without_foreign_thinking
+from ._request import Overrides, breakpoints, marks_system, steer, without_foreign_thinking
 from ._runs import Run
 
 if TYPE_CHECKING:

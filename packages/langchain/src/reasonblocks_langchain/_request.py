@@ -1,24 +1,29 @@
-"""Says in one LangChain request what a decision says. Pure: what it changes, it copies."""
+"""Applies a decision to one LangChain request. Pure: it changes copies only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from reasonblocks import _render as render
+from reasonblocks._formats.langchain import model_of
+from reasonblocks._routing import attribute
 from reasonblocks.adapters import same_model
 from reasonblocks.types import StepDecision
 
-from ._convert import Content, producer_of
-
 if TYPE_CHECKING:
+    from langchain.agents.middleware.types import ModelRequest
     from langchain_core.language_models import BaseChatModel
+
+Content: TypeAlias = "str | list[str | dict[Any, Any]]"
+MAX_WRAPPED = 8
+"""The most bindings around a model that are searched."""
 
 
 class Overrides(TypedDict, total=False):
-    """What `ModelRequest.override` takes."""
+    """The arguments of `ModelRequest.override`."""
 
     model: BaseChatModel
     system_message: SystemMessage
@@ -54,15 +59,37 @@ def steer(
     return overrides
 
 
+def breakpoints(request: ModelRequest[Any], messages: Sequence[AnyMessage], model: object) -> int:
+    """Count them outside the system message: in messages, tools, and what the call or the model adds to the request."""
+    tools = (tool if isinstance(tool, Mapping) else {"extras": attribute(tool, "extras")} for tool in request.tools)
+    parts = [*tools, request.model_settings, *_added_by(model)]
+    return sum(map(_of_message, messages)) + sum(map(render.count_breakpoints, parts))
+
+
+def _of_message(message: AnyMessage) -> int:
+    """Count a message's marks; LangChain moves those within a tool's output to the output as a whole."""
+    found = render.count_breakpoints(message.content)
+    return min(found, 1) if isinstance(message, ToolMessage) else found
+
+
+def _added_by(model: object) -> Iterator[object]:
+    """Yield the keywords that a model sends with every request: its own and its bound ones."""
+    for _ in range(MAX_WRAPPED):
+        yield attribute(model, "model_kwargs")
+        yield attribute(model, "kwargs")
+        if (model := attribute(model, "bound")) is None:
+            return
+
+
 def marks_system(decision: StepDecision) -> bool:
     """Return True if the system message has text of ours, so that it may need a breakpoint of the prompt cache."""
     return decision.placement == "system" or bool(decision.standing_rules)
 
 
 def with_tail(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
-    """The messages with `text` as the last thing that is read.
+    """Return the messages with `text` at their end.
 
-    After a human message it joins a copy of it, since some providers refuse two in a row; after anything else it is a
+    The text joins a copy of a last human message, since some providers refuse two in a row; otherwise it becomes a
     human message of its own, so that it never looks like the output of a tool.
     """
     last = messages[-1] if messages else None
@@ -73,9 +100,9 @@ def with_tail(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
 
 
 def without_foreign_thinking(messages: list[AnyMessage], model: str, own: str) -> list[AnyMessage]:
-    """The messages without the thinking that another model signed; the same list when there is none.
+    """Return the messages without thinking that another model signed; the same list if there is none.
 
-    `own` is the agent's model: the author of every answer that does not say its own.
+    `own` is the agent's model: the author of every answer that names no model.
     """
     foreign = [
         at
@@ -92,16 +119,16 @@ def without_foreign_thinking(messages: list[AnyMessage], model: str, own: str) -
 
 
 def _is_foreign(message: AnyMessage, model: str, own: str) -> bool:
-    """Whether another model signed thinking in it."""
+    """Return True if the message contains thinking that another model signed."""
     return (
         isinstance(message, AIMessage)
         and any(_is_sealed(block) for block in message.content)
-        and not same_model(producer_of(message) or own, model)
+        and not same_model(model_of(message) or own, model)
     )
 
 
 def _without_thinking(message: AnyMessage) -> AnyMessage | None:
-    """None when nothing else was in it: providers refuse an empty message."""
+    """Return the message without its thinking; None if nothing is left, since providers refuse an empty message."""
     content = [block for block in message.content if not _is_sealed(block)]
     if not content and not (isinstance(message, AIMessage) and message.tool_calls):
         return None
@@ -109,7 +136,7 @@ def _without_thinking(message: AnyMessage) -> AnyMessage | None:
 
 
 def _is_sealed(block: str | dict[Any, Any]) -> bool:
-    """Thinking that only its author accepts back: signed, redacted or encrypted."""
+    """Return True for thinking that only its author accepts back: signed, redacted or encrypted."""
     if isinstance(block, str):
         return False
     kind = block.get("type")

@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks._formats.openai import Item, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.adapters import failure_of, ms_since
 from reasonblocks.types import StepDecision
 
-from ._convert import answer_of, local_call_ids, newest_answer, outcome_of, usage_of
-from ._items import Item
+from ._convert import outcome_of
 from ._request import reasoning_ids
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from agents import Agent, RunConfig
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 
+from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import RunOptions
 
 from ._calls import CALL
 from ._convert import is_question, newest_call_id, task_of
-from ._items import Item
 from ._model import SteeredProvider
 from ._routes import Routes
 from ._start import SERVER_MANAGED, new_run, own_model, within

@@ -11,10 +11,10 @@ from agents.items import ModelResponse
 from agents.run_context import RunContextWrapper
 from agents.tool_context import ToolContext
 
+from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringFace
 
 from ._convert import newest_call_id, task_of
-from ._items import Item
 from ._start import ONLY_RECORDED, new_run, own_model
 from ._steered import SteeredRun, afinish
 from ._waiting import going_on, with_waiting

@@ -11,10 +11,10 @@ from agents.items import ModelResponse
 from agents.models import get_default_model_settings
 from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
 
+from reasonblocks._formats.openai import Items
 from reasonblocks._routing import model_name
 
 from ._calls import CALL, Call, waiting_call
-from ._items import Items
 from ._request import settings_for
 from ._routes import Routes
 

@@ -1,4 +1,4 @@
-"""Says in one request of the SDK what a decision says. Pure: what it changes, it copies."""
+"""Applies a decision to one request of the SDK. Pure: it changes copies only."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from agents import ModelSettings
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from reasonblocks import _render as render
+from reasonblocks._formats import get
+from reasonblocks._formats.openai import Item, Items, is_call, is_message, kind
 from reasonblocks.types import StepDecision
 
-from ._items import Item, Items, get, is_call, is_message, kind
-
-NOBODYS = {"model": ""}
-"""With the SDK's own id for what no server knows: its Responses models send neither, its others ask for some id."""
+NO_MODEL = {"model": ""}
+"""The `provider_data` beside the SDK's fake id: its Responses models send neither, its other models need some id."""
 
 
 def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:
-    """One call's instructions and input with its guidance: the last message with `tail`, else in the instructions."""
+    """Return a call's instructions and input with its guidance: as last message if `tail`, else in the instructions."""
     guidance = decision.guidance
     base = render.place(instructions, "" if tail else guidance, decision.standing_rules, cache_control=False)
     if tail and guidance:
@@ -28,10 +28,10 @@ def steered(instructions: str | None, items: Items, decision: StepDecision, *, t
 
 
 def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -> Items:
-    """The items without the reasoning of other models, which only its author takes back.
+    """Return the items without the reasoning of other models, which only its author accepts back.
 
-    What followed it in the same answer loses its id: the server asks for the reasoning of an item that it knows.
-    Reasoning with `provider_data` stays: the SDK itself sends it to nobody but its author.
+    The items after it in the same answer lose their ids, since the server demands the reasoning of an item it knows.
+    Reasoning with `provider_data` stays: the SDK itself sends it to its author only.
     """
     kept: Items = []
     orphaned = False
@@ -42,14 +42,14 @@ def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -
                 continue
         elif not is_message(item) and not is_call(item):
             orphaned = False
-        kept.append(_unknown_to_the_server(item) if orphaned and isinstance(item, Mapping) else item)
+        kept.append(_without_id(item) if orphaned and isinstance(item, Mapping) else item)
     return kept if len(kept) < len(items) else items
 
 
 def settings_for(given: ModelSettings, implied: ModelSettings, instead: ModelSettings) -> ModelSettings:
-    """Settings that the SDK has filled in for one model (all that is `implied`) become those of another.
+    """Replace the settings that the SDK filled in for one model (those that are `implied`) with another's.
 
-    It does the same for a `RunConfig.model`: what one model needs another may refuse.
+    The SDK does the same for a `RunConfig.model`: a setting that one model needs may be refused by another.
     """
     names = [field.name for field in fields(implied) if getattr(implied, field.name) is not None]
     if any(getattr(given, name) != getattr(implied, name) for name in names):
@@ -58,13 +58,13 @@ def settings_for(given: ModelSettings, implied: ModelSettings, instead: ModelSet
 
 
 def reasoning_ids(output: Iterable[Item]) -> list[str]:
-    """Of those whose author only we know."""
+    """Return the ids of reasoning items whose author only we know."""
     found = (item for item in output if kind(item) == "reasoning" and not get(item, "provider_data"))
     return [str(id) for item in found if (id := get(item, "id"))]
 
 
-def _unknown_to_the_server(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"provider_data": NOBODYS, **item, "id": FAKE_RESPONSES_ID}
+def _without_id(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"provider_data": NO_MODEL, **item, "id": FAKE_RESPONSES_ID}
 
 
 def user_message(text: str) -> dict[str, str]:

@@ -12,13 +12,13 @@ from agents import Agent, AgentsException, MaxTurnsExceeded, RunConfig, Runner, 
 from agents.lifecycle import RunHooksBase
 from agents.stream_events import StreamEvent
 
+from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import RunOptions
 
 from ._calls import CALL
 from ._config import Steering
 from ._convert import task_of
 from ._hooks import HooksOfRun
-from ._items import Item
 from ._routes import Routes
 from ._start import CAPS, SERVER_MANAGED, new_run, own_model
 from ._steered import Ending, SteeredRun, afinish, finish

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from reasonblocks._formats.openai import Item, Items
 from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import HeldRun, Newest, call_key, same_model
 from reasonblocks.types import Step, StepDecision, StepInput
 
 from ._calls import Call
-from ._convert import TOOL_FAILED, completed_step, failed_calls, newest_call_id
-from ._items import Item, Items
+from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id
 from ._request import steered, without_foreign_reasoning
-from ._tools import ToolCalls
 from ._waiting import Asked, going_on
 
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
+from reasonblocks._formats.openai import Items
 from reasonblocks._routing import model_name
 from reasonblocks.adapters import CLOSE_SECONDS, Newest, RunOptions, Runs, SteeringFace
 from reasonblocks.exceptions import ConfigError
 
 from ._calls import CALL, Call, waiting_call
 from ._convert import newest_call_id, task_of
-from ._items import Items
 from ._model import Asked, Attempt, CallingModel, attempt
 from ._request import user_message
 from ._routes import Routes

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ._convert import answer_of, newest_answer
-from ._items import Item
+from reasonblocks._formats.openai import Item, answer_of, newest_answer
 
 if TYPE_CHECKING:
     from ._steered import SteeredRun

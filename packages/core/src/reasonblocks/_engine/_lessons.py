@@ -28,7 +28,7 @@ def retrieve(
 
     Patterns that rarely helped come last. `step` is the newest step, whose words the scorer has already split.
     """
-    rule = gates.TIERS[tier]
+    rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
     limit = top_k or rule.top_k
     request = Retrieve(

@@ -1,4 +1,4 @@
-"""The monitors: what each sees of a completed step, and what all together say of it."""
+"""The built-in monitors, and the evaluation of a completed step by all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls are given, as text and as words."""
+"""The arguments of calls, as one text and as words."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from ..types import JSON, ToolCall
 from .outcome import hash_of
 
 MAX_WORDS = 128
-"""Words of the arguments that are told apart in one step; the first ones."""
+"""Different words of one step's arguments that are kept: the first ones."""
 WORDS_HEAD = 3_000
-"""Characters of them within which they are looked for."""
+"""Characters of each call's arguments in which words are looked for."""
 GIST_HEAD = 60
-"""Words of the arguments that tell what a call is about."""
+"""Words of the arguments that the gist is taken from: the first ones."""
 MAX_GIST = 8
+"""Words of a gist."""
 STEM = 4
-"""Letters of a word that carry it: "vali" of "validate" and "validation"."""
+"""Letters of a word's stem: "vali" for "validate" and "validation"."""
 SHORTEST_WORD = 4
-"""Letters that such a word has at least: shorter ones are in everything."""
+"""Letters of the shortest word that is kept: shorter ones are in every text."""
 DEEPEST = 20
-"""Levels of arguments that are looked at."""
+"""Levels of nested arguments that are read."""
 FEW = 16
-"""Arguments that are shown the short way."""
+"""Arguments up to which the short way applies."""
 _TEXTS = frozenset({str})
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
 
 
 def flattened(value: JSON) -> str:
-    """Arguments as one text: keys sorted, white space collapsed, bounded."""
+    """Return arguments as one bounded text, with sorted keys and collapsed white space."""
     return _of_texts(value) if _is_short(value) else _of_parts(value)
 
 
 def _is_short(value: JSON) -> TypeGuard[Mapping[str, str]]:
-    """The arguments of most calls: a few names with texts, of which nothing is cut."""
+    """Return True for the arguments of most calls, which need no recursion: a few names with short strings."""
     return (
         type(value) is dict
         and 0 < len(value) <= FEW
@@ -83,35 +84,36 @@ def _shown(value: JSON) -> str:
 
 
 def values_of(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
-    """The words that the calls are given, without the names of the arguments."""
+    """Return the words of the calls' arguments, without the arguments' names."""
     given = " ".join([flat[:WORDS_HEAD] for _, flat, _ in calls])
     return words(" ".join([part for part in given.split() if part[-1] != "="]))
 
 
 def gist_of(values: Sequence[str]) -> tuple[int, ...]:
-    """The first few, each once, in an order that does not depend on theirs."""
+    """Return hashes of the first few words' stems, each once, in an order that does not depend on theirs."""
     stems = {word[:STEM] for word in values[:GIST_HEAD] if len(word) > 2 or not word.isascii()}
     return tuple(sorted(map(hash_of, stems))[:MAX_GIST])
 
 
 def longer_words(text: str) -> frozenset[str]:
-    """The first 128 different words of at least four letters."""
+    """Return the first 128 different words of at least four letters in a text."""
     return longer(words(text[:WORDS_HEAD]))
 
 
-def longer(said: Sequence[str]) -> frozenset[str]:
-    return frozenset(list(dict.fromkeys([word for word in said if len(word) >= SHORTEST_WORD]))[:MAX_WORDS])
+def longer(found: Sequence[str]) -> frozenset[str]:
+    """Return the first 128 different ones of at least four letters."""
+    return frozenset(list(dict.fromkeys([word for word in found if len(word) >= SHORTEST_WORD]))[:MAX_WORDS])
 
 
 def command_of(call: ToolCall) -> str:
-    """What a shell is told to do, "" where no argument is named like that."""
+    """Return a shell's command; "" if no argument has such a name."""
     given = call.arguments
-    if isinstance(given, (dict, Mapping)):  # the first answers at once
-        given = _named(given)
+    if isinstance(given, (dict, Mapping)):  # `dict` first: the abstract class takes ten times as long to check
+        given = _command(given)
     return clip(given) if isinstance(given, str) else ""
 
 
-def _named(arguments: Mapping[str, JSON]) -> JSON:
+def _command(arguments: Mapping[str, JSON]) -> JSON:
     for key in _COMMAND_KEYS:
         if key in arguments:
             return arguments[key]

@@ -1,4 +1,4 @@
-"""The table of the built-in monitors, in the order in which they are told."""
+"""The table of the built-in monitors, in the order in which they are reported; their weights, and a calibration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .finding import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """One row of the table."""
+    """One monitor: `observe` a step with its memory, and `say` the text of a finding at a rung, 1 to 3."""
 
     name: str
     failure_type: str
@@ -24,8 +24,8 @@ class BuiltIn:
 
 
 MONITORS = tuple(
-    BuiltIn(name=one.NAME, failure_type=one.FAILURE_TYPE, observe=one.observe, say=one.say)
-    for one in (
+    BuiltIn(name=module.NAME, failure_type=module.FAILURE_TYPE, observe=module.observe, say=module.say)
+    for module in (
         claim_contradiction,
         semantic_loop,
         verification_skip,
@@ -63,13 +63,13 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
         "silent_topic_drift": 0.25,
     },
 }
-"""Each profile sums to 1 (MONITORS section 1)."""
+"""The weights of each task profile; they sum to 1 (MONITORS section 1)."""
 
 
 def resolve_weights(
     profile: str, given: Mapping[str, float] | None = None, custom: Iterable[str] = ()
 ) -> dict[str, float]:
-    """The profile's weights with the given ones over them, each in [0, 1]; a `custom` monitor has 0 unless given.
+    """Return the profile's weights, replaced by the given ones and clamped to [0, 1]; a `custom` monitor defaults to 0.
 
     Raises `ConfigError` for an unknown profile or monitor, and for a weight that is not a number.
     """
@@ -79,19 +79,19 @@ def resolve_weights(
     for name, weight in (given or {}).items():
         if name not in weights:
             raise ConfigError.unknown("weights", name, weights)
-        weights[name] = _in_bounds(name, weight)
+        weights[name] = _clamped(name, weight)
     return weights
 
 
-def _in_bounds(name: str, weight: object) -> float:
+def _clamped(name: str, weight: object) -> float:
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or math.isnan(weight):
         raise ConfigError(f"weights[{name!r}]", weight, "a number is needed, 0 to 1")
     return min(1.0, max(0.0, float(weight)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
-    """One evidence: what it adds to the composite for each unit that it lies above its centre."""
+class IndicatorWeight:
+    """One indicator's `weight` in the composite, for each unit above its `centre`."""
 
     weight: float
     centre: float
@@ -101,11 +101,11 @@ class Weighed:
 class Calibration:
     """The fitted numbers, shipped or an agent's own (`reasonblocks.calibration` reads, writes and fits them).
 
-    `level` is what is normal for the difficulty. `fires` has each monitor's threshold, `composite` that of the second
-    path. `evidence` has those that weigh anything.
+    `level` is the normal difficulty. `fires` has each monitor's threshold, and `composite` is the threshold of the
+    composite path. `evidence` has the indicators with a weight above 0; the calibration file has the same key.
     """
 
     level: Level
     fires: Mapping[str, float]
     composite: float
-    evidence: Mapping[str, Weighed] = field(default_factory=dict)
+    evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)

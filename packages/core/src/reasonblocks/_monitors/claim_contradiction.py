@@ -1,4 +1,4 @@
-"""Sees conclusions that the tools contradict, or that rest on assumption in place of evidence."""
+"""Detects claims that a tool's result contradicts, values that contradict each other, and assumptions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, numbers, rows, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import numbers, rows, table, texts
 from .outcome import hash_of
 
 HEAD = 1_000
-"""Characters of a thought that are looked at."""
+"""Characters of a thought in which statements are looked for."""
 MAX_VALUES = 8
 """Statements that are remembered: the newest ones."""
-LONGEST = 20
-"""Words of a sentence that states one thing."""
+MAX_WORDS = 20
+"""Words of the longest sentence that is read as a statement."""
 MAX_PARTS = 3
-"""Words of a value: "3 may 2024"."""
+"""Words of the longest value: "3 may 2024"."""
 
 _COPULAS = frozenset("is are was were equals totals amounts comes".split())
 _VERBS = _COPULAS | frozenset("costs ships arrives departs leaves starts begins ends opens closes".split())
@@ -27,7 +28,7 @@ _UNSURE = frozenset(
     "if not would could should might maybe perhaps either or let unless assume assuming about around roughly next "
     "current step page epoch round attempt iteration other another first second third last left remaining".split()
 )
-"""A sentence with one of these is a guess, or counts something up: it states nothing that has to stay."""
+"""A sentence with one of these is a guess, or counts up: its value may change."""
 _REASONS = frozenset(
     "because since but actually correct correction corrected correcting mistake mistaken wrong error earlier before "
     "previous previously first instead rather not however after now updated update new include included includes "
@@ -35,7 +36,7 @@ _REASONS = frozenset(
     "apologize said had change changed changes due given with without adding added so therefore thus then found shows "
     "show says according turns turned once if minus plus subtracting".split()
 )
-"""Words of a thought that gives a reason for another value, good or bad."""
+"""Words of a thought that gives a reason, good or bad, for another value."""
 _STATED = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b[^.!?\n]{{0,40}}\d")
 _DIGIT = re.compile(r"\d")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -43,9 +44,10 @@ _EDGES = ".,:;!()[]*_`\"'$€£"
 
 
 def values_in(features: Features, kept: Mapping[str, JSON]) -> tuple[list[int], Mapping[str, JSON]]:
-    """The two steps that give different values for one thing, or none; and what to remember.
+    """Return the two steps that give different values for one thing, or none, and the new memory.
 
-    A result that is new may be the reason for another value: what was stated before it is forgotten.
+    A stored row is [hash of the thing, hash of its value, step]. A new result may be the reason for another value, so
+    it clears the statements.
     """
     known = rows(kept, "stated")
     fresh = features.result is not None and features.result != kept.get("result")
@@ -54,7 +56,7 @@ def values_in(features: Features, kept: Mapping[str, JSON]) -> tuple[list[int], 
     stated = dict(_stated(features.thought[:HEAD])) if _may_state(features) else {}
     other: list[int] = []
     if stated and _REASONS.isdisjoint(features.vocabulary):
-        other = [row[2] for row in known if row[0] in stated and row[1] != stated[row[0]]][-1:]
+        other = [step for thing, value, step in known if thing in stated and value != stated[thing]][-1:]
     if fresh:
         return _pair(other, features.index), {"result": features.result}
     if stated:
@@ -71,33 +73,42 @@ def _pair(other: list[int], index: int) -> list[int]:
 def _may_state(features: Features) -> bool:
     return (
         not _VERBS.isdisjoint(features.vocabulary)
-        and _DIGIT.search(features.thought, 0, HEAD) is not None  # which each statement ends with
+        and _DIGIT.search(features.thought, 0, HEAD) is not None  # every match of `_STATED` ends with one
         and _STATED.search(features.thought, 0, HEAD) is not None
     )
 
 
 def _stated(text: str) -> Iterator[tuple[int, int]]:
-    """Hashes of thing and value. A thing with two values in one thought is a list of things, not one thing."""
-    found = [one for sentence in _SENTENCE.split(text) if (one := _statement(sentence))]
+    """Yield hashes of things and their values; a thing with two values in one thought is a list, and left out."""
+    found = [statement for sentence in _SENTENCE.split(text) if (statement := _statement(sentence))]
     for thing, value in found:
         if all(other == value for same, other in found if same == thing):
             yield thing, value
 
 
 def _statement(sentence: str) -> tuple[int, int] | None:
+    """Return hashes of the thing and the value of "<thing> <verb> ... <value> ...", or None.
+
+    The value is one run of words with digits, or months. The words around it, small ones aside, name the thing.
+    """
     said = [word.strip(_EDGES) for word in sentence.split()]
-    at = next((n for n, word in enumerate(said) if n and word in _VERBS), 0)
-    if not at or len(said) > LONGEST or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
+    verb = next((place for place, word in enumerate(said) if place and word in _VERBS), 0)
+    if not verb or len(said) > MAX_WORDS or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
         return None
-    value = [n for n in range(at + 1, len(said)) if said[n] in _MONTHS or any(map(str.isdigit, said[n]))]
+    value = [place for place in range(verb + 1, len(said)) if _is_value(said[place])]
     if not value or len(value) > MAX_PARTS or value[-1] - value[0] >= len(value):
         return None
-    subject = _names(said[:at])
+    subject = _names(said[:verb])
     if not subject:
         return None
-    verb = () if said[at] in _COPULAS else (said[at],)
-    thing = {*subject, *verb, *_names([word for n, word in enumerate(said[at + 1 :], at + 1) if n not in value])}
-    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(said[n]) for n in value)))
+    relation = () if said[verb] in _COPULAS else (said[verb],)
+    rest = [word for place, word in enumerate(said[verb + 1 :], verb + 1) if place not in value]
+    thing = {*subject, *relation, *_names(rest)}
+    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(said[place]) for place in value)))
+
+
+def _is_value(word: str) -> bool:
+    return word in _MONTHS or any(map(str.isdigit, word))
 
 
 def _names(said: list[str]) -> list[str]:
@@ -105,7 +116,7 @@ def _names(said: list[str]) -> list[str]:
 
 
 def _plain(value: str) -> str:
-    """ "1,200.00" and "1200" are one value."""
+    """Return a number in one form: "1200" for "1,200.00" too."""
     value = value.replace(",", "")
     return value.rstrip("0").rstrip(".") if "." in value else value
 
@@ -114,17 +125,17 @@ NAME = "claim_contradiction"
 FAILURE_TYPE = "contradiction"
 
 CLAIM_HEAD = 240
-"""Characters from the start of a thought within which it speaks of the result just seen."""
+"""Characters at the start of a thought that are about the newest result."""
 WINDOW = 8
-"""Steps over which assumptions add up."""
+"""Newest steps whose assumptions are counted."""
 ONE = 0.3
-"""One assumption alone is noted: recorded runs that assume something once end as others do."""
+"""Score of a single assumption: recorded runs with only one end like others."""
 
 _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
     "hypothetically mock fake".split()
 )
-"""Without one of these words no thought matches the next rule: most steps never meet it."""
+"""One of these words is in every thought that `_ASSUMED` matches; without one, that long pattern is not tried."""
 _INVENTED = r"(?:dummy|mock|fake|simulated|made[- ]up|hypothetical|placeholders?)"
 _ASSUMED = re.compile(
     r"\b(?:i(?:['’]ll| will|['’]m| am)?(?: just| have to| need to| going to)? "
@@ -154,7 +165,7 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` claim, value or assumed; `tool` whose failing result is passed over, or that was called."""
+    """`facts`: `kind` claim, value or assumed; `tool`, whose error was ignored (claim), or that was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
     assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
@@ -185,16 +196,16 @@ def _claims(head: str) -> bool:
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     kind, tool = texts(finding.facts, "kind", "tool")
     before = tool and f" before calling {tool}"
     if kind == "claim":
-        failed, claimed = finding.evidence[0], finding.evidence[-1]
+        failed, claimed = finding.steps[0], finding.steps[-1]
         what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
     elif kind == "value":
-        what = f"{at_steps(finding.evidence)} give different values for the same thing{before}."
+        what = f"{at_steps(finding.steps)} give different values for the same thing{before}."
     else:
-        what = f"{at_steps(finding.evidence)} put an assumption in place of a result{before}."
+        what = f"{at_steps(finding.steps)} put an assumption in place of a result{before}."
     return f"{what} {_NEXT[rung][kind]}"
 
 

@@ -1,4 +1,4 @@
-"""Sees the same state derived again: things read again unchanged, plans repeated word by word."""
+"""Detects the same state derived again: resources read again unchanged, plans repeated word by word."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ from collections.abc import Sequence
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, numbers, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import numbers, table, texts
 from .outcome import hash_of
 
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
 
 MAX_SEEN = 32
-"""Calls with their results that are remembered; likewise MAX_PLANS."""
+"""Calls with their results that are remembered: the newest ones."""
 MAX_PLANS = 16
+"""Plans that are remembered: the newest ones."""
 SPREAD = 0x9E3779B1
-"""An odd number that keeps a call and a result of the same text apart."""
+"""An odd factor for the result's hash, so that a call and a result with the same text do not cancel out."""
 WINDOW = 15
-"""Steps over which what was derived again adds up."""
+"""Newest steps whose repetitions are counted."""
 PLAN_WORDS = 15
-"""Words that a thought has at least to be a plan and not a phrase."""
+"""Words of the shortest thought that is a plan and not a phrase."""
 PLAN_EDGE = 48
-"""Words looked at from each end of it."""
+"""Words of a plan that are compared at each end."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `tool` of the newest step that brought nothing; `count` of such steps."""
+    """`facts`: `tool` of the newest repetition; `count` of repetitions."""
     kept = table(memory)
     seen = [] if "edit" in features.roles else numbers(kept, "seen")
     plans = numbers(kept, "plans")
@@ -45,7 +47,7 @@ def observe(features: Features, memory: JSON) -> Finding:
 
 
 def _answered(features: Features) -> list[int]:
-    """One number for what was asked and answered. An error, or "wait", answers nothing."""
+    """Return one hash of the call and its result; none for an error or a progress report, which answer nothing."""
     if features.call is None or features.waiting or features.failing:
         return []
     return [features.call ^ ((features.result or 0) * SPREAD & 0xFFFFFFFF)]
@@ -59,10 +61,10 @@ def _plan(said: Sequence[str]) -> list[int]:
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     (tool,) = texts(finding.facts, "tool")
     how = f", the last time with {tool}" if tool else ""
-    return f"{at_steps(finding.evidence)} went over what was known already{how}. {_NEXT[rung]}"
+    return f"{at_steps(finding.steps)} went over what was known already{how}. {_NEXT[rung]}"
 
 
 _NEXT = {

@@ -1,4 +1,4 @@
-"""What all monitors share of one completed step, computed once."""
+"""The features of one completed step that the monitors share, computed once."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from .outcome import (
 from .roles import is_shell, roles_of
 
 MAX_CALLS = 16
-"""Calls of a step that are looked at from each end of it; likewise results."""
+"""Calls, and results, of a step that are read from each end."""
 MAX_TARGETS = 4
-"""Files, ids and the like that one step is said to touch, at most."""
+"""Targets (files, ids and the like) of one step: the first ones."""
 TASK_HEAD = 4_000
-"""Characters of the task that any monitor looks at, and that caches hold on to."""
+"""Characters of the task that monitors read and caches hold."""
 TARGET_HEAD = 1_000
-"""Characters of the arguments within which targets are looked for."""
+"""Characters of each call's arguments in which targets are looked for."""
 READ_HEAD = 80
-"""Characters of what was read or searched within which it may announce an error of its own."""
+"""Characters of the result of a read or a search in which an error of its own can be announced."""
 SHORT_LOOK = 60
-"""Characters of what a look brings that hardly can be more than "nothing found"."""
-SAYS_SO = 8
-"""Characters of a result that says in words that there was nothing: not "None", not "[]"."""
+"""A result of a read or a search up to this length, in characters, is hardly more than "nothing found"."""
+WORDED = 8
+"""Characters from which on a result expresses in words that there was nothing: not "None", not "[]"."""
 NAME_LENGTH = 48
-"""Characters of a tool name that a text shows."""
+"""Characters of a tool's name that a text shows."""
 
 _TARGET = re.compile(
     r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
 )
-"""What looks behind is tried once in each name, not at every letter of it."""
+"""A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
 _TARGET_MARK = re.compile(r"[/.\d]")
-"""Every target has one of these: most words of an argument never meet the long pattern."""
+"""Every target contains one of these; without one, the long pattern is not tried."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 
@@ -56,17 +56,19 @@ _UNSAFE = re.compile(r"[^\w-]+")
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """One step as the monitors see it. `call` and `result` are hashes, None where there was none.
+    """One step as the monitors see it. `call` and `result` are hashes, None for none.
 
-    `asked`: how often the task wants something done again. `failing`: a result is an error, or a test's that says that
-    something failed. `error`: a hash of what it says, `error_kind` of its first words, None for a test's, whose errors
-    are work. `passing`: it says that it may pass, so that the same call may be right a moment later.
-    `green`: a test says that all went well.
-    `waiting`: a result says that asking again is right. `empty`: there was nothing, by all results. `shell`: a command
-    was run.
-    `targets` and `kinds` are hashes of files or ids, and of tools, or with a shell of the programs that it starts.
-    `gist` are hashes of the arguments' words, endings aside, where there was nothing, `given` the longer ones of those
-    words in any case. `lengths` are the characters of thought, arguments and results.
+    - `asked`: how often the task wants something repeated.
+    - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
+      its first words; both are None for a test, whose errors are work.
+    - `passing`: the error may pass, so that the same call may succeed a moment later.
+    - `green`: a test passed.
+    - `waiting`: a result reports a running process, so that asking again is right.
+    - `empty`: no result contains anything.
+    - `shell`: a command was run.
+    - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
+    - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
+    - `lengths`: characters of the thought, the arguments and the results.
     """
 
     index: int
@@ -95,7 +97,7 @@ class Features:
 
 
 def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
-    """Everything once, from at most 16,000 characters of each text, and 32 calls and results."""
+    """Return the features of a step, read from at most 16,000 characters of each text, and 32 calls and results."""
     step, task = _bounded(step), task[:TASK_HEAD]
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = step.scored_words if thought.strip() else ()
@@ -144,7 +146,7 @@ def _bounded(step: Step) -> Step:
 
 
 def _does_something(step: Step) -> bool:
-    """A name alone, with nothing given and nothing back, is a hand-over to another agent: no action to repeat."""
+    """Return False for calls without arguments or results: a hand-over to another agent is no action to repeat."""
     return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
 
 
@@ -155,13 +157,13 @@ def _tool(calls: Sequence[ToolCall]) -> str:
 
 
 def plain(name: str) -> str:
-    """A name that a text may show: letters, digits, "-" and "_"."""
+    """Return a name that a text may show: letters, digits, "-" and "_"."""
     name = name[:NAME_LENGTH]
     return name if name.isidentifier() else _UNSAFE.sub("_", name)
 
 
 def _action(calls: Sequence[tuple[ToolCall, str, str]]) -> int:
-    """Parallel calls are one action, whatever their order."""
+    """Return a hash of all calls: parallel calls are one action, whatever their order."""
     return call_digest("\n".join(sorted([f"{call.name} {flat}" for call, flat, _ in calls])))
 
 
@@ -172,10 +174,13 @@ def _outcome(outputs: Sequence[str]) -> int:
 
 
 def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
-    """The text of an error. The result's own flag goes before its words; what is read may speak of errors freely."""
+    """Return the text of an error, or None.
+
+    The result's own flag goes before its words. A text that was read or found may mention errors.
+    """
     text = clip(result.output)
     if "test" in roles and says_red(text):
-        return text  # though the call itself went well
+        return text  # although the call itself succeeded
     if result.is_error is False:
         return None
     looks = not roles.isdisjoint(("read", "search"))
@@ -185,14 +190,18 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
 
 
 def _found_nothing(output: str, roles: frozenset[str]) -> bool:
-    """Of a look, a short answer, in whatever language; of another call one that says so: "None" is how it goes well."""
+    """Return True if there was nothing.
+
+    For a read or a search, any short result in any language; for another call only one that expresses it in words,
+    since a successful call may return "None".
+    """
     if not roles.isdisjoint(("read", "search")):
         return len(output) <= SHORT_LOOK or says_nothing(output)
-    return "edit" not in roles and len(output) >= SAYS_SO and says_nothing(output)
+    return "edit" not in roles and len(output) >= WORDED and says_nothing(output)
 
 
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
-    """The first few, looked for in one blank-separated part after the other: no target has a blank in it."""
+    """Return hashes of the first few targets; no target has a blank in it, so each word is searched alone."""
     found: dict[str, None] = {}
     for part in " ".join([flat[:TARGET_HEAD] for flat in arguments]).split():
         if part.isalpha() or not _TARGET_MARK.search(part):
@@ -205,8 +214,9 @@ def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
 
 
 SEVERAL = 10
-"""What "several times" allows."""
-MOST = 50
+"""Repetitions that "several times" allows."""
+MAX_ASKED = 50
+"""Repetitions that a task can ask for."""
 
 _COUNT = re.compile(
     r"\b(?:(?:(\d{1,3})|(two)|(three)|(four)|(five)|(six)|(seven)|(eight)|(nine)|(ten)|(a dozen)|(several|many|a few))"
@@ -215,14 +225,14 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, SEVERAL, SEVERAL)
-"""What the groups of `_COUNT` after the first mean, by their number."""
+"""The number that each group of `_COUNT` after the first stands for."""
 
 
 @lru_cache(maxsize=64)
 def asked_for(task: str) -> int:
-    """How often the task itself wants something done again, 0 where it does not say so."""
-    most = 0
+    """Return how often the task itself wants something repeated; 0 if it does not."""
+    asked = 0
     for found in _COUNT.finditer(task[:TASK_HEAD]):
-        at = found.lastindex or 1
-        most = max(most, min(MOST, int(found[1])) if at == 1 else _NUMBERS[at - 1])
-    return most
+        group = found.lastindex or 1
+        asked = max(asked, min(MAX_ASKED, int(found[1])) if group == 1 else _NUMBERS[group - 1])
+    return asked

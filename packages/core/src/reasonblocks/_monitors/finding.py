@@ -1,32 +1,30 @@
-"""What one monitor says of one step, kept in its own memory until it has faded."""
+"""One monitor's finding in one step, and how its score fades in the steps after it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import cast
 
 from .._json import quick
 from ..types import JSON
+from .memory import EMPTY, fraction, numbers, table
 
 FADE = 0.7
-"""What is left of a score after a step that brought nothing new: a fired monitor is quiet some two steps later."""
+"""Share of a score that is left after a step without a new finding: a monitor that fired is quiet two steps later."""
 FORGOTTEN = 0.05
-"""A faded score below this is 0."""
-MAX_EVIDENCE = 5
-"""Steps that a finding names at most: the newest ones."""
-_NOTHING: Mapping[str, JSON] = MappingProxyType({})
+"""A faded score below this becomes 0."""
+MAX_STEPS = 5
+"""Steps that a finding names: the newest ones."""
 
 
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`score` in [0, 1], 1 is worst; `evidence` the steps that show it, oldest first; `facts` what the text needs."""
+    """A score in [0, 1] (1 is worst), the `steps` that show it, oldest first, and the `facts` that its text needs."""
 
     score: float = 0.0
     memory: JSON = None
-    evidence: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
     facts: Mapping[str, JSON] = field(default_factory=dict)
 
 
@@ -34,53 +32,30 @@ def settle(
     kept: dict[str, JSON],
     old: JSON,
     score: float = 0.0,
-    evidence: Iterable[int] = (),
-    facts: Mapping[str, JSON] = _NOTHING,
+    steps: Iterable[int] = (),
+    facts: Mapping[str, JSON] = EMPTY,
 ) -> Finding:
-    """The new finding, or the faded old one when that is still the worse; `kept` is what else the memory holds."""
+    """Return the new finding, or the faded last one if its score is higher; `kept` is the rest of the memory."""
     last = table(old).get("last")
     if not last and not score:
         return Finding(memory=kept)
     before = table(last)
-    faded = round(cast("float", before.get("score", 0.0)) * FADE, 3)
+    faded = round(fraction(before, "score") * FADE, 3)
     if score and score >= faded:
-        return _keep(kept, round(min(1.0, score), 3), tuple(sorted(set(evidence)))[-MAX_EVIDENCE:], facts)
+        return _remember(kept, round(min(1.0, score), 3), tuple(sorted(set(steps)))[-MAX_STEPS:], facts)
     if faded < FORGOTTEN:
         return Finding(memory=kept)
-    return _keep(kept, faded, tuple(numbers(before, "evidence")), table(before.get("facts")))
+    return _remember(kept, faded, tuple(numbers(before, "evidence")), table(before.get("facts")))
 
 
-def _keep(kept: dict[str, JSON], score: float, evidence: tuple[int, ...], facts: Mapping[str, JSON]) -> Finding:
-    last: dict[str, JSON] = {"score": score, "evidence": list(evidence), "facts": dict(facts)}
-    return Finding(score=score, memory={**kept, "last": last}, evidence=evidence, facts=facts)
-
-
-# A memory is read as its own monitor wrote it: the trace state checks snapshots where they enter. Hence the types that
-# are only said below: a `cast` is a call, and a step reads some forty values.
-
-
-def table(value: JSON) -> Mapping[str, JSON]:
-    """The object that a memory is, or an empty one before the first step."""
-    return value or _NOTHING  # type: ignore[return-value]
-
-
-def numbers(memory: Mapping[str, JSON], name: str) -> list[int]:
-    """The whole numbers under this name, or none."""
-    return memory.get(name) or []  # type: ignore[return-value]
-
-
-def rows(memory: Mapping[str, JSON], name: str) -> list[list[int]]:
-    """The rows of whole numbers under this name, or none."""
-    return memory.get(name) or []  # type: ignore[return-value]
-
-
-def texts(facts: Mapping[str, JSON], *names: str) -> list[str]:
-    """These facts as text, "" where one is missing."""
-    return [str(facts.get(name) or "") for name in names]
+def _remember(kept: dict[str, JSON], score: float, steps: tuple[int, ...], facts: Mapping[str, JSON]) -> Finding:
+    """Return the finding with a copy of itself in its memory, where the steps have the key `evidence`."""
+    last: dict[str, JSON] = {"score": score, "evidence": list(steps), "facts": dict(facts)}
+    return Finding(score=score, memory={**kept, "last": last}, steps=steps, facts=facts)
 
 
 def at_steps(steps: Iterable[int]) -> str:
-    """ "Step 4", "Steps 4 and 6", "Steps 4, 6 and 8"."""
+    """Return "Step 4", "Steps 4 and 6", or "Steps 4, 6 and 8"."""
     named = [str(step) for step in steps]
     if len(named) == 1:
         return f"Step {named[0]}"

@@ -1,4 +1,4 @@
-"""Sees new kinds of tools and new targets deep in a run that should converge."""
+"""Detects new kinds of tools and new targets late in a run that should converge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, numbers, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import count, numbers, table, texts
 from .outcome import hash_of
 from .roles import is_shell
 
@@ -16,21 +17,22 @@ FAILURE_TYPE = "sprawl"
 DEEP = 20
 """Actions after which a run should converge."""
 WINDOW = 10
-"""Steps over which new ground adds up."""
+"""Newest steps in which new ground is counted."""
 MANY = 4
-"""Steps that open new ground within the window, which is too many; fewer are noted, as most long runs have them."""
+"""Steps in the window with new ground that are sprawl; fewer only raise the score, since most long runs have them."""
 MAX_KINDS = 32
-"""Tools, or programs of a shell, that are remembered, those used last; likewise MAX_TARGETS."""
+"""Tools, or programs of a shell, that are remembered: those used last."""
 MAX_TARGETS = 64
+"""Targets that are remembered: those used last."""
 BITS = 0xFFFF
-"""What is kept of a hash: where two fall together, something new is taken for known."""
+"""The bits of a hash that are stored. If two hashes collide, something new is taken for known."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `tool` of the newest branch; `count` of steps that opened one."""
+    """`facts`: `tool` of the newest step with new ground; `count` of such steps."""
     kept = table(memory)
     kinds, targets = numbers(kept, "kinds"), numbers(kept, "targets")
-    actions = int(str(kept.get("actions", 0)))
+    actions = count(kept, "actions")
     opened = [step for step in numbers(kept, "opened") if step > features.index - WINDOW]
     if features.call is None:
         return settle({**_without_last(kept), "opened": opened}, memory)
@@ -58,7 +60,7 @@ def _has_new(found: list[int], known: list[int]) -> bool:
 
 
 def _used(found: list[int], known: list[int], most: int) -> list[int]:
-    """Those used last, at the end: what a run comes back to is not forgotten."""
+    """Return the `most` items used last, oldest first: an item that is used again moves to the end."""
     if not found or found == known[-len(found) :]:
         return known
     return [*[item for item in known if item not in found], *dict.fromkeys(found)][-most:]
@@ -69,9 +71,9 @@ def _score(opened: int) -> float:
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     (tool,) = texts(finding.facts, "tool")
-    return f"{at_steps(finding.evidence)} opened new ground late in the run, the last time with {tool}. {_NEXT[rung]}"
+    return f"{at_steps(finding.steps)} opened new ground late in the run, the last time with {tool}. {_NEXT[rung]}"
 
 
 _NEXT = {

@@ -1,4 +1,8 @@
-"""What the result of a call says: an error, that it is still waiting; and hashes that tell results apart."""
+"""Reads the result of a call (is it an error, empty, still running?), and hashes calls, results and errors.
+
+Most patterns here are guarded: a few plain substring searches, one of which is in every text that the pattern matches,
+run first, so that most results never meet the pattern. tests/core/test_shortcuts.py compares both ways.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ from .._text import clip
 
 
 class _AnyCase:
-    """A pattern of lower-case letters that is looked for in any case.
+    """A pattern in lower case that is searched for in any case.
 
-    ASCII is lowered, and then searched in a third of the time that a pattern takes which ignores case; and not at all
-    where it has none of the `marks`, one of which is in all of it that the pattern matches.
+    ASCII text is put into lower case first: searching that takes a third of the time of `re.IGNORECASE`. Text without
+    any of the `marks`, one of which is in every match, is not searched at all.
     """
 
     __slots__ = ("_any", "_lower", "_marks")
@@ -23,25 +27,25 @@ class _AnyCase:
         self._marks = tuple(marks)
 
     def found(self, text: str) -> bool:
-        """Is it anywhere in the text?"""
+        """Return True if the pattern is anywhere in the text."""
         if not text.isascii():
             return self._any.search(text) is not None
-        said = text.lower()
-        return any(map(said.__contains__, self._marks)) and self._lower.search(said) is not None
+        lower = text.lower()
+        return any(map(lower.__contains__, self._marks)) and self._lower.search(lower) is not None
 
 
 HEAD = 300
-"""Characters from the start of a result within which an error announces itself."""
+"""Characters at the start of a result in which an error is announced."""
 KIND_WORDS = 4
-"""Words at the start of an error that say of what kind it is."""
+"""Words at the start of an error that identify its kind."""
 SHORT = 400
-"""A result longer than this, in characters, is content: never a mere "still running" or "nothing found"."""
+"""A result longer than this, in characters, is content: never only "still running" or "nothing found"."""
 
 _STARTS = re.compile(
     r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
 _ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
-"""One of these is in every head that the pattern matches."""
+"""One of these is in every head that `_STARTS` matches."""
 _STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
@@ -70,41 +74,41 @@ _PHRASES = (
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _PROGRAM = re.compile(r"(?:[\w./-]+: )?[\w.-]+: [^\n]*: [A-Z][a-z]+ \w+")
-"""How a program of a shell complains: its name, what it was about, and the system's own words."""
+"""The error message of a shell's program: its name, its subject, and the system's own words."""
 _MASKED = re.compile(r"0x[0-9a-f]+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]*|\d+")
 _VOLATILE = re.compile(
     r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
     r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
 )
-"""What differs between two equal results: "in 0.03s", "12:03:59", "at 0x7f3a12ff". It starts with a digit and
-looks back from there, so that it is tried at digits only."""
+"""The parts in which two equal results differ: "in 0.03s", "12:03:59", "at 0x7f3a12ff". The pattern starts with a digit
+and looks back from there, so that it is tried at digits only."""
 _IDS = re.compile(
     r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\d\d?:\d\d(?::\d\d)?|\d{13}|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
-"""What a short answer has anew each time: request ids, time stamps, temporary paths."""
+"""The parts of a short answer that are new each time: request ids, time stamps, temporary paths."""
 _CALL_IDS = re.compile(
     r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
-"""The same of a call, whose dates and times mean something."""
+"""The same for a call, whose dates and times mean something."""
 _STAMPS = re.compile(
     r"\b(?:\w*time_?stamp|ts|now|nonce|(?:sent|requested|called|issued)_?(?:at|on)|(?:request|trace|correlation|idempotency"
     r"|client)_?(?:id|key))= [^;]*?(?= \w+= | ;|$)",
     re.IGNORECASE,
 )
-"""Arguments that are said to be new each time."""
+"""Arguments whose names promise a new value each time."""
 _STAMP_ENDS = ("stamp= ", "ts= ", "now= ", "nonce= ", "at= ", "on= ", "id= ", "key= ")
-"""One of these is in every ASCII text that the pattern matches, lower-cased: most calls never meet it."""
+"""One of these is in every ASCII text that `_STAMPS` matches, in lower case."""
 _DIGIT = re.compile(r"\d")
 CALL_HEAD = 1_000
-"""Characters of a call within which they are masked: further on it is a text."""
+"""Characters at the start of a call in which ids are masked: after that it is a text."""
 SHORT_ANSWER = 1_000
-"""Characters of a result within which ids are masked: in content, a long one, they mean something."""
+"""Characters of the longest result in which ids are masked: in a longer one, content, they mean something."""
 _WAITING_MARKS = tuple(
     "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
     "building deploying".split()
 )
-"""One of these is in every text that the next pattern matches: most results never meet it."""
+"""One of these is in every text that `_WAITING` matches."""
 _WAITING = _AnyCase(
     r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
     r"still|scheduled|starting|provisioning|building|deploying)\b"
@@ -138,31 +142,31 @@ _GREEN = _AnyCase(
     re.MULTILINE,
 )
 RED_TAIL = 1_500
-"""Characters at the end of a test's result within which it sums up what failed."""
+"""Characters at the end of a test's result in which it reports the totals."""
 _PASSING_MARKS = tuple(
     "time temporar again retry limit requests 429 50 connection econn etimed lock unavail overload network".split()
 )
-"""One of these is in every text beyond ASCII in which the pattern counts."""
+"""Non-ASCII text without any of these does not pass, even if `_PASSING` matches it."""
 PASSING_HEAD = 1_000
-"""Characters of an error within which it may say that it will pass."""
+"""Characters of an error in which a reason to retry is looked for."""
 
 
 def hash_of(text: str) -> int:
-    """A short hash of a text that is bounded already."""
+    """Return a short hash of a text that is bounded already."""
     return crc32(text.encode("utf-8", "replace"))
 
 
 def result_digest(text: str) -> int:
-    """A short hash of the first and last 8,000 characters of a result, durations, clocks and addresses masked."""
+    """Return a short hash of a result's first and last 8,000 characters; durations, clocks and addresses are masked."""
     text = clip(text).strip()
     if not _DIGIT.search(text):
-        return hash_of(text)  # what differs has a digit
+        return hash_of(text)  # everything that is masked contains a digit
     text = _VOLATILE.sub("#", text)
     return hash_of(_IDS.sub("#", text) if len(text) <= SHORT_ANSWER and _DIGIT.search(text) else text)
 
 
 def call_digest(text: str) -> int:
-    """A short hash of what was called with which arguments, ids, time stamps and temporary paths masked."""
+    """Return a short hash of calls and their arguments, with ids, time stamps and temporary paths masked."""
     head = text[:CALL_HEAD]
     if "=" in head and (not head.isascii() or any(map(head.lower().__contains__, _STAMP_ENDS))):
         head = _STAMPS.sub("#", head)
@@ -170,7 +174,7 @@ def call_digest(text: str) -> int:
 
 
 def says_error(text: str) -> bool:
-    """Does a result announce an error: at its start, or by a traceback? "0 errors" and "no exception" do not."""
+    """Return True if a result announces an error, at its start or by a traceback; "0 errors" does not."""
     head = text[:HEAD].lower()
     if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _TRACEBACK in text:
         return True
@@ -179,45 +183,45 @@ def says_error(text: str) -> bool:
 
 
 def error_digests(text: str) -> tuple[int, int]:
-    """Hashes of what the error says, whole and its first four words, numbers and paths masked.
+    """Return hashes of an error's message, of the whole and of its first four words, with numbers and paths masked.
 
-    It says the raised line of a traceback, else its start; of a program's message ("cp: /etc/app: Permission denied")
-    the last part.
+    The message is the last raised line of a traceback, the last part of a program's message ("cp: /etc/app: Permission
+    denied"), or else the start of the text.
     """
     raised = _RAISED.findall(text) if _TRACEBACK in text else []
-    said = (raised[-1] if raised else text.strip())[:HEAD]
-    if not raised and _PROGRAM.match(said):
-        said = said.partition("\n")[0].rpartition(": ")[2]
-    words = _MASKED.sub("#", said.lower()).split()
+    message = (raised[-1] if raised else text.strip())[:HEAD]
+    if not raised and _PROGRAM.match(message):
+        message = message.partition("\n")[0].rpartition(": ")[2]
+    words = _MASKED.sub("#", message.lower()).split()
     return hash_of(" ".join(words)), hash_of(" ".join(words[:KIND_WORDS]))
 
 
 def says_waiting(text: str) -> bool:
-    """Is a short result a progress report, so that asking again is the right thing to do?"""
+    """Return True if a short result is a progress report, so that asking again is right."""
     if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
         return False
     return _WAITING.found(text)
 
 
 def says_nothing(text: str) -> bool:
-    """Is this all that there was to find: "[]", "No results", "0 rows", or not a word?"""
+    """Return True if a result means that nothing was found: "[]", "No results", "0 rows", or no word at all."""
     return len(text) <= SHORT and _NOTHING.fullmatch(text) is not None
 
 
 def says_red(text: str) -> bool:
-    """Does the result of a test say that something failed? That is no error of the call, but no success either."""
+    """Return True if a test's result reports a failure, which is no error of the call, but no success either."""
     tail = text[-RED_TAIL:]
     if "FAIL" not in tail and not (("fail" in tail or "error" in tail) and _DIGIT.search(tail)):
-        return False  # nothing that the pattern could match
+        return False  # the pattern could not match
     return _RED.search(tail) is not None
 
 
 def says_green(text: str) -> bool:
-    """Does the result of a test say that all went well? Then it is right that it says the same after each change."""
+    """Return True if a test's result reports success: then it is right that it is the same after each change."""
     return _GREEN.found(text[-RED_TAIL:]) and not says_red(text)
 
 
 def says_passing(error: str) -> bool:
-    """May the same call be right a moment later: a timeout, a lost connection, a limit?"""
-    said = error[:PASSING_HEAD].lower()
-    return (said.isascii() or any(map(said.__contains__, _PASSING_MARKS))) and _PASSING.found(said)
+    """Return True if the same call may succeed a moment later: after a timeout, a lost connection, or a limit."""
+    lower = error[:PASSING_HEAD].lower()
+    return (lower.isascii() or any(map(lower.__contains__, _PASSING_MARKS))) and _PASSING.found(lower)

@@ -1,4 +1,4 @@
-"""Which part a tool call plays: edit, test, read, search or finish."""
+"""Assigns roles to a tool call: edit, test, read, search, finish."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 ROLES = ("edit", "test", "read", "search", "finish")
-"""What a caller may declare a tool to be."""
+"""The roles that a caller may give to a tool."""
 
 COMMAND_HEAD = 2_000
-"""Characters of a shell command that are looked at."""
+"""Characters of a shell command, or of other arguments, that are read."""
+NAME_HEAD = 200
+"""Characters of a tool's name that are read."""
 
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PATH = re.compile(r"[\w.-]/[\w.-]|\b\w[\w-]{0,80}\.[A-Za-z]\w{0,4}\b")
@@ -56,18 +58,18 @@ _EDITS = (
     "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
     "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
 )  # fmt: skip
-"""One of these is in every command that changes something: the longest pattern is not tried where there is none."""
+"""One of these is in every command that the pattern of `edit` matches; without one, that long pattern is not tried."""
 _QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
-"""What only reads, though it may compare with ">"."""
+"""A query, which only reads, although it may compare with ">"."""
 _WRITES = re.compile(r"\b(?:cat|tee)\b")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 
 
 def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """The roles of one call: the caller's word, else by the command of a shell, else by the parts of the name."""
+    """Return the roles of one call: as the caller gave them, else by a shell's command, else by the tool's name."""
     if name in given:
         return (given[name],)
-    shell, role = _by_name(name[:200])
+    shell, role = _by_name(name[:NAME_HEAD])
     if shell and command:
         if _QUERY.match(command):
             return ("read",)
@@ -85,7 +87,7 @@ def _may_be(role: str, command: str) -> bool:
 
 
 def _commands(script: str) -> Iterator[str]:
-    """Its lines, but for those of a here-document that is written to a file: they are no commands."""
+    """Yield the lines of a script, except those of a here-document that is written to a file: they are no commands."""
     end = None
     for line in script.split("\n"):
         if end is not None:
@@ -97,13 +99,13 @@ def _commands(script: str) -> Iterator[str]:
 
 
 def is_shell(name: str) -> bool:
-    """Does a tool of this name run commands, so that the program tells what a call does?"""
-    return _by_name(name[:200])[0]
+    """Return True if a tool of this name runs commands, so that its command has the roles."""
+    return _by_name(name[:NAME_HEAD])[0]
 
 
 @lru_cache(maxsize=1024)
 def _by_name(name: str) -> tuple[bool, str]:
-    """Is it a shell, and what does its name say? "change" is an edit if what it changes is a file."""
+    """Return whether the tool is a shell, and the role in its name; "change" is an edit if it changes a file."""
     parts = [part.lower() for part in _NAME_PART.findall(name)]
     found = [role for part in parts for role, names in _PARTS.items() if role != "file" and part in names]
     role = found[0] if found else ""

@@ -1,197 +1,279 @@
-"""Sees the same action with the same outcome again, exactly, in other words, or in a circle; and failures in a row."""
+"""Detects the same action with the same outcome again: exactly, reworded, or in a cycle; and failures in a row."""
 
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import NamedTuple
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, rows, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import rows, table, texts
 from .outcome import hash_of
 
 NAME = "semantic_loop"
 FAILURE_TYPE = "loop"
 
 WINDOW = 12
-"""Actions looked back over: two rounds of the longest cycle, and the longest patience with something that runs."""
+"""Actions that are remembered: two rounds of the longest cycle fit in, and `PATIENCE`."""
 LONGEST_CYCLE = 5
+"""Actions of the longest cycle that is looked for."""
 SAME_ERROR = 3
-"""Times that the same error text has to come before it counts."""
+"""Occurrences of one error text from which on it counts."""
 PATIENCE = 10
-"""Equal answers of something that still runs after which waiting is no use any more."""
+"""Equal answers of a running process from which on waiting no longer helps."""
 ACKNOWLEDGED = 40
-"""Characters of a result below which it only says that something was done."""
-MOVES = 3
-"""Equal moves in a row, each acknowledged in the same words, that may well be meant."""
+"""A result shorter than this, in characters, only acknowledges that something was done."""
+MAX_MOVES = 3
+"""Equal moves in a row, each with the same acknowledgement, that may be intended."""
 RETRIES = 3
-"""Calls that fail by something which may pass, as a timeout may, before another is no use."""
+"""Calls with a passing error, such as a timeout, after which another one no longer helps."""
 FAILURES = 6
-"""Actions within which three failures of one kind are one trouble."""
+"""Newest actions in which three failures of one kind are one trouble."""
 NEARBY = 5
-"""Actions within which the same change is not made twice."""
+"""Newest actions in which the same change is not made twice on purpose."""
 NEAR = 0.75
-"""Share of two calls' words that are the same in both, from which on one is the other reworded."""
-FEWEST = 2
-"""Words that two calls have to share to be about the same thing."""
+"""Share of the shorter query's words that two queries share if one is the other reworded."""
+MIN_SHARED = 2
+"""Words that two queries share at least if they ask for the same thing."""
+_OUTCOME = slice(1, 3)
+"""The call and the result in a stored row."""
 _EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES = 1, 2, 4, 8, 16, 32
-"""Flags of a row."""
-Row = list[int]
-"""[step, call, result, error or 0, flags, kind of error or 0, and of a search that found nothing its tool, words...]:
-hashes but for two."""
-Seen = tuple[float, str, list[int]]
-"""(score, kind, steps)"""
-_UNSEEN: Seen = (0.0, "", [])
+"""Flags of an action."""
+
+
+class Action(NamedTuple):
+    """One remembered action; `call`, `result`, `error` and `error_kind` are hashes, 0 for none.
+
+    `query` is empty but for a search that found nothing: then it has the hash of the tool, and of each word asked for.
+    """
+
+    step: int
+    call: int
+    result: int
+    error: int
+    flags: int
+    error_kind: int
+    query: list[int]
+
+    @classmethod
+    def of(cls, row: list[int]) -> Action:
+        """Return the action of a stored row."""
+        step, call, result, error, flags, error_kind, *query = row
+        return cls(step, call, result, error, flags, error_kind, query)
+
+    @property
+    def row(self) -> list[int]:
+        """The stored form: plain numbers in the order of the fields."""
+        return [*self[:6], *self.query]
+
+    @property
+    def outcome(self) -> tuple[int, int]:
+        """What was called, and the result."""
+        return self.call, self.result
+
+    @property
+    def edits(self) -> bool:
+        """True if it changed something."""
+        return bool(self.flags & _EDITS)
+
+    @property
+    def waits(self) -> bool:
+        """True if the result reports a running process."""
+        return bool(self.flags & _WAITS)
+
+    @property
+    def passes(self) -> bool:
+        """True if the error may pass, as a timeout does."""
+        return bool(self.flags & _PASSES)
+
+    @property
+    def is_empty(self) -> bool:
+        """True for a search that found nothing."""
+        return bool(self.flags & _EMPTY)
+
+    @property
+    def is_green(self) -> bool:
+        """True for a test that passed."""
+        return bool(self.flags & _GREEN)
+
+    @property
+    def moves(self) -> bool:
+        """True for a move: a page scrolled, a step taken, a key pressed."""
+        return bool(self.flags & _MOVES)
+
+
+class Match(NamedTuple):
+    """The finding of one check: its score, the key of its text, and the steps that show it. The worst one wins."""
+
+    score: float
+    kind: str
+    steps: list[int]
+
+
+_NO_MATCH = Match(0.0, "", [])
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` is a key of the texts below; `tool`; `count` of times."""
+    """`facts`: `kind` is a key of the texts below; `tool`; `count` of steps."""
     before = rows(table(memory), "rows")
     if features.call is None:
         return settle({"rows": before}, memory)
-    done = [*before, _row(features)][-WINDOW:]
-    new = done[-1]
-    came_before = new[1:3] in [row[1:3] for row in done[:-1]]
-    looks = (
-        *(_AGAIN if came_before else ()),
-        *(_FAILED if new[3] else ()),
-        *(_SOUGHT if new[4] & _EMPTY else ()),
-        *(_CHANGED if new[4] & _EDITS else ()),
+    new = _action(features)
+    kept = [*before, new.row][-WINDOW:]
+    checks = (
+        *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+        *(_FAILING if new.error else ()),
+        *(_SEARCHING if new.is_empty else ()),
+        *(_CHANGING if new.edits else ()),
     )
-    score, kind, steps = max([look(done) for look in looks], default=_UNSEEN)
+    # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
+    # comparison above.
+    actions = [Action.of(row) for row in kept] if checks else []
+    score, kind, steps = max([check(actions) for check in checks], default=_NO_MATCH)
     if len(steps) <= features.asked:
         score = 0.0
     facts: dict[str, JSON] = {"kind": kind, "tool": features.tool, "count": len(steps)}
-    return settle({"rows": done}, memory, score, steps, facts)
+    return settle({"rows": kept}, memory, score, steps, facts)
 
 
-def _row(features: Features) -> Row:
+def _action(features: Features) -> Action:
+    searches = features.empty and not features.shell
     flags = (
         _EDITS * ("edit" in features.roles)
         | _WAITS * features.waiting
         | _PASSES * features.passing
         | _GREEN * features.green
-        | _EMPTY * (features.empty and not features.shell)
-        | _MOVES * _moves(features)
+        | _EMPTY * searches
+        | _MOVES * _is_move(features)
     )
-    sought = (hash_of(features.tool), *features.gist) if flags & _EMPTY else ()
-    return [
-        features.index,
-        features.call or 0,
-        features.result or 0,
-        features.error or 0,
-        flags,
-        features.error_kind or 0,
-        *sought,
-    ]
+    return Action(
+        step=features.index,
+        call=features.call or 0,
+        result=features.result or 0,
+        error=features.error or 0,
+        flags=flags,
+        error_kind=features.error_kind or 0,
+        query=[hash_of(features.tool), *features.gist] if searches else [],
+    )
 
 
-def _moves(features: Features) -> bool:
-    """Does it act, and come back with an acknowledgement: a page scrolled, a step taken, a key pressed?"""
+def _is_move(features: Features) -> bool:
+    """Return True if the action does something and only an acknowledgement comes back."""
     looks = features.shell or not features.roles.isdisjoint(("read", "search", "test"))
     return not looks and not features.failing and features.lengths[2] < ACKNOWLEDGED
 
 
-def _repeat(done: list[Row]) -> Seen:
-    """The same call and the same result in a row. What still runs, and what may pass, is given its time."""
-    last, steps = done[-1], _streak(done)
-    if last[4] & _WAITS:
-        return (0.75, "waiting", steps) if len(steps) >= PATIENCE else _UNSEEN
-    if last[4] & _PASSES:
-        return (0.75, "retry", steps) if len(steps) > RETRIES else _UNSEEN
-    if len(steps) < 2 or (last[4] & _MOVES and len(steps) <= MOVES):
-        return _UNSEEN
-    if last[3]:
-        return (0.65 if len(steps) == 2 else 0.9), "retry", steps
-    return (0.65 if len(steps) == 2 else 0.9), "repeat", steps
+def _repeat(actions: list[Action]) -> Match:
+    """Find the same call and result in a row, but give a running process, or an error that may pass, its time."""
+    last, steps = actions[-1], _streak(actions)
+    if last.waits:
+        return Match(0.75, "waiting", steps) if len(steps) >= PATIENCE else _NO_MATCH
+    if last.passes:
+        return Match(0.75, "retry", steps) if len(steps) > RETRIES else _NO_MATCH
+    if len(steps) < 2 or (last.moves and len(steps) <= MAX_MOVES):
+        return _NO_MATCH
+    return Match(0.65 if len(steps) == 2 else 0.9, "retry" if last.error else "repeat", steps)
 
 
-def _streak(done: list[Row]) -> list[int]:
-    same = takewhile(lambda row: row[1:3] == done[-1][1:3], reversed(done))
-    return [row[0] for row in same][::-1]
+def _streak(actions: list[Action]) -> list[int]:
+    """Return the newest steps in a row with the last one's outcome."""
+    outcome = actions[-1].outcome
+    same = takewhile(lambda action: action.outcome == outcome, reversed(actions))
+    return [action.step for action in same][::-1]
 
 
-def _again(done: list[Row]) -> Seen:
-    """The same call and the same result among the last actions: three times, or four with changes in between.
+def _again(actions: list[Action]) -> Match:
+    """Find the same call and result at least three times, in a row or not.
 
-    A test that stays green after each change is how it should be.
+    With changes in between the score is lower. A test that stays green after each change is no trouble.
     """
-    steps = [row[0] for row in done if row[1:3] == done[-1][1:3]]
-    if done[-1][4] & (_WAITS | _PASSES) or len(steps) < (3 + MOVES if done[-1][4] & _MOVES else 3):
-        return _UNSEEN
-    if any(row[4] & _EDITS for row in done if row[0] > steps[0]):
-        return _UNSEEN if done[-1][4] & _GREEN else (min(1.0, 0.25 + 0.1 * len(steps)), "unmoved", steps)
-    return min(1.0, 0.5 + 0.1 * len(steps)), "repeat", steps
+    last = actions[-1]
+    steps = [action.step for action in actions if action.outcome == last.outcome]
+    if last.waits or last.passes or len(steps) < (3 + MAX_MOVES if last.moves else 3):
+        return _NO_MATCH
+    if any(action.edits for action in actions if action.step > steps[0]):
+        return _NO_MATCH if last.is_green else Match(min(1.0, 0.25 + 0.1 * len(steps)), "unmoved", steps)
+    return Match(min(1.0, 0.5 + 0.1 * len(steps)), "repeat", steps)
 
 
-def _redone(done: list[Row]) -> Seen:
-    """A change that was made a few actions ago already, and had not failed."""
-    steps = [row[0] for row in done[-NEARBY:] if row[1] == done[-1][1] and not row[3]]
-    return (min(1.0, 0.45 + 0.1 * len(steps)), "redone", steps) if len(steps) >= 2 else _UNSEEN
+def _redone(actions: list[Action]) -> Match:
+    """Find a change that was made a few actions ago already, and did not fail."""
+    last = actions[-1]
+    steps = [action.step for action in actions[-NEARBY:] if action.call == last.call and not action.error]
+    return Match(min(1.0, 0.45 + 0.1 * len(steps)), "redone", steps) if len(steps) >= 2 else _NO_MATCH
 
 
-def _cycle(done: list[Row]) -> Seen:
-    """A-B-A-B, up to five actions long, each with the same outcome as a round before."""
-    pairs = [row[1:3] for row in done]
+def _cycle(actions: list[Action]) -> Match:
+    """Find A-B-A-B, up to five actions long, each with the same outcome as in the round before."""
+    outcomes = [action.outcome for action in actions]
     for period in range(2, LONGEST_CYCLE + 1):
-        one, other = pairs[-period:], pairs[-2 * period : -period]
-        if one == other and one[0] != one[-1] and not done[-1][4] & _WAITS:
-            return 0.8, "cycle", [row[0] for row in done[-2 * period :]]
-    return _UNSEEN
+        newest, before = outcomes[-period:], outcomes[-2 * period : -period]
+        if newest == before and newest[0] != newest[-1] and not actions[-1].waits:
+            return Match(0.8, "cycle", [action.step for action in actions[-2 * period :]])
+    return _NO_MATCH
 
 
-def _error(done: list[Row]) -> Seen:
-    """The same error text, numbers and paths aside, whatever the calls."""
-    steps = [row[0] for row in done if row[3] == done[-1][3] and not row[4] & _PASSES]
-    if done[-1][4] & _PASSES or len(steps) < SAME_ERROR:
-        return _UNSEEN
-    return min(1.0, 0.35 + 0.1 * len(steps)), "error", steps
+def _error(actions: list[Action]) -> Match:
+    """Find the same error text, numbers and paths aside, whatever was called."""
+    last = actions[-1]
+    steps = [action.step for action in actions if action.error == last.error and not action.passes]
+    if last.passes or len(steps) < SAME_ERROR:
+        return _NO_MATCH
+    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "error", steps)
 
 
-def _failing(done: list[Row]) -> Seen:
-    """Failures in a row, two of one kind or three; or three of one kind within a few actions. A test's are work."""
-    if done[-1][4] & _PASSES:
-        return _UNSEEN
-    failed = [row for row in done if row[3] and not row[4] & _PASSES]
-    alike = [row for row in failed if row[5] == done[-1][5]]
-    in_row = [row[0] for row in takewhile(failed.__contains__, reversed(done))][::-1]
-    near = [row[0] for row in alike if row in done[-FAILURES:]]
-    if len(in_row) > 2 or (len(in_row) == 2 and len(alike) > 1 and alike[-2] == done[-2]):
-        return min(1.0, 0.35 + 0.15 * len(in_row)), "failing", in_row
-    return (0.7, "failing", near) if len(near) > 2 else _UNSEEN
+def _failing(actions: list[Action]) -> Match:
+    """Find failures in a row, three of any kind or two of one; or three of one kind in the newest few actions.
+
+    The failures of a test have no `error`: they are work.
+    """
+    last = actions[-1]
+    if last.passes:
+        return _NO_MATCH
+    failed = [action for action in actions if action.error and not action.passes]
+    alike = [action for action in failed if action.error_kind == last.error_kind]
+    in_row = [action.step for action in takewhile(failed.__contains__, reversed(actions))][::-1]
+    near = [action.step for action in alike if action in actions[-FAILURES:]]
+    if len(in_row) > 2 or (len(in_row) == 2 and len(alike) > 1 and alike[-2] == actions[-2]):
+        return Match(min(1.0, 0.35 + 0.15 * len(in_row)), "failing", in_row)
+    return Match(0.7, "failing", near) if len(near) > 2 else _NO_MATCH
 
 
-def _tried(done: list[Row]) -> Seen:
-    """A call that had failed is made again, and fails again."""
-    steps = [row[0] for row in done if row[1] == done[-1][1] and row[3] and not row[4] & _PASSES]
-    return (0.65, "retry", steps) if len(steps) >= 2 and not done[-1][4] & _PASSES else _UNSEEN
+def _tried(actions: list[Action]) -> Match:
+    """Find a call that failed, is made again, and fails again."""
+    last = actions[-1]
+    steps = [action.step for action in actions if action.call == last.call and action.error and not action.passes]
+    return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
-def _reworded(done: list[Row]) -> Seen:
-    """A search in other words that found nothing again, and said so in the same words."""
-    last = done[-1]
-    if last[4] & _WAITS:
-        return _UNSEEN
-    same = [row for row in done if row[4] & _EMPTY and row[2] == last[2] and row[6] == last[6]]
-    steps = [row[0] for row in same if _near(row[7:], last[7:])]
-    return (min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _UNSEEN
+def _reworded(actions: list[Action]) -> Match:
+    """Find a search in other words that again found nothing, with the same result."""
+    last = actions[-1]
+    if last.waits:
+        return _NO_MATCH
+    same = [action for action in actions if action.is_empty and action.result == last.result]
+    same = [action for action in same if action.query[0] == last.query[0]]
+    steps = [action.step for action in same if _is_near(action.query[1:], last.query[1:])]
+    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _NO_MATCH
 
 
-def _near(one: list[int], other: list[int]) -> bool:
-    both = len({*one} & {*other})
-    return both >= FEWEST and both >= NEAR * min(len(one), len(other))
+def _is_near(words: list[int], others: list[int]) -> bool:
+    shared = len({*words} & {*others})
+    return shared >= MIN_SHARED and shared >= NEAR * min(len(words), len(others))
 
 
-_AGAIN = (_repeat, _again, _cycle)
-"""These find nothing in a call whose outcome is new: most steps never meet them."""
-_FAILED = (_error, _failing, _tried)
-_CHANGED = (_redone,)
-_SOUGHT = (_reworded,)
+_REPEATING = (_repeat, _again, _cycle)
+"""Checks that find nothing in an action with a new outcome."""
+_FAILING = (_error, _failing, _tried)
+_SEARCHING = (_reworded,)
+_CHANGING = (_redone,)
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     kind, tool = texts(finding.facts, "kind", "tool")
-    return f"{_EVIDENCE[kind]} {_NEXT[rung][kind]}".format(tool=tool, steps=at_steps(finding.evidence))
+    return f"{_EVIDENCE[kind]} {_NEXT[rung][kind]}".format(tool=tool, steps=at_steps(finding.steps))
 
 
 _EVIDENCE = {

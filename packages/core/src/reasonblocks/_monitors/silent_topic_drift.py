@@ -1,4 +1,4 @@
-"""Sees steps that leave the subject of the task without saying so."""
+"""Detects steps that leave the task's subject without announcing it."""
 
 from __future__ import annotations
 
@@ -9,38 +9,43 @@ from itertools import pairwise
 from .._text import words
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, numbers, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import numbers, table, texts
 
 NAME = "silent_topic_drift"
 FAILURE_TYPE = "drift"
 
 TASK_HEAD = 2_000
-"""Characters of the task that are looked at."""
+"""Characters of the task that are read."""
 SHORTEST_WORD = 4
+"""Letters of the shortest word of a subject."""
 LONGEST_WORD = 24
+"""Letters of the longest word of a subject."""
 STEM = 5
-"""Letters that carry a word of a language that is not written in ASCII."""
+"""Letters of a word's stem, in a task that is not plain ASCII."""
 MAX_PAIRS = 64
+"""Pairs of letters of a subject in a script without blanks: the first ones."""
 THOUGHT_WORDS = 12
-"""Words that a thought has at least to have a subject; twice as many characters where no blanks part words."""
+"""Words of the shortest thought that has a subject; twice as many characters in a script without blanks."""
 ON_SUBJECT = 2
-"""Words of the task, at least, in a thought that shows that the two speak the same language."""
+"""Words of the task in one thought that prove that task and thoughts are in the same language."""
 MANY = 8
-"""Steps in a row off the subject that count as drift; half as many are noted."""
+"""Steps in a row off the subject that are drift; from half as many on the score is `NOTE`."""
 NOTE = 0.3
+"""Score of a drift that has only begun."""
 _COMMON = frozenset(
     "that this with from have will your what when where which there their then than them they been into also each "
     "some only over such very just like make need needs want would could should about after before other these those "
     "using used does done more most many much must please first next last find give tell show know here were "
     "because".split()
 )
-_SAID = re.compile(
+_ANNOUNCED = re.compile(
     r"\b(?:before that|first,? i|back to|detour|aside|unrelated|in the meantime|side (?:note|effect)|prerequisite)\b"
 )
 
 
-_UNPARTED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Letters of scripts in which blanks part no words, or not from their endings: Thai, Lao, Burmese, Khmer, Japanese,
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""A letter of a script without blanks between words, or before their endings: Thai, Lao, Burmese, Khmer, Japanese,
 Chinese, Korean."""
 
 
@@ -51,7 +56,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     subject, pairs = _subject(features.task)
     speaks = bool(subject or pairs) and _speaks(features, bool(pairs))
     named = _named(features, subject, pairs) if speaks else 0
-    if named or (off and (_SAID.search(features.thought) or not features.given.isdisjoint(subject))):
+    if named or (off and (_ANNOUNCED.search(features.thought) or not features.given.isdisjoint(subject))):
         off = []
     elif speaks and touched and features.given.isdisjoint(subject):
         off = [*off, features.index][-MANY:]
@@ -66,17 +71,17 @@ def _score(off: list[int], now: int) -> float:
     return 0.8 if len(off) == MANY else NOTE
 
 
-def _speaks(features: Features, unparted: bool) -> bool:
-    """Does the thought say enough, in a script like the task's, to be compared with it?"""
-    if unparted:
-        return len(features.thought) >= 2 * THOUGHT_WORDS and _UNPARTED.search(features.thought) is not None
+def _speaks(features: Features, unspaced: bool) -> bool:
+    """Return True if the thought is long enough, and in a script like the task's, to be compared with it."""
+    if unspaced:
+        return len(features.thought) >= 2 * THOUGHT_WORDS and _UNSPACED.search(features.thought) is not None
     return len(features.words) >= THOUGHT_WORDS and (
-        features.thought.isascii() or _UNPARTED.search(features.thought) is None
+        features.thought.isascii() or _UNSPACED.search(features.thought) is None
     )
 
 
 def _named(features: Features, subject: frozenset[str], pairs: frozenset[str]) -> int:
-    """How much of the subject the thought names."""
+    """Return how many of the subject's words and pairs of letters are in the thought."""
     spoken = features.vocabulary
     if not features.task.isascii():
         spoken = frozenset([word[:STEM] for word in spoken])
@@ -86,23 +91,23 @@ def _named(features: Features, subject: frozenset[str], pairs: frozenset[str]) -
 
 @lru_cache(maxsize=64)
 def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words that carry the task, and, where blanks part no words, the first pairs of letters in it.
+    """Return the words of the task's subject and, for scripts without blanks, its first pairs of letters.
 
-    Of words with letters beyond ASCII, whose languages bend them more, it is the stems.
+    In a task that is not plain ASCII the words are stems, since its language may inflect them more than English does.
     """
     head = task[:TASK_HEAD]
-    carrying = [word for word in words(head) if SHORTEST_WORD <= len(word) <= LONGEST_WORD and word not in _COMMON]
+    subject = [word for word in words(head) if SHORTEST_WORD <= len(word) <= LONGEST_WORD and word not in _COMMON]
     if task.isascii():
-        return frozenset(carrying), frozenset()
-    pairs = [one + other for one, other in pairwise(head) if _UNPARTED.match(one) and _UNPARTED.match(other)]
-    return frozenset([word[:STEM] for word in carrying]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
+        return frozenset(subject), frozenset()
+    pairs = [first + second for first, second in pairwise(head) if _UNSPACED.match(first) and _UNSPACED.match(second)]
+    return frozenset([word[:STEM] for word in subject]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     (tool,) = texts(finding.facts, "tool")
     how = f", the last of them calling {tool}" if tool else ""
-    return f"{at_steps(finding.evidence)} do not touch the subject of the task{how}. {_NEXT[rung]}"
+    return f"{at_steps(finding.steps)} do not touch the subject of the task{how}. {_NEXT[rung]}"
 
 
 _NEXT = {

@@ -1,4 +1,4 @@
-"""What all monitors together say of a completed step: scores, what fired, whether to speak, for which monitor."""
+"""Combines all monitors into the evaluation of a completed step: scores, fired monitors, and the text to inject."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import cast
 
 from .._json import quick
 from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step
-from . import evidence
+from . import indicators
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
-from .evidence import EVIDENCE
 from .features import features_of, plain
-from .finding import Finding, at_steps, table
+from .finding import Finding, at_steps
+from .indicators import INDICATORS
+from .memory import fraction, names, table
 
-FEWEST = 2
-"""Steps that evidence needs to be named."""
+MIN_STEPS = 2
+"""Steps from which on indicators are named in a text."""
 
 
 def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quiet: float) -> dict[str, Finding]:
-    """By monitor, of those whose score by evidence is above the quiet one and that have steps to name."""
+    """Return findings by monitor, for scores by indicators above `quiet` that have enough steps to name."""
     return {
-        name: Finding(score=usual[name], evidence=steps)
+        name: Finding(score=usual[name], steps=steps)
         for name, steps in shown.items()
-        if len(steps) >= FEWEST and usual[name] > quiet
+        if len(steps) >= MIN_STEPS and usual[name] > quiet
     }
 
 
 def hint_text(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
-    return f"{at_steps(finding.evidence)} failed, or brought a result that was there before. {_NEXT[rung]}"
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
+    return f"{at_steps(finding.steps)} failed, or brought a result that was there before. {_NEXT[rung]}"
 
 
 _NEXT = {
@@ -42,27 +42,29 @@ _NEXT = {
 
 
 QUIET = 0.1
-"""A monitor's score where nothing was found and the evidence is as usual."""
-MAX_BY_EVIDENCE = 0.44
-"""What evidence alone raises a score to: below what fires, the first time and on a relapse."""
+"""A monitor's score if nothing was found and its indicators are at their centres."""
+MAX_BY_INDICATORS = 0.44
+"""The highest score by indicators alone: below every threshold, also that of a relapse."""
 CUSTOM_FIRES = 0.6
 """Score at and above which a caller's own monitor fires."""
 RELAPSE_FACTOR = 0.75
-"""A monitor that has fired in this run fires again at this share of its threshold."""
+"""Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
-"""Texts that one monitor has: the evidence, firmer and shorter, wrap up."""
+"""Texts of one monitor: the evidence, a firmer and shorter one, a request to wrap up."""
 DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
-"""Where the suite keeps its own memory among those of the monitors."""
+"""The key of the suite's own memory among those of the monitors; snapshots have it."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """What the steps alone say. `parts` is weight x score of each monitor; `before` the composite one
-    step earlier, `needed` what it needs twice to open the gate."""
+class _StepScores:
+    """The part of an evaluation that depends on the steps alone, not on earlier injections.
+
+    `parts` has weight x score of each monitor, `before` is the composite one step earlier, and `needed` its threshold.
+    """
 
     findings: Mapping[str, Finding]
     hints: Mapping[str, Finding]
@@ -74,12 +76,12 @@ class _Seen:
     needed: float
 
     def opens(self, spent: float = 0.0) -> bool:
-        """Is the composite, without what is `spent`, high enough for the second time running?"""
+        """Return True if the composite, less `spent`, is at its threshold for the second step running."""
         return min(self.before, self.composite - spent) >= self.needed
 
     @property
     def ranked(self) -> list[str]:
-        """Every monitor, the one that contributes most first; equal ones in table order."""
+        """All monitors, the largest part first; equal ones in table order."""
         return sorted(self.parts, key=lambda name: -self.parts[name])
 
 
@@ -95,50 +97,52 @@ def evaluate(
     tool_roles: Mapping[str, str] = _NO_NAMES,
     failure_types: Mapping[str, str] = _NO_NAMES,
 ) -> tuple[Evaluation, Memories]:
-    """The evaluation of completed step `index`, and the memories after it (BEHAVIOUR section 4).
+    """Return the evaluation of completed step `index`, and new memories (BEHAVIOUR section 4).
 
-    `weights` are resolved ones, `calibration` says what fires; `observed` is what the caller's monitors said of this
-    step, `failure_types` theirs. Nothing that is given is changed.
+    `weights` are resolved. `observed` and `failure_types` are those of the caller's own monitors. No argument is
+    changed.
     """
     features = features_of(step, index, task, tool_roles)
     findings = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
-    for name, score, memory, steps in sorted(observed, key=lambda one: one[0]):
-        findings[name] = Finding(score=score, memory=memory, evidence=tuple(steps) or (index,))
-    gathered, kept = evidence.gather(features, memories.get(evidence.OWN_MEMORY))
+    for name, score, memory, steps in sorted(observed, key=lambda observation: observation[0]):
+        findings[name] = Finding(score=score, memory=memory, steps=tuple(steps) or (index,))
+    gathered, kept = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
     own = table(memories.get(OWN_MEMORY))
-    usual = by_evidence(gathered, calibration)
-    hinted = hints(evidence.shown(kept), usual, QUIET)
-    seen = _seen(findings, hinted, usual, weights, own, calibration)
+    usual = by_indicators(gathered, calibration)
+    hinted = hints(indicators.shown(kept), usual, QUIET)
+    scored = _scored(findings, hinted, usual, weights, own, calibration)
     left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
-    left[evidence.OWN_MEMORY] = kept
-    fired = cast("list[str]", own.get("fired") or [])
-    left[OWN_MEMORY] = {"composite": seen.composite, "fired": [*dict.fromkeys((*fired, *seen.fired))]}
-    evaluation = _evaluation(seen, injected, failure_types)
-    doubts = _doubts(seen, index) if seen.fired else ()
+    left[indicators.OWN_MEMORY] = kept
+    left[OWN_MEMORY] = {
+        "composite": scored.composite,
+        "fired": [*dict.fromkeys((*names(own, "fired"), *scored.fired))],
+    }
+    evaluation = _evaluation(scored, injected, failure_types)
+    doubts = _doubts(scored, index) if scored.fired else ()
     return (replace(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
-def by_evidence(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
-    """Each monitor's score by its evidence alone: with the default weights they add up to the composite."""
+def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
+    """Return each monitor's score by its indicators alone; with the default weights they add up to the composite."""
     scores, shares = dict.fromkeys(BY_NAME, QUIET), WEIGHTS["coding"]
-    for name, weighed in calibration.evidence.items():
-        monitor = EVIDENCE[name]
-        scores[monitor] += weighed.weight * (gathered[name] - weighed.centre) / shares[monitor]
+    for name, indicator in calibration.evidence.items():
+        monitor = INDICATORS[name]
+        scores[monitor] += indicator.weight * (gathered[name] - indicator.centre) / shares[monitor]
     for monitor, score in scores.items():
-        if score != QUIET:  # which is as round as it gets
-            scores[monitor] = round(min(MAX_BY_EVIDENCE, max(0.0, score)), 4)
+        if score != QUIET:  # that one is within the bounds and needs no rounding
+            scores[monitor] = round(min(MAX_BY_INDICATORS, max(0.0, score)), 4)
     return scores
 
 
-def _seen(
+def _scored(
     findings: Mapping[str, Finding],
     hinted: Mapping[str, Finding],
     usual: Mapping[str, float],
     weights: Mapping[str, float],
     own: Mapping[str, JSON],
     calibration: Calibration,
-) -> _Seen:
-    known = cast("list[str]", own.get("fired") or [])
+) -> _StepScores:
+    known = names(own, "fired")
     scores: dict[str, float] = {}
     parts: dict[str, float] = {}
     fired = []
@@ -147,14 +151,14 @@ def _seen(
         parts[name] = weights.get(name, 0.0) * scores[name]
         if finding.score > 0.0 and _fires(name, finding, known, calibration):
             fired.append(name)
-    return _Seen(
+    return _StepScores(
         findings=findings,
         hints=hinted,
         scores=scores,
         parts=parts,
         fired=tuple(fired),
-        composite=min(1.0, math.fsum(parts.values())),  # `sum` rounds otherwise before Python 3.12
-        before=cast("float", own.get("composite", 0.0)),
+        composite=min(1.0, math.fsum(parts.values())),  # `sum` rounds differently before Python 3.12
+        before=fraction(own, "composite"),
         needed=calibration.composite,
     )
 
@@ -164,80 +168,80 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
     return finding.score >= threshold
 
 
-def _evaluation(seen: _Seen, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
+def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
     quiet = Evaluation(
-        fired=seen.fired,
-        scores=dict(seen.scores),
-        composite=seen.composite,
-        failure_type=_failure_type(seen, failure_types),
+        fired=scored.fired,
+        scores=dict(scored.scores),
+        composite=scored.composite,
+        failure_type=_failure_type(scored, failure_types),
     )
-    speaker, path = _speaker(seen, injected)
+    speaker, path = _speaker(scored, injected)
     if speaker is None:
         return quiet
     return replace(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, seen, injected),
+        intervention_text=_text(speaker, scored, injected),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
     )
 
 
-def _doubts(seen: _Seen, index: int) -> tuple[Doubt, ...]:
-    """Return the doubts that step `index` itself shows; an earlier finding may be resolved by now."""
-    names = [name for name in DOUBTING if name in seen.fired and index in seen.findings[name].evidence]
-    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(seen.findings[name], 1)) for name in names])
+def _doubts(scored: _StepScores, index: int) -> tuple[Doubt, ...]:
+    """Return the doubts that step `index` itself raises; an earlier finding may be resolved by now."""
+    doubting = [name for name in DOUBTING if name in scored.fired and index in scored.findings[name].steps]
+    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1)) for name in doubting])
 
 
-def _failure_type(seen: _Seen, failure_types: Mapping[str, str]) -> str | None:
-    """Of the monitor that contributes most: among the fired, else among all when the composite opens the gate."""
-    if not seen.fired and not seen.opens():
+def _failure_type(scored: _StepScores, failure_types: Mapping[str, str]) -> str | None:
+    """Return that of the monitor with the largest part: of the fired ones, else of all if the composite is enough."""
+    if not scored.fired and not scored.opens():
         return None
-    leading = next(name for name in seen.ranked if name in (seen.fired or seen.parts))
+    leading = next(name for name in scored.ranked if name in (scored.fired or scored.parts))
     return BY_NAME[leading].failure_type if leading in BY_NAME else failure_types.get(leading, leading)
 
 
-def _speaker(seen: _Seen, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
-    """Who speaks, and by which path: a fired monitor that has something new, else the composite's largest part."""
-    if not seen.fired and not seen.opens():
+def _speaker(scored: _StepScores, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
+    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's."""
+    if not scored.fired and not scored.opens():
         return None, None
-    fresh = [name for name in seen.ranked if _rung(name, injected) <= RUNGS and _fresh(seen, name, injected)]
-    fired = [name for name in fresh if name in seen.fired]
+    fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
+    fired = [name for name in fresh if name in scored.fired]
     if fired:
         return fired[0], "monitor"
-    spent = math.fsum(part for name, part in seen.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and seen.opens(spent):
+    spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
+    if fresh and scored.opens(spent):
         return fresh[0], "composite"
     return None, None
 
 
-def _fresh(seen: _Seen, name: str, injected: tuple[Injected, ...]) -> bool:
-    """Is there something to tell from after the last injection?"""
+def _fresh(scored: _StepScores, name: str, injected: tuple[Injected, ...]) -> bool:
+    """Return True if the monitor has a finding from after the last injection."""
     since = _since(injected)
-    return _able(seen.findings[name], since) or (name in seen.hints and _able(seen.hints[name], since))
+    return _is_new(scored.findings[name], since) or (name in scored.hints and _is_new(scored.hints[name], since))
 
 
 def _since(injected: tuple[Injected, ...]) -> int:
-    return max((one.step for one in injected), default=0)
+    """Return the first step after the last injection: one at call n came after the completed steps 0 to n-1."""
+    return max((injection.step for injection in injected), default=0)
 
 
-def _able(finding: Finding, since: int) -> bool:
-    """One injected at call n came after the completed steps 0 to n-1."""
-    return finding.score > 0.0 and any(step >= since for step in finding.evidence)
+def _is_new(finding: Finding, since: int) -> bool:
+    return finding.score > 0.0 and any(step >= since for step in finding.steps)
 
 
 def _rung(name: str, injected: tuple[Injected, ...]) -> int:
-    return 1 + sum(one.monitor == name for one in injected)
+    return 1 + sum(injection.monitor == name for injection in injected)
 
 
-def _text(name: str, seen: _Seen, injected: tuple[Injected, ...]) -> str:
-    finding, rung = seen.findings[name], _rung(name, injected)
-    if name in seen.hints and not _able(finding, _since(injected)):  # what it found is told, or nothing
-        return hint_text(seen.hints[name], rung)
+def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> str:
+    finding, rung = scored.findings[name], _rung(name, injected)
+    if name in scored.hints and not _is_new(finding, _since(injected)):  # a new finding goes before a hint
+        return hint_text(scored.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)
-    return f"The check {plain(name)} points at {at_steps(finding.evidence).lower()}. {_CUSTOM_NEXT[rung]}"
+    return f"The check {plain(name)} points at {at_steps(finding.steps).lower()}. {_CUSTOM_NEXT[rung]}"
 
 
 _CUSTOM_NEXT = {

@@ -1,12 +1,14 @@
-"""Sees changes that nothing has checked: done declared, or the same files changed again and again."""
+"""Detects unchecked changes: done is declared without a check, or the same files are changed again and again."""
 
 from __future__ import annotations
 
 import re
 
 from ..types import JSON
+from .features import MAX_TARGETS as STEP_TARGETS
 from .features import Features
-from .finding import Finding, at_steps, numbers, settle, table, texts
+from .finding import Finding, at_steps, settle
+from .memory import count, numbers, table, texts
 
 NAME = "verification_skip"
 FAILURE_TYPE = "unverified"
@@ -14,10 +16,9 @@ FAILURE_TYPE = "unverified"
 MAX_EDITS = 8
 """Steps with a change that are remembered: the newest ones."""
 MAX_TARGETS = 48
-TOO_MANY = 4
-"""Targets of one step that are no longer all that it names."""
+"""Changed targets that are remembered: the newest ones."""
 MANY = 4
-"""Changes beyond the first of each file, without a check, that count as many: one each to many files is a batch."""
+"""Repeated changes of files without a check that are too many; the first change of each file does not count."""
 _CHECKS = frozenset(("test", "read", "search"))
 _DONE = re.compile(
     r"\b(?:(?:task|work|implementation|fix|change|changes|everything|all|it|this|that)(?:['’]s| is| are| has been"
@@ -27,19 +28,19 @@ _DONE = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` done or many; `tool` that made the last change; `count` of changes beyond the first of each."""
+    """`facts`: `kind` done or many; `tool` that made the last change; `count` of repeated changes."""
     kept = table(memory)
     if not _CHECKS.isdisjoint(features.roles):
         return Finding(memory={})
     edits, targets = numbers(kept, "edits"), numbers(kept, "targets")
-    again, tool = kept.get("again", 0), kept.get("tool", "")
+    again, tool = count(kept, "again"), kept.get("tool", "")
     left: dict[str, JSON] = {name: value for name, value in kept.items() if name != "last"}
     if _declares_done(features) and edits:
         facts: dict[str, JSON] = {"kind": "done", "tool": tool, "count": again}
         return settle(left, memory, 0.8, [*edits[-3:], features.index], facts)
     if "edit" not in features.roles or features.failing:
         return settle(left, memory)
-    again = int(str(again)) + _known(features.targets, targets)
+    again += _known(features.targets, targets)
     left = {
         "edits": [*edits, features.index][-MAX_EDITS:],
         "targets": [*dict.fromkeys([*targets, *features.targets])][-MAX_TARGETS:],
@@ -51,8 +52,11 @@ def observe(features: Features, memory: JSON) -> Finding:
 
 
 def _known(targets: tuple[int, ...], known: list[int]) -> bool:
-    """Were all of them changed before? Where more are named than a step tells, the file may be among the rest."""
-    return 0 < len(targets) < TOO_MANY and all(map(known.__contains__, targets))
+    """Return True if all targets were changed before.
+
+    With as many targets as a step can have, the changed file may be among those that were left out.
+    """
+    return 0 < len(targets) < STEP_TARGETS and all(map(known.__contains__, targets))
 
 
 def _declares_done(features: Features) -> bool:
@@ -60,14 +64,14 @@ def _declares_done(features: Features) -> bool:
 
 
 def say(finding: Finding, rung: int) -> str:
-    """Rung 1 the evidence, 2 firmer and shorter, 3 wrap up."""
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
     kind, tool = texts(finding.facts, "kind", "tool")
     if kind == "done":
-        *edits, end = finding.evidence
+        *edits, end = finding.steps
         changed = at_steps(edits).lower()
         what = f"Step {end} declares the work done, but nothing has checked what {tool} changed in {changed}."
     else:
-        what = f"{at_steps(finding.evidence)} made changes with {tool} and nothing has checked them since."
+        what = f"{at_steps(finding.steps)} made changes with {tool} and nothing has checked them since."
     return f"{what} {_NEXT[rung]}"
 
 

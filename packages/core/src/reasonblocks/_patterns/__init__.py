@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, TIERS, checked, exemplars
+from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, checked, exemplars
 from ._json import COUNTED, pattern_json, pattern_of, revised
 from ._rank import Curve, SimilarityCurves, best, gate, helpful, helps, place, standing, visible
 
@@ -11,7 +11,6 @@ __all__ = [
     "EXEMPLARS",
     "EXEMPLAR_CHARS",
     "NAME_BYTES",
-    "TIERS",
     "Curve",
     "SimilarityCurves",
     "best",

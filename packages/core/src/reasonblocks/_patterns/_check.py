@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from .._text import size, whole
 from ..exceptions import ConfigError
 from ..types import Pattern, Tier
+from ..types._steering import TIERS
 
-TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
 NAME_BYTES = 200
 """The longest id or name in compact JSON; a trace state holds about 100 of them and stays under 64 KB."""
 EXEMPLARS = 32

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, cast
 
 from .._json import compact, evolve, storable
-from .._patterns import NAME_BYTES, TIERS
+from .._patterns import NAME_BYTES
 from .._render import FIELDS
 from .._requests import Advance, Evaluate, Observe, Retrieve, Say, Score
 from .._text import clip, size, whole
@@ -17,6 +17,7 @@ from .._threads import contained
 from ..exceptions import BadAnswer
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore, SpeakingMonitor
 from ..types import JSON, Doubt, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition
+from ..types._steering import TIERS
 from ._guard import Faults
 
 MAX_PATTERNS = 1_000

@@ -107,7 +107,7 @@ class Telemetry:
     def flush(self, timeout: float) -> bool:
         """Wait until the sinks have received every event, at most `timeout` seconds; return False if they have not."""
         ends = time.monotonic() + timeout
-        return all([queue.flush(ends) for queue in self._queues])
+        return all([queue.flush(ends) for queue in self._queues])  # noqa: C419 - also those after one that fails
 
     async def aflush(self, timeout: float = 5.0) -> bool:
         """Flush without blocking the event loop; the loop's shutdown does not wait for it."""

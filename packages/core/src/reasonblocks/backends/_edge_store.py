@@ -1,4 +1,4 @@
-"""`EdgeStore`: what a caller gives and gets."""
+"""`EdgeStore`: patterns in a folder, searched by Qdrant's engine within this process."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from ..types import Pattern
 from ._forks import no_fork, opened
 from ._stores import embedders
 from ._stores.point_store import PointStore, require
-from ._stores.points import Ask, Hit, Point
+from ._stores.points import Hit, Point, PointQuery
 from ._stores.vectors import Vectors
 
 if TYPE_CHECKING:
     from qdrant_edge import EdgeShard, Filter
 
 PAGE = 1_000
-"""Points of one page, when all are asked for."""
+"""Points per page when all are read."""
 MADE = "edge_config.json"
-"""What the engine writes into a folder that it has made."""
+"""File that the engine writes into each of its folders."""
 KEYWORDS = ("tier", "failure_type", "place")
 
 
 class EdgePoints:
-    """The points of one embedder, in a folder of its own under `path`."""
+    """The points of one embedder, in its own folder under `path`."""
 
     def __init__(self, path: str, embedder_id: str, dim: int) -> None:
         self._root, self._embedder_id, self._dim = path, embedder_id, dim
         self._path = os.path.join(path, quote(embedder_id, safe=""))
         self._shard: EdgeShard | None = None
 
-    def near(self, ask: Ask) -> list[Hit]:
+    def near(self, ask: PointQuery) -> list[Hit]:
         from qdrant_edge import Query, QueryRequest, SearchParams
 
         shard = self._opened()
         if shard is None or ask.vector is None:
             return []
-        exactly = SearchParams(exact=True) if "e1" in ask.tiers else None  # one org's are few
-        with _Border(self._root):
+        exactly = SearchParams(exact=True) if "e1" in ask.tiers else None  # one org has few of them
+        with _EngineErrors(self._root):
             asked = QueryRequest(
                 limit=ask.limit,
                 query=Query.Nearest(ask.vector.tolist()),
@@ -55,17 +55,17 @@ class EdgePoints:
                 params=exactly,
             )
             found = shard.query(asked)
-        return [_hit(one.payload, one.vector, one.score) for one in found]
+        return [_hit(point.payload, point.vector, point.score) for point in found]
 
-    def every(self, ask: Ask) -> list[Hit]:
+    def every(self, ask: PointQuery) -> list[Hit]:
         return list(self._pages(_filter(ask)))
 
     def by_id(self, ids: list[str]) -> list[Hit]:
         shard = self._opened()
         if shard is None or not ids:
             return []
-        with _Border(self._root):
-            return [_hit(one.payload) for one in shard.retrieve(list(ids), with_payload=True, with_vector=False)]
+        with _EngineErrors(self._root):
+            return [_hit(point.payload) for point in shard.retrieve(list(ids), with_payload=True, with_vector=False)]
 
     def lowest_gate(self) -> float | None:
         from qdrant_edge import Direction, OrderBy, ScrollRequest
@@ -73,7 +73,7 @@ class EdgePoints:
         shard = self._opened()
         if shard is None:
             return None
-        with _Border(self._root):
+        with _EngineErrors(self._root):
             first, _ = shard.scroll(ScrollRequest(limit=1, order_by=OrderBy("gate", Direction.Asc), with_payload=True))
         return float(_hit(first[0].payload).payload["gate"]) if first else None
 
@@ -83,7 +83,7 @@ class EdgePoints:
         shard = self._opened()
         if shard is None:
             return 0
-        with _Border(self._root):
+        with _EngineErrors(self._root):
             heads = Filter(must=[FieldCondition("place", match=MatchValue("head"))])
             return shard.count(CountRequest(exact=True, filter=heads))
 
@@ -94,7 +94,7 @@ class EdgePoints:
         from qdrant_edge import UpdateOperation
 
         shard = self._made()
-        with _Border(self._root):
+        with _EngineErrors(self._root):
             new = [EdgePoint(point.id, point.vector, point.payload) for point in points]
             shard.update(UpdateOperation.upsert_points(new))
             shard.flush()
@@ -103,7 +103,7 @@ class EdgePoints:
         from qdrant_edge import UpdateOperation
 
         if ids and (shard := self._opened()) is not None:
-            with _Border(self._root):
+            with _EngineErrors(self._root):
                 shard.update(UpdateOperation.delete_points(list(ids)))
                 shard.flush()
 
@@ -111,14 +111,14 @@ class EdgePoints:
         from qdrant_edge import UpdateOperation
 
         if (shard := self._opened()) is not None:
-            with _Border(self._root):
+            with _EngineErrors(self._root):
                 shard.update(UpdateOperation.set_payload(list(ids), {"stats": stats}))
 
     def optimize(self) -> bool:
         shard = self._opened()
         if shard is None:
             return False
-        with _Border(self._root):
+        with _EngineErrors(self._root):
             return shard.optimize()
 
     def close(self) -> None:
@@ -132,10 +132,10 @@ class EdgePoints:
 
         shard, offset = self._opened(), None
         while shard is not None:
-            with _Border(self._root):
+            with _EngineErrors(self._root):
                 asked = ScrollRequest(offset=offset, limit=PAGE, filter=wanted, with_payload=True)
                 found, offset = shard.scroll(asked)
-            yield from (_hit(one.payload) for one in found)
+            yield from (_hit(point.payload) for point in found)
             if offset is None:
                 return
 
@@ -145,7 +145,7 @@ class EdgePoints:
 
             with no_fork:
                 if self._shard is None:
-                    with _Border(self._root):
+                    with _EngineErrors(self._root):
                         self._shard = EdgeShard.load(self._path)
                     opened(self)
         elif self._shard is None:
@@ -157,9 +157,9 @@ class EdgePoints:
             return shard
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams
 
-        with no_fork, _Border(self._root):
+        with no_fork, _EngineErrors(self._root):
             os.makedirs(self._path, exist_ok=True)
-            # Dot: rows come with length 1, and are kept as they are.
+            # Dot product: rows are unit vectors already.
             config = EdgeConfig(vectors=EdgeVectorParams(size=self._dim, distance=Distance.Dot))
             shard = self._shard = EdgeShard.create(self._path, config)
             opened(self)
@@ -177,14 +177,14 @@ class EdgePoints:
             raise StoreError(self._root, rule)
 
 
-class _Border:
-    """The engine raises plain `Exception`, which is made ours; anything else is not the engine's."""
+class _EngineErrors:
+    """Turns the engine's plain `Exception` into `StoreError`; other exceptions are not the engine's and propagate."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -205,7 +205,7 @@ def _index(shard: EdgeShard) -> None:
         shard.update(UpdateOperation.create_field_index(key, KeywordIndexParams()))
 
 
-def _filter(ask: Ask) -> Filter:
+def _filter(ask: PointQuery) -> Filter:
     from qdrant_edge import FieldCondition, Filter, MatchAny, RangeFloat
 
     must = [FieldCondition(key, match=MatchAny(any=values)) for key, values in ask.matches]
@@ -222,11 +222,11 @@ def _hit(payload: Mapping[str, Any] | None, vector: Any = None, score: float = 0
 
 
 class EdgeStore(PointStore):
-    """Patterns in a folder, searched by Qdrant's engine in this process: for 20,000 to a million in one process.
+    """Patterns in a folder, searched by Qdrant's engine in this process; for 20,000 to a million patterns.
 
-    The folder holds one folder an embedder; it is made when something is first added, and one process at a time has
-    it open. Raises `ExtraMissing` without qdrant-edge-py, `StoreError` for what the engine refuses; else as
-    `LocalStore`. Safe for threads; a fork closes it.
+    Each embedder has its own subfolder. The folder is created by the first `add`; only one process at a time can open
+    it. Raises `ExtraMissing` without qdrant-edge-py, `StoreError` for what the engine rejects, and otherwise the same
+    as `LocalStore`. Thread-safe; a fork closes it.
     """
 
     def __init__(
@@ -239,10 +239,10 @@ class EdgeStore(PointStore):
         super().__init__(self._engine, layer, Vectors(made))
 
     def optimize(self) -> bool:
-        """Build the engine's graph of all vectors, which takes minutes from some 20,000 on; True: there was work.
+        """Build the engine's vector graph, which takes minutes from 20,000 patterns on; return True if built.
 
-        Every search is exact until then. After it one of tier e2 over everything takes a tenth of its time, and may
-        miss a pattern.
+        Searches are exact until then. Afterwards a search of all of tier e2 takes a tenth of the time and may miss
+        a pattern.
         """
         return self._engine.optimize()
 

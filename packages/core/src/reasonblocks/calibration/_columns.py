@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._monitors import evidence
+from .._monitors import indicators
 from .._monitors.builtin import MONITORS
 from .._monitors.features import features_of
 from .._scoring import SHIPPED_LEVEL, calm_of, score
@@ -171,7 +171,7 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
     so_far = ScoreMemory()
     for index, step in enumerate(run.steps):
         features = features_of(step, index, run.task or "", tool_roles or {})
-        said, memories[evidence.OWN_MEMORY] = evidence.gather(features, memories.get(evidence.OWN_MEMORY))
+        said, memories[indicators.OWN_MEMORY] = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
         found = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
         memories.update({name: finding.memory for name, finding in found.items()})
         gathered.append(said)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, Weighed
-from .._monitors.evidence import DEEPEST, EVIDENCE
-from .._monitors.suite import by_evidence
+from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
+from .._monitors.indicators import DEEPEST, INDICATORS
+from .._monitors.suite import by_indicators
 from .._scoring import LEVEL_STEPS, SHIPPED_LEVEL
 from ..exceptions import ConfigError, ExtraMissing
 from ..types import Level
@@ -133,7 +133,7 @@ def fit(
 def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: float) -> Calibration:
     """The same of any number of runs. Raises `ConfigError` for too few of one outcome."""
     _check_outcomes(runs)
-    names = [name for name in EVIDENCE if name != "depth" and (prior is not None or name not in HABITS)]
+    names = [name for name in INDICATORS if name != "depth" and (prior is not None or name not in HABITS)]
     centres = _centres(runs, [*names, "depth"])
     rows = _rows(runs, names)
     odds = _from_nothing(rows) if prior is None else _around(rows, _odds_of(prior, names))
@@ -144,8 +144,8 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
         fires={},
         composite=1.0,
         evidence={
-            name: Weighed(weight=weights[name], centre=round(centres[name], 3))
-            for name in EVIDENCE
+            name: IndicatorWeight(weight=weights[name], centre=round(centres[name], 3))
+            for name in INDICATORS
             if weights.get(name)
         },
     )
@@ -298,7 +298,7 @@ def composites(run: Observed, made: Calibration) -> list[float]:
     """After each step, with the default weights."""
     found = []
     for gathered, findings in zip(run.evidence, run.findings, strict=True):
-        usual = by_evidence(gathered, made)
+        usual = by_indicators(gathered, made)
         parts = [WEIGHTS["coding"][name] * max(usual[name], findings[name]) for name in BY_NAME]
         found.append(min(1.0, math.fsum(parts)))
     return found

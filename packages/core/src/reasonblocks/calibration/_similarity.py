@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from .._engine import TEXT_BYTES
-from .._gates import TIERS
+from .._gates import TIER_RULES
 from .._patterns import Curve, SimilarityCurves
 from .._text import bounded
 from ..exceptions import ConfigError
@@ -61,7 +61,7 @@ class Texts:
             (bounded(step.scored_text, TEXT_BYTES), bool((step.thought + step.reasoning).strip())) for step in run.steps
         ]
         for tier, queries in self._queries.items():
-            _spread(steps, TIERS[tier].steps, queries.setdefault(task, {}))
+            _spread(steps, TIER_RULES[tier].steps, queries.setdefault(task, {}))
         _spread([one for one in steps if one[1]], 1, self._thoughts.setdefault(task, {}))
 
     def groups(self, tier: Tier) -> tuple[list[list[Window]], list[list[Window]]]:
@@ -134,7 +134,7 @@ def fit_curves(embedder: Embedder, texts: Texts) -> Fit:
     for tier in TIERS_FITTED:
         compared = Compared.of(embedder, texts, tier)
         queries[tier], groups[tier] = compared.cosines.shape[0], len(compared.places)
-        curves[tier] = _curve(compared.best(SEED), TIERS[tier].steps)
+        curves[tier] = _curve(compared.best(SEED), TIER_RULES[tier].steps)
         held[tier] = reached(compared.best(SEED + 1), curves[tier])
     return Fit(curves=SimilarityCurves(e1=curves["e1"], e2=curves["e2"]), queries=queries, groups=groups, reached=held)
 
@@ -150,7 +150,7 @@ class Compared:
     def of(cls, embedder: Embedder, texts: Texts, tier: Tier) -> Compared:
         """Raises `ConfigError` when there is too little text."""
         asked, stored = texts.groups(tier)
-        _check(sum(map(len, asked)), sum(map(len, stored)), len(asked), TIERS[tier].steps)
+        _check(sum(map(len, asked)), sum(map(len, stored)), len(asked), TIER_RULES[tier].steps)
         cosines = _embedded(embedder, asked) @ _embedded(embedder, stored).T
         return cls(cosines=cosines, places=tuple(zip(_places(asked), _places(stored))))
 

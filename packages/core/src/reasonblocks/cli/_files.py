@@ -19,7 +19,7 @@ from ._output import Bar, say_data, warn
 if TYPE_CHECKING:
     from ..backends._local_store import LocalStore
     from ..traces import RecordedRun
-    from ..types import Pattern, Tier
+    from ..types import Pattern
 
 STDOUT = "-"
 MEGABYTE = 1024 * 1024
@@ -88,7 +88,6 @@ def placed(given: str | None, name: str, option: str) -> Path:
 
 ORG = "default"
 """The org of a client that names none."""
-TIERS: tuple[Tier, ...] = ("e1", "e2", "e3")
 Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
-from ._files import ORG, TIERS, add_org, add_store, named, opened, origin
+from ..types._steering import TIERS
+from ._files import ORG, add_org, add_store, named, opened, origin
 from ._output import OK, PROBLEM, Parsers, say, say_data, warn
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ._files import ORG, STDOUT, TIERS, add_org, add_store, named, opened, origin, write
+from ..types._steering import TIERS
+from ._files import ORG, STDOUT, add_org, add_store, named, opened, origin, write
 from ._output import OK, Parsers, Table, printable, say, show, warn
 
 if TYPE_CHECKING:
@@ -145,9 +146,9 @@ def _search(arguments: argparse.Namespace) -> int:
 
 
 def _say_hits(arguments: argparse.Namespace, tier: Tier, hits: Sequence[_Hit]) -> None:
-    from .._gates import TIERS as RULES
+    from .._gates import TIER_RULES
 
-    rule, org = RULES[tier], arguments.org or ORG
+    rule, org = TIER_RULES[tier], arguments.org or ORG
     if shown := _shown(arguments, hits):
         title = f"tier {tier} asks for {rule.similarity:g}; a run is told the {rule.top_k} best of those found"
         show(Table(title=title, head=("similarity", "", "id", "trouble", "text"), rows=[one.row for one in shown]))
@@ -167,7 +168,7 @@ def _shown(arguments: argparse.Namespace, hits: Sequence[_Hit]) -> list[_Hit]:
 
 def _hits(arguments: argparse.Namespace, tier: Tier) -> list[_Hit]:
     """The most similar first."""
-    from .._gates import TIERS as RULES
+    from .._gates import TIER_RULES
     from .._patterns import gate
 
     with opened(arguments) as store:
@@ -176,7 +177,7 @@ def _hits(arguments: argparse.Namespace, tier: Tier) -> list[_Hit]:
     seen = [(own[one.pattern.id], one.similarity) for one in found]
     asked = arguments.failure_type is not None
     return [
-        _Hit(pattern, near, gate(pattern, RULES[tier].similarity), pattern.requires_signal and not asked)
+        _Hit(pattern, near, gate(pattern, TIER_RULES[tier].similarity), pattern.requires_signal and not asked)
         for pattern, near in seen
     ]
 

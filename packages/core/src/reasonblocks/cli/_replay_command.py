@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from .._replay import Replayed
+from .._replay import ReplayedRun
 from .._replay import replay as replayed_run
 from ..exceptions import RecordError
 from ..types import JSON, Injection, Step, StepDecision, doubts_json
@@ -23,11 +23,11 @@ from ._summary import Summary, total
 
 if TYPE_CHECKING:
     from .._client import ReasonBlocks
-    from .._replay import Replayed
+    from .._replay import ReplayedRun
     from ..traces import RecordedRun
 
 
-def replayed_json(replayed: Replayed) -> dict[str, JSON]:
+def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
     """One object a run."""
     run, last = replayed.run, len(replayed.decisions) - 1
     return {
@@ -71,7 +71,7 @@ PREVIEW = 60
 """Characters of an action that a row shows."""
 
 
-def run_lines(replayed: Replayed) -> Iterator[str]:
+def run_lines(replayed: ReplayedRun) -> Iterator[str]:
     """Yield a title, a row for each step with the text injected after it, and the doubts below the last row."""
     run = replayed.run
     yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import median
 
-from .._replay import Replayed
+from .._replay import ReplayedRun
 from ..types import StepDecision
 from ._output import Table
 
@@ -35,7 +35,7 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
 
-    def add(self, replayed: Replayed) -> None:
+    def add(self, replayed: ReplayedRun) -> None:
         states = [decision.fsm_state.value for decision in replayed.decisions]
         steps = interventions(replayed)
         self.runs += 1
@@ -61,7 +61,7 @@ class Summary:
     failing: Tally = field(default_factory=Tally)
     succeeding: Tally = field(default_factory=Tally)
 
-    def add(self, replayed: Replayed) -> None:
+    def add(self, replayed: ReplayedRun) -> None:
         for tally in (self.every, self._of_outcome(replayed.run.outcome)):
             if tally:
                 tally.add(replayed)
@@ -130,7 +130,7 @@ def total(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def interventions(replayed: Replayed) -> list[int]:
+def interventions(replayed: ReplayedRun) -> list[int]:
     """The completed steps after which something was injected, standing rules apart."""
     return [index for index, decision in enumerate(replayed.decisions) if _intervenes(decision)]
 

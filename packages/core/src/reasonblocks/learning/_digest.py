@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._engine import TEXT_BYTES
-from .._gates import E1_COMPOSITE, LOOK_BACK, TIERS
-from .._replay import Replayed
+from .._gates import E1_COMPOSITE, LOOK_BACK, TIER_RULES
+from .._replay import ReplayedRun
 from .._text import bounded
 from ..types import FSMState, Step, StepDecision, Tier
 from ._acts import Act, act_of
@@ -50,7 +50,7 @@ class RunDigest:
     calm: tuple[Calm, ...]
 
 
-def digest_of(replayed: Replayed, tool_roles: Mapping[str, str]) -> RunDigest:
+def digest_of(replayed: ReplayedRun, tool_roles: Mapping[str, str]) -> RunDigest:
     """What learning needs of a run whose outcome is known."""
     run, decisions = replayed.run, replayed.decisions[:MAX_STEPS]
     steps = run.steps[:MAX_STEPS]
@@ -85,7 +85,7 @@ def texts_at(steps: Sequence[Step], at: int, tier: Tier) -> tuple[str, ...]:
 
 
 def _asked(steps: Sequence[Step], at: int, tier: Tier) -> Sequence[Step]:
-    return steps[max(0, at + 1 - TIERS[tier].steps) : at + 1]
+    return steps[max(0, at + 1 - TIER_RULES[tier].steps) : at + 1]
 
 
 def _masked(step: Step, private: Collection[str]) -> str:
@@ -104,7 +104,7 @@ def asks(tier: Tier, decisions: Sequence[StepDecision], at: int) -> bool:
 
 def failed_before(acts: Sequence[Act], at: int) -> tuple[str, ...]:
     """The tools that failed or found nothing in the steps that the longest query tells of, the newest first."""
-    recent = acts[max(0, at + 1 - TIERS["e2"].steps) : at + 1]
+    recent = acts[max(0, at + 1 - TIER_RULES["e2"].steps) : at + 1]
     return tuple(dict.fromkeys(act.tool for act in reversed(recent) if act.fruitless and not act.says))
 
 

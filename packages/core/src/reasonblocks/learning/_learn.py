@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .._gates import TIERS
+from .._gates import TIER_RULES
 from .._patterns import checked
-from .._replay import Sessions, replay
+from .._replay import SessionFactory, replay
 from ..backends._stores.table import Rows
 from ..backends._stores.vectors import Vectors
 from ..backends.embed import default_embedder
@@ -56,7 +56,7 @@ MAX_PER_KIND = 3
 """Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
 SHARED_TASKS = 3
 """Tasks with the same trouble from which on it is a pattern, and not one task's."""
-MIN_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIERS["e2"].similarity})
+MIN_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIER_RULES["e2"].similarity})
 """The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds;
 among those of one agent .8 is common. Of the lessons of tier e1 that runs of tasks left out were given
 (benchmarks/learning.py on 1,584 runs), those about the tool in trouble and those about another were 13 and 19 at a gate
@@ -85,7 +85,7 @@ class _Room:
 def learn(
     runs: Iterable[RecordedRun],
     *,
-    rb: Sessions,
+    rb: SessionFactory,
     org_id: str = "default",
     embedder: Embedder | None = None,
     distil: Distil | None = None,
@@ -186,7 +186,7 @@ def _clusters(room: _Room, runs: Sequence[RunDigest]) -> list[list[RunDigest]]:
     for run in runs:
         near = [(room.similar.highest("e1", [_text(run)], [_text(other) for other in one]), one) for one in clusters]
         similarity, nearest = max(near, key=lambda pair: pair[0], default=(0.0, None))
-        if nearest is not None and similarity >= TIERS["e1"].similarity:
+        if nearest is not None and similarity >= TIER_RULES["e1"].similarity:
             nearest.append(run)
         else:
             clusters.append([run])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from .._json import JSON, quick
 
@@ -23,6 +23,7 @@ class FSMState(Enum):
 
 Transition: TypeAlias = Callable[[FSMState, "tuple[float, ...]"], FSMState]
 Tier: TypeAlias = Literal["e1", "e2", "e3"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
 Placement: TypeAlias = Literal["system", "tail", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
 Source: TypeAlias = Literal["MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"]

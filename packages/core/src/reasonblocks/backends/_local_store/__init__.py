@@ -1,4 +1,4 @@
-"""Patterns of one host: in memory, or in a SQLite file behind it."""
+"""The pattern store of one host: in memory, with an optional SQLite file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns in a SQLite file: what a transaction holds, and what another process changed."""
+"""Stores patterns in a SQLite file, and reads what other processes changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .._stores.rows import Row, Stats, body
 from ._store import Changes
 
 BUSY_S = 5.0
-"""How long one process waits for the transaction of another: an import of 10,000 patterns takes a tenth of that."""
+"""Seconds to wait for another process's transaction; importing 10,000 patterns takes a tenth of that."""
 
 
 def connect(path: str, *, make: bool) -> sqlite3.Connection:
@@ -28,9 +28,9 @@ def connect(path: str, *, make: bool) -> sqlite3.Connection:
 
     Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
     """
-    for one in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
-        if os.path.exists(one):
-            regular(one)
+    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        if os.path.exists(name):
+            regular(name)
     if make:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         return _opened(path, "mode=rwc")
@@ -39,7 +39,7 @@ def connect(path: str, *, make: bool) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if make:
             raise
-    log = f"{path}-wal"  # without one nothing is newer than the file; SQLite itself needs to write to see that
+    log = f"{path}-wal"  # without a WAL file nothing is newer; SQLite would have to write to find that out
     unchanged = not os.path.exists(log) or not os.path.getsize(log)
     return _opened(path, "mode=ro&immutable=1" if unchanged else "mode=ro")
 
@@ -57,7 +57,7 @@ def _opened(path: str, mode: str) -> sqlite3.Connection:
 
 
 APPLICATION = 0x52425053
-"""Says of a SQLite file that it is ours: "RBPS"."""
+"""SQLite's `application_id` of our files: "RBPS"."""
 MIGRATIONS = (
     """
     CREATE TABLE meta (store TEXT NOT NULL, change INTEGER NOT NULL);
@@ -79,11 +79,11 @@ MIGRATIONS = (
     INSERT INTO meta VALUES (lower(hex(randomblob(16))), 0);
     """,
 )
-"""What makes a file of form n one of form n + 1; `PRAGMA user_version` is the file's."""
+"""Statements that migrate a file from version n to n + 1; `PRAGMA user_version` holds the version."""
 
 
 def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
-    """The file's form, once it was checked and, to write, brought up to date. 0: nothing is in it yet."""
+    """Return the file's version after checking it and, for writing, migrating it. 0 means an empty file."""
     found = _form(db, path)
     if not write or found == len(MIGRATIONS):
         return found
@@ -123,15 +123,13 @@ _COUNTS = f"SELECT id, {', '.join(COUNTED)} FROM counts WHERE changed > ?"
 _PUT = "INSERT OR REPLACE INTO patterns VALUES (?,?,?,?,?,?,?,?,?)"
 _PUT_COUNTS = "INSERT OR REPLACE INTO counts VALUES (?,?,?,?,?,?)"
 _PUT_VECTORS = "INSERT OR REPLACE INTO vectors VALUES (?,?,?,?)"
-_KEEP = (
-    "INSERT OR IGNORE INTO vectors SELECT id, ?, ?, ? FROM patterns WHERE id = ? AND body = ?"  # still the same words
-)
+_KEEP = "INSERT OR IGNORE INTO vectors SELECT id, ?, ?, ? FROM patterns WHERE id = ? AND body = ?"  # unchanged text
 
 
 class File:
-    """Opened when it is first used, made when something is first added; a missing file reads as empty.
+    """The SQLite file. It is opened on first use and created by the first write; a missing file reads as empty.
 
-    Vectors are kept by embedder: several embedders may share a file, each finds its own.
+    Vectors are stored per embedder, so several embedders may share a file.
     """
 
     def __init__(self, path: str, space: Callable[[], tuple[str, int]], held: Closable) -> None:
@@ -140,12 +138,12 @@ class File:
         self._form = 0
         self._version = -1
         self._seen = ("", 0)
-        """The file that was read last, by the id that is in it, and up to which of its changes."""
+        """Id of the file that was read last, and the number of the last change that was read."""
 
     def is_new(self) -> bool:
         if self._db is None:
             return os.path.exists(self.path)
-        try:  # on every search, so without `_border`
+        try:  # runs on every search, so without `_border`
             found: int = self._db.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as exc:
             raise StoreError(self.path, _reason(exc)) from exc
@@ -158,7 +156,7 @@ class File:
                 found, self._seen = Changes(whole=self._seen[0] != ""), ("", 0)
                 return found
             self._version = db.execute("PRAGMA data_version").fetchone()[0]
-            db.execute("BEGIN")  # one state of the file for all that is read
+            db.execute("BEGIN")  # one consistent snapshot for all reads
             try:
                 return self._since(db)
             finally:
@@ -188,7 +186,7 @@ class File:
         return found
 
     def count(self, counts: Mapping[str, int], what: str) -> None:
-        """A count may be lost with the power, a pattern may not: it is not waited for until it is on the disk."""
+        """Increment counts without waiting for the disk: a power cut may lose a count, but never a pattern."""
         if not os.path.exists(self.path):
             return
         more = (
@@ -199,7 +197,7 @@ class File:
             db.executemany(more, [(name, times, change) for name, times in counts.items()])
 
     def keep(self, rows: Sequence[Row]) -> None:
-        """Within a search, which waits for no other process: while one writes, this is refused."""
+        """Store vectors during a search, which does not wait: raises at once if another process is writing."""
         with self._border():
             db = self._writing()
             db.execute("PRAGMA busy_timeout=0")
@@ -243,7 +241,7 @@ class File:
     def _reading(self) -> sqlite3.Connection | None:
         if self._db is None and os.path.exists(self.path):
             self._open(make=False)
-        elif self._db is not None and not self._form:  # it was empty then
+        elif self._db is not None and not self._form:  # the file was empty at that time
             self._form = prepared(self._db, self.path, write=False)
         return self._db
 
@@ -267,7 +265,7 @@ class File:
 
     @contextmanager
     def _transaction(self, synchronous: str = "FULL") -> Iterator[tuple[sqlite3.Connection, int]]:
-        """A change of the file, and its number. What was committed is on the disk."""
+        """Run a transaction and yield the change's number. After the commit the data is on the disk."""
         db = self._writing()
         db.execute(f"PRAGMA synchronous={synchronous}")
         db.execute("BEGIN IMMEDIATE")
@@ -301,6 +299,6 @@ def _stats(found: sqlite3.Cursor) -> Stats:
 
 
 def _reason(exc: Exception) -> str:
-    if type(exc) is sqlite3.DatabaseError:  # its subclasses say that something else is wrong
+    if type(exc) is sqlite3.DatabaseError:  # subclasses mean another fault
         return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
     return f"{type(exc).__name__}: {exc}"

@@ -1,4 +1,4 @@
-"""`LocalStore`: one process's view of its patterns, a snapshot that searches read and changes replace."""
+"""`LocalStore`: searches read an immutable snapshot of the patterns, which every change replaces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Since it was last asked; `whole`: this is all that there is, forget the rest."""
+    """Changes since the last call. With `whole`, they replace everything known before."""
 
     rows: Sequence[Row] = ()
     gone: Collection[str] = ()
@@ -37,11 +37,11 @@ class Changes:
     whole: bool = False
 
 
-class Shelf(Protocol):
-    """Used by one thread at a time. Raises `StoreError`, after which nothing has changed."""
+class PatternStorage(Protocol):
+    """Where patterns are persisted. Used by one thread at a time. Raises `StoreError`; then nothing has changed."""
 
     def is_new(self) -> bool:
-        """Was something changed since `changes` was last called?"""
+        """Return True if something changed since the last call of `changes`."""
         ...
 
     def changes(self) -> Changes: ...
@@ -49,7 +49,7 @@ class Shelf(Protocol):
     def remove(self, name: str) -> bool: ...
     def count(self, counts: Mapping[str, int], what: str) -> None: ...
     def keep(self, rows: Sequence[Row]) -> None:
-        """Keep the vectors of rows that had none."""
+        """Store the vectors of rows that had none."""
         ...
 
     def close(self) -> None: ...
@@ -60,7 +60,7 @@ def added(counted: Mapping[str, int], what: str, more: int) -> dict[str, int]:
 
 
 class Memory:
-    """Nothing lies behind: what is added is handed on, and gone with the process."""
+    """Storage in memory only: patterns are lost when the process ends."""
 
     def __init__(self) -> None:
         self._patterns: dict[str, Pattern] = {}
@@ -98,36 +98,36 @@ class Memory:
         self._changes = Changes(stats=stats)
 
     def keep(self, rows: Sequence[Row]) -> None:
-        """They are kept as they are."""
+        """Do nothing: the rows hold their vectors."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is open."""
 
 
 INLINE_MOST = 20_000
-"""Patterns of a tier up to which a search takes microseconds, some 300 at most (benchmarks/retrieval.py)."""
+"""Largest tier that is searched inline: a search takes at most some 300 microseconds (benchmarks/retrieval.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Snapshot:
-    """The patterns at one moment: `rows` are the store's own, `index` has them and those of the layer under them."""
+    """The patterns at one moment: `rows` are the store's own; `index` also holds the visible ones of the layer."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)
     index: Index
 
 
 class LocalStore:
-    """Patterns in memory, with a SQLite file behind them if a path is given.
+    """Patterns in memory and, with a path, in a SQLite file.
 
-    The file is opened when it is first used and made, with its folder, when something is first added; what another
-    process changes is seen by the next search. `layer` are read-only patterns under those of the store: one of the
-    same id hides that of the layer, and one that is `off` switches it off. Without an `embedder` it is the library's.
-    Vectors are kept by embedder: patterns that have none of this one are embedded when they are first searched, and
-    the file keeps that, if it can be written. One that cannot is read as it is when it is opened.
+    The file is opened on first use and created, with its folder, by the first `add`. A search sees what other
+    processes changed before it. `layer` holds read-only patterns: a stored pattern with the same id hides one of the
+    layer, and one that is `off` switches it off. Without an `embedder` the library's own is used. Vectors are stored
+    per embedder: patterns without vectors of this one are embedded by the first search that needs them, and the
+    vectors are saved if the file is writable. A read-only file is read as it is when it is opened.
 
     Raises `StoreError` for a file that cannot be read or written, `ConfigError` for a pattern that no search could
-    find, `BadAnswer` for what an embedder must not give; what an embedder raises is passed on. After an error nothing
-    has changed. Safe for threads; a fork closes the file, each process opens it again for itself.
+    find, and `BadAnswer` for invalid output of an embedder, whose own exceptions propagate. After an error nothing
+    has changed. Thread-safe. A fork closes the file; each process opens it again.
     """
 
     def __init__(
@@ -150,41 +150,41 @@ class LocalStore:
 
     @cached_property
     def embedder(self) -> Embedder:
-        """What makes vectors of texts; the library's is loaded when it is first asked for."""
+        """The embedder. The library's own is loaded on first use."""
         return embedders.default() if self._given is None else self._given
 
     @property
     def inline(self) -> bool:
-        """Does a search take microseconds and call nobody else's code? So a session may run it in its own thread."""
+        """True if a search takes microseconds and runs only our code, so that a session may run it in place."""
         return self._read and self._is_quick and self._snapshot.index.largest <= INLINE_MOST
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
+        """Return matches, best first, ties by id. A pattern's `gate_threshold` overrides the requested similarity."""
         self._refresh()
         return self._answer(request)
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """As `search`, in a thread whenever it may take more than microseconds."""
+        """Run `search`, in a thread if it may take more than microseconds."""
         quick = self.inline or (self._read and request.tier == "e3")
         if quick and self._snapshot.index.is_ready(request) and not self._is_due():
             return self._answer(request)
         return await in_daemon(partial(self.search, request))
 
     def load(self) -> None:
-        """Read the file and, unless embedding takes its time, lay out what searches walk through: none has to."""
+        """Read the file ahead of the first search and, if embedding is quick, lay out the index."""
         self._refresh()
         if self._is_quick:
             self._snapshot.index.lay_out(self._vectors)
 
     def leave_file(self) -> None:
-        """Continue with the layer alone, because the file cannot be used."""
+        """Continue with the layer alone, because the file is unusable."""
         self.close()
         self._shelf, self._read = Memory(), True
 
     def add(self, patterns: Iterable[Pattern]) -> None:
-        """Add patterns, or replace those of the same id: all of them or, after an error, none.
+        """Add patterns, or replace those with the same id: all of them or, after an error, none.
 
-        A different pattern takes the next revision; when this returns they are on the disk.
+        A changed pattern takes the next revision. When this returns, the patterns are on the disk.
         """
         given = {pattern.id: checked(pattern) for pattern in patterns}
         if not given:
@@ -197,16 +197,18 @@ class LocalStore:
             self._take(self._shelf.changes())
 
     def remove(self, pattern_id: str) -> bool:
-        """False: the store has none of that id. One of the layer is switched off by one that is `off`."""
+        """Remove a pattern; return False if the store has none with that id.
+
+        To hide a pattern of the layer, add one with its id that is `off`."""
         with no_fork:
             found = self._shelf.remove(pattern_id)
             self._take(self._shelf.changes())
         return found
 
     def count(self, pattern_ids: Iterable[str], what: str) -> None:
-        """Count one more of `what` (retrieved, injected, recovered, not_recovered) for each id.
+        """Increment the count `what` (retrieved, injected, recovered, not_recovered) of each id.
 
-        Ids that are not there are left out, and so is everything as long as the store's file is not there.
+        Unknown ids are skipped, and so are all ids as long as the file does not exist.
         """
         if what not in COUNTED:
             raise ConfigError.unknown("what", what, COUNTED)
@@ -218,7 +220,7 @@ class LocalStore:
                 self._take(self._shelf.changes())
 
     def get(self, pattern_id: str) -> Pattern | None:
-        """The store's own, else the layer's."""
+        """Return the store's pattern, else the layer's, else None."""
         self._refresh()
         snapshot = self._snapshot
         row = snapshot.rows.get(pattern_id) or self._layer.get(pattern_id)
@@ -227,7 +229,9 @@ class LocalStore:
     def list(
         self, org_id: str, tier: Tier | None = None, *, failure_type: str | None = None, layer: bool = False
     ) -> tuple[Pattern, ...]:
-        """Those of an org and of none, by id, also those that are off. `layer`: what shows of the layer, too."""
+        """Return the patterns of an org and those of no org, by id, including those that are off.
+
+        `layer=True` adds the patterns of the layer that are not hidden."""
         self._refresh()
         snapshot = self._snapshot
         rows = {**self._layer, **snapshot.rows} if layer else snapshot.rows
@@ -239,12 +243,12 @@ class LocalStore:
         return tuple(row.told(snapshot.index.stats) for row in kept)
 
     def __len__(self) -> int:
-        """How many the store itself has."""
+        """Return the number of patterns in the store, without the layer."""
         self._refresh()
         return len(self._snapshot.rows)
 
     def close(self) -> None:
-        """Close the file; what uses the store after that opens it again."""
+        """Close the file. The next use opens it again."""
         with no_fork:
             self._shelf.close()
 
@@ -262,31 +266,31 @@ class LocalStore:
 
     def _vectors(self) -> Vectors:
         if self._made is None:
-            from .._stores.vectors import Vectors  # with numpy, which a store of standing rules never needs
+            from .._stores.vectors import Vectors  # imports numpy, which a store with only standing rules never needs
 
             self._made = Vectors(self.embedder, self._keep)
         return self._made
 
-    def _made_shelf(self) -> Shelf:
+    def _made_shelf(self) -> PatternStorage:
         if self.path is None:
             return Memory()
-        from ._file import File  # with sqlite3
+        from ._file import File  # imports sqlite3
 
         return File(self.path, lambda: (self.embedder.id, self.embedder.dim), self)
 
     def _is_due(self) -> bool:
-        """Is there something to read?"""
+        """Return True if the file has to be read."""
         with no_fork_if_free() as free:
             return free and self._shelf.is_new()
 
     def _refresh(self) -> None:
-        with no_fork_if_free(wait=not self._read) as free:  # a thread that uses the file reads it, or has
+        with no_fork_if_free(wait=not self._read) as free:  # the thread that holds the lock reads the file
             if free and self._shelf.is_new():
                 self._take(self._shelf.changes())
         self._read = True
 
     def _take(self, changes: Changes) -> None:
-        """The next snapshot. `no_fork` is held."""
+        """Make the next snapshot. The caller holds `no_fork`."""
         before = self._snapshot
         stats = {**({} if changes.whole else before.index.stats), **changes.stats}
         if not (changes.rows or changes.gone or changes.whole):
@@ -307,7 +311,7 @@ class LocalStore:
         return before.index.changed([row for row in gone if row], [row for row in new if row])
 
     def _vectors_of(self, patterns: Iterable[Pattern]) -> dict[str, bytes]:
-        """The exemplars' vectors, by the pattern's id; those that are there are not computed again."""
+        """Return the exemplars' vectors by pattern id, reusing stored ones."""
         rows = [row for pattern in patterns if (row := row_of(pattern)).searched]
         for row in rows:
             stored = self._snapshot.rows.get(row.id)
@@ -318,8 +322,8 @@ class LocalStore:
         return {row.id: bytes(row.vectors or b"") for row in rows}
 
     def _keep(self, rows: Sequence[Row]) -> None:
-        """What was stored with another embedder has vectors of this one now."""
+        """Save the vectors of patterns that were stored with another embedder."""
         own = [row for row in rows if row.body is not None]
-        with suppress(StoreError), no_fork_if_free() as free:  # a file that cannot be written is read all the same
+        with suppress(StoreError), no_fork_if_free() as free:  # a read-only file can still be searched
             if free and own:
                 self._shelf.keep(own)

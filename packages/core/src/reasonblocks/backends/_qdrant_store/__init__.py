@@ -1,4 +1,4 @@
-"""Patterns in a Qdrant server, shared by several hosts."""
+"""The pattern store on a Qdrant server, for several hosts."""
 
 from __future__ import annotations
 

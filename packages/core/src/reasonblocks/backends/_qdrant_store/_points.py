@@ -1,4 +1,4 @@
-"""What is asked of a Qdrant server, in its client's words, and what it answers, in ours."""
+"""Translates queries and points to qdrant-client's models and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from ..._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ...exceptions import ConfigError, StoreError, Unavailable
 from .._forks import no_fork, opened
-from .._stores.points import Ask, Hit, Point
+from .._stores.points import Hit, Point, PointQuery
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 TRY_AGAIN = (408, 429)
-"""Refusals that say nothing of what was asked, beside those from 500 on."""
+"""Status codes below 500 after which a request may be repeated."""
 
 
 class Clients:
-    """Made when first used. `given` is the caller's own, who closes it; it serves threads only."""
+    """The clients of one server, made on first use. A `given` client is closed by its owner and serves threads only."""
 
     def __init__(self, url: str | None, api_key: str | None, timeout: int, given: QdrantClient | None) -> None:
         if api_key is not None and not is_key(api_key):
@@ -48,12 +48,12 @@ class Clients:
 
     @property
     def is_local(self) -> bool:
-        """A client of the caller's that talks to no server, which knows no index."""
+        """True for a caller's client without a server; it has no payload indexes."""
         options = {} if self._given is None else self._given.init_options
         return options.get("location") == ":memory:" or options.get("path") is not None
 
     def load(self) -> None:
-        """Import the library, which takes a second, and make a client, which reads certificates: not within a step."""
+        """Import the library, which takes a second, and make a client, so that no step has to."""
         try:
             self.of_threads()
         except ValueError as exc:
@@ -68,7 +68,7 @@ class Clients:
 
     @property
     def _options(self) -> dict[str, Any]:
-        url, key = (None if one is None else one.reveal() for one in (self._url, self._api_key))
+        url, key = (None if secret is None else secret.reveal() for secret in (self._url, self._api_key))
         return {"url": url, "api_key": key, "timeout": self._timeout, "check_compatibility": False}
 
     def _connected(self) -> QdrantClient:
@@ -81,7 +81,7 @@ class Clients:
             return self._made
 
     def of_loop(self, loop: AbstractEventLoop) -> AsyncQdrantClient:
-        """In any thread: it takes tens of milliseconds the first time, which no event loop should be held up."""
+        """Return the client of this event loop. Call it in a thread: the first call takes tens of milliseconds."""
         found = self._of_loops.get(loop)
         if found is not None:
             return found
@@ -93,7 +93,7 @@ class Clients:
             return self._of_loops[loop]
 
     def close(self) -> None:
-        """A fork, too: what was connected is not shared. Those of event loops are the loops' own."""
+        """Close the client for threads, also before a fork. Clients of event loops belong to their loops."""
         with no_fork:
             made, self._made = self._made, None
             if made is not None:
@@ -122,26 +122,26 @@ class Clients:
 
 
 PAGE = 1_000
-"""Points of one page, when all are asked for."""
+"""Points per page when all are read."""
 KEYWORDS = ("tier", "failure_type", "place")
 
 
 class QdrantPoints:
-    """The points of one embedder: a collection of its own. One that is not there reads as empty."""
+    """The points of one embedder, in its own collection. A missing collection reads as empty."""
 
     def __init__(self, clients: Clients, prefix: str, embedder_id: str, dim: int) -> None:
         self.clients, self._dim = clients, dim
         self.name = f"{prefix}-{quote(embedder_id, safe='').replace('%', '_')}"
         self._there = False
 
-    def near(self, ask: Ask) -> list[Hit]:
+    def near(self, ask: PointQuery) -> list[Hit]:
         with self.clients.border():
             if (client := self._client()) is None:
                 return []
             found = client.query_points(self.name, **self._nearest(ask)).points
-        return [_hit(one.payload, one.vector, one.score) for one in found]
+        return [_hit(point.payload, point.vector, point.score) for point in found]
 
-    async def anear(self, ask: Ask) -> list[Hit]:
+    async def anear(self, ask: PointQuery) -> list[Hit]:
         from asyncio import get_running_loop
 
         with self.clients.border():
@@ -151,16 +151,16 @@ class QdrantPoints:
                 return []
             if ask.vector is not None:
                 points = (await client.query_points(self.name, **self._nearest(ask))).points
-                return [_hit(one.payload, one.vector, one.score) for one in points]
+                return [_hit(point.payload, point.vector, point.score) for point in points]
             hits: list[Hit] = []
             offset = None
             while True:
                 page, offset = await client.scroll(self.name, offset=offset, **_page(ask))
-                hits += [_hit(one.payload) for one in page]
+                hits += [_hit(point.payload) for point in page]
                 if offset is None:
                     return hits
 
-    def every(self, ask: Ask) -> list[Hit]:
+    def every(self, ask: PointQuery) -> list[Hit]:
         with self.clients.border():
             if (client := self._client()) is None:
                 return []
@@ -168,7 +168,7 @@ class QdrantPoints:
             offset = None
             while True:
                 page, offset = client.scroll(self.name, offset=offset, **_page(ask))
-                hits += [_hit(one.payload) for one in page]
+                hits += [_hit(point.payload) for point in page]
                 if offset is None:
                     return hits
 
@@ -176,7 +176,7 @@ class QdrantPoints:
         with self.clients.border():
             if not ids or (client := self._client()) is None:
                 return []
-            return [_hit(one.payload) for one in client.retrieve(self.name, ids, with_payload=True)]
+            return [_hit(point.payload) for point in client.retrieve(self.name, ids, with_payload=True)]
 
     def lowest_gate(self) -> float | None:
         from qdrant_client.models import OrderBy
@@ -200,7 +200,7 @@ class QdrantPoints:
 
         with self.clients.border():
             client = self._client() or self._made()
-            new = [PointStruct(id=one.id, vector=one.vector, payload=one.payload) for one in points]
+            new = [PointStruct(id=point.id, vector=point.vector, payload=point.payload) for point in points]
             client.upsert(self.name, new, wait=True)
 
     def drop(self, ids: list[str]) -> None:
@@ -220,10 +220,10 @@ class QdrantPoints:
     def close(self) -> None:
         self.clients.close()
 
-    def _nearest(self, ask: Ask) -> dict[str, Any]:
+    def _nearest(self, ask: PointQuery) -> dict[str, Any]:
         from qdrant_client.models import SearchParams
 
-        exactly = "e1" in ask.tiers and not self.clients.is_local  # one org's are few
+        exactly = "e1" in ask.tiers and not self.clients.is_local  # one org has few of them
         return {
             "query": [] if ask.vector is None else ask.vector.tolist(),
             "query_filter": _filter(ask),
@@ -243,7 +243,7 @@ class QdrantPoints:
         from qdrant_client.models import Distance, KeywordIndexParams, KeywordIndexType, PayloadSchemaType, VectorParams
 
         client = self.clients.of_threads()
-        # Dot: rows come with length 1, and are kept as they are.
+        # Dot product: rows are unit vectors already.
         client.create_collection(self.name, VectorParams(size=self._dim, distance=Distance.DOT))
         if not self.clients.is_local:
             tenant = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True)
@@ -255,11 +255,11 @@ class QdrantPoints:
         return client
 
 
-def _page(ask: Ask) -> dict[str, Any]:
+def _page(ask: PointQuery) -> dict[str, Any]:
     return {"scroll_filter": _filter(ask), "limit": PAGE, "with_payload": True}
 
 
-def _filter(ask: Ask) -> Filter:
+def _filter(ask: PointQuery) -> Filter:
     from qdrant_client.models import FieldCondition, Filter, Range
 
     wanted = _must(dict(ask.matches))

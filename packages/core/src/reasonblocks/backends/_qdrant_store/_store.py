@@ -1,4 +1,4 @@
-"""`QdrantStore`: what a caller gives and gets, and how an event loop waits for it."""
+"""`QdrantStore`: patterns on a Qdrant server, with sync and async searches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...ports import Embedder
 from ...types import ETrace, Pattern
 from .._stores import embedders
 from .._stores.point_store import PointStore, require
-from .._stores.points import Asking
+from .._stores.points import PointSearch
 from .._stores.vectors import Vectors
 from ._points import Clients, QdrantPoints
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_S = 5
-"""Of one exchange: what writing 200 patterns takes over a slow line. A search ends with its step's deadline before."""
+"""Seconds per request: writing 200 patterns over a slow line. A search ends earlier, with its step's deadline."""
 
 
 class QdrantStore(PointStore):
-    """Patterns in a Qdrant server, at `url` or behind a `client` of the caller's: for several hosts.
+    """Patterns on a Qdrant server, at `url` or behind the caller's own `client`; for several hosts.
 
-    One collection an embedder, named `collection_prefix` and the embedder's id; it is made when something is first
-    added. What another process adds is found at once; that it hides a pattern of `layer`, or is the one with the
-    lowest `gate_threshold` of all, within 60 s. `timeout` is seconds of one exchange. Making a store imports
-    qdrant-client, which takes a second; the server is asked when the store is first used.
+    Each embedder has its own collection, named `collection_prefix` plus the embedder's id, created by the first `add`.
+    Patterns added by another process are found at once; that one of them hides a pattern of `layer`, or has the lowest
+    `gate_threshold` of all, is seen within 60 s. `timeout` is in seconds per request. Making a store imports
+    qdrant-client, which takes a second; the server is contacted on first use.
 
-    Raises `ExtraMissing` without qdrant-client, `Unavailable` if the server does not answer, `StoreError` if it
-    refuses, and otherwise as `LocalStore` does. Safe for threads, if a given client is.
+    Raises `ExtraMissing` without qdrant-client, `Unavailable` if the server does not respond, `StoreError` if it
+    rejects a request, and otherwise the same as `LocalStore`. Thread-safe if a given client is.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class QdrantStore(PointStore):
         super().__init__(self._server, layer, Vectors(made))
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """As `search`, awaited; a given client is called in a thread."""
+        """Search without blocking the event loop; a given client is called in a thread."""
         if not self._clients.is_awaitable:
             return await super().asearch(request)
         from asyncio import get_running_loop
@@ -78,13 +78,13 @@ class QdrantStore(PointStore):
             found: tuple[ETrace, ...] = done.value
             return found
 
-    def _prepared(self, request: Retrieve, loop: AbstractEventLoop) -> Asking:
-        """What would hold up the event loop: its client is made, the text embedded, what the layer hides asked."""
+    def _prepared(self, request: Retrieve, loop: AbstractEventLoop) -> PointSearch:
+        """Do in a thread all that would block the event loop: make the client, embed the text, read hidden ids."""
         self._clients.of_loop(loop)
         return self._asking(request)
 
     async def aclose(self) -> None:
-        """Close what this event loop used; `close` is for threads."""
+        """Close the client of this event loop; `close` closes that of threads."""
         await self._clients.aclose()
 
     def __enter__(self) -> QdrantStore:

@@ -1,1 +1,1 @@
-"""What the stores share, and none of them is: how texts become vectors, and how patterns in memory are searched."""
+"""Code shared by the pattern stores; not a store itself."""

@@ -1,4 +1,4 @@
-"""Which embedder a store has that was given none, and which ones are quick enough to be called inline."""
+"""Loads the default embedder of the stores, and tells which embedders may be called inline."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def default() -> Embedder:
 
 
 def is_quick(embedder: Embedder) -> bool:
-    """Does it take microseconds, as those of ours that work in the process say they do?"""
+    """Return True for an embedder that takes microseconds, as our in-process ones declare."""
     return getattr(embedder, "inline", False) is True

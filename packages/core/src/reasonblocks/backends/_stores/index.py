@@ -1,4 +1,4 @@
-"""Patterns in memory as a search walks through them: a value that is replaced, so that no reader ever locks."""
+"""An in-memory index of patterns. It is immutable: a change makes a new one, so readers never lock."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """Rows by tier, org and whether they wait for a signal, within these by failure type.
+    """Rows grouped by tier, org and signal-only flag, then by failure type.
 
-    The vectors of a part are laid out when it is first asked.
+    The vectors of a group are laid out in one matrix when it is first searched.
 
-    `stats` are what was counted since, by id, and go before what a pattern brings.
+    `stats` holds newer counts by pattern id; they take precedence over those stored in a pattern.
     """
 
     __slots__ = ("_parts", "_unhelpful", "largest", "stats")
@@ -31,14 +31,14 @@ class Index:
         self._parts, self.stats = parts, stats
         self._unhelpful = frozenset(name for name, counted in stats.items() if not helpful(counted))
         self.largest = max(_sizes(parts).values(), default=0)
-        """Patterns of the tier that has the most."""
+        """Number of patterns in the largest tier."""
 
     @classmethod
     def of(cls, rows: Iterable[Row], stats: Stats) -> Index:
         return cls({}, stats).changed((), rows)
 
     def changed(self, gone: Iterable[Row], new: Iterable[Row]) -> Index:
-        """The index without some rows and with others; parts that neither is of stay as they are."""
+        """Return an index without some rows and with others. Unaffected groups are shared with this one."""
         dropped, added = _by_block(gone), _by_block(row for row in new if not row.off)
         parts = dict(self._parts)
         for block in {**dropped, **added}:
@@ -53,11 +53,11 @@ class Index:
         return Index(self._parts, stats)
 
     def is_ready(self, request: Retrieve) -> bool:
-        """Does this search find everything laid out?"""
+        """Return True if this search has to lay out nothing."""
         return request.tier == "e3" or all(part.table is not None for part in self._of(request))
 
     def lay_out(self, vectors: Callable[[], Vectors]) -> None:
-        """For all searches."""
+        """Lay out the matrices of all groups."""
         for (tier, *_), part in self._parts.items():
             if tier != "e3":
                 part.laid_out(vectors())
@@ -66,15 +66,15 @@ class Index:
         return [row.told(self.stats) for part in self._parts.values() for row in part.rows]
 
     def standing(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """Tier e3, which is not searched."""
+        """Return the standing rules of tier e3, which need no search."""
         return standing((row.told(self.stats) for part in self._of(request) for row in part.rows), request)
 
     def search(self, request: Retrieve, vectors: Callable[[], Vectors]) -> tuple[ETrace, ...]:
-        """Tiers e1 and e2, as `PatternStore.search`; `vectors` are asked for where there is something to compare."""
+        """Search tiers e1 and e2 as `PatternStore.search` does. `vectors` is called only if there are candidates."""
         return best(self.near(request, vectors), request)
 
     def near(self, request: Retrieve, vectors: Callable[[], Vectors]) -> list[ETrace]:
-        """What `best` chooses from: what passes and can be among the first, and some more."""
+        """Return the candidates for `best`: a superset of the results."""
         spans = [(part, *span) for part in self._of(request) for span in part.spans(request.failure_type)]
         if not spans:
             return []
@@ -96,7 +96,7 @@ class Index:
 
 
 class _Part:
-    """The rows of one tier and org, by failure type and id."""
+    """The rows of one tier and org, sorted by failure type and id."""
 
     __slots__ = ("_spans", "rows", "table")
 
@@ -111,7 +111,7 @@ class _Part:
             begin = end
 
     def spans(self, failure_type: str | None) -> list[tuple[int, int]]:
-        """From where to where those of a failure type are, and those of none; all, if none is asked for."""
+        """Return the ranges of rows with this failure type and with none; the whole range if `failure_type` is None."""
         if failure_type is None:
             return [(0, len(self.rows))]
         return [self._spans[name] for name in (None, failure_type) if name in self._spans]
@@ -123,7 +123,7 @@ class _Part:
 
 
 def _sizes(parts: Mapping[Block, _Part]) -> Counter[str]:
-    """Patterns by tier."""
+    """Return the number of patterns by tier."""
     sizes: Counter[str] = Counter()
     for (tier, *_), part in parts.items():
         sizes[tier] += len(part.rows)

@@ -1,4 +1,4 @@
-"""A pattern store over a vector database: layer, revisions, counts, and the points that stand for a pattern."""
+"""A pattern store on top of a vector database. Adds the read-only layer, revisions and counts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ...exceptions import ConfigError, ExtraMissing
 from ...ports import Embedder
 from ...types import ETrace, Pattern, Tier
 from .index import Index
-from .points import Ask, Asking, Point, Points, nearest, pattern_in, point_id, points_of, standing_rules
+from .points import Point, PointQuery, Points, PointSearch, nearest, pattern_in, point_id, points_of, standing_rules
 from .rows import Row, row_of
 from .vectors import Vectors
 
 KNOWN_S = 60.0
-"""How old what is known of the database may be: which patterns of the layer it hides, and its lowest gate."""
+"""Seconds for which facts about the database are cached: the layer's hidden patterns and the lowest gate."""
 BATCH = 200
-"""Patterns that are written at once; with 256 dimensions some 2 MB of JSON."""
+"""Patterns written in one request; about 2 MB of JSON with 256 dimensions."""
 
 Written: TypeAlias = "tuple[list[Point], list[str]]"
-"""Points to write, and ids of points to drop."""
+"""Points to write, and ids of points to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Known:
 
 
 class PointStore:
-    """What `EdgeStore` and `QdrantStore` share; `_points` is what they differ in."""
+    """Base of `EdgeStore` and `QdrantStore`, which differ in `_points` only."""
 
     def __init__(self, points: Points, layer: Iterable[Pattern], vectors: Vectors) -> None:
         self._points, self._vectors = points, vectors
@@ -56,11 +56,11 @@ class PointStore:
 
     @property
     def inline(self) -> bool:
-        """False: a search asks something else than this process's memory."""
+        """False, because a search leaves this process's memory."""
         return False
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """Best first, ties by id; a pattern's own `gate_threshold` goes before the asked similarity."""
+        """Return matches, best first, ties by id. A pattern's `gate_threshold` overrides the requested similarity."""
         asking = self._asking(request)
         try:
             ask = next(asking)
@@ -71,14 +71,14 @@ class PointStore:
             return found
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
-        """As `search`, in a thread."""
+        """Run `search` in a thread."""
         return await in_daemon(partial(self.search, request))
 
     def add(self, patterns: Iterable[Pattern]) -> None:
-        """Add patterns, or replace those of the same id, which takes the next revision.
+        """Add patterns. A pattern with a stored id replaces that one and takes the next revision.
 
-        What cannot be stored or embedded is refused before anything is written. Up to 200 patterns are there all or
-        not at all; of more, an error leaves what was written until then, and adding them again is safe.
+        Patterns that cannot be stored or embedded are refused before anything is written. Up to 200 patterns are
+        written atomically. If a larger batch fails, part of it may be stored; adding the batch again is safe.
         """
         given = list({pattern.id: checked(pattern) for pattern in patterns}.values())
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -90,7 +90,9 @@ class PointStore:
             self._last = None
 
     def remove(self, pattern_id: str) -> bool:
-        """False: the store has none of that id. One of the layer is switched off by one that is `off`."""
+        """Remove a pattern; return False if the store has none with that id.
+
+        To hide a pattern of the layer, add one with its id that is `off`."""
         with self._one_writer:
             heads = self._points.by_id([point_id(pattern_id, 0)])
             self._points.drop([point_id(pattern_id, n) for head in heads for n in range(head.payload["exemplars"])])
@@ -98,9 +100,9 @@ class PointStore:
         return bool(heads)
 
     def count(self, pattern_ids: Iterable[str], what: str) -> None:
-        """Count one more of `what` (retrieved, injected, recovered, not_recovered) for each id that is stored.
+        """Increment the count `what` (retrieved, injected, recovered, not_recovered) of each stored id.
 
-        Read and written back: of two processes that count one pattern at the same time, one may get lost.
+        The count is read and written back, so one of two simultaneous increments from two processes may be lost.
         """
         if what not in COUNTED:
             raise ConfigError.unknown("what", what, COUNTED)
@@ -114,19 +116,21 @@ class PointStore:
                 self._points.set_stats([point_id(name, n) for n in range(head.payload["exemplars"])], stats)
 
     def get(self, pattern_id: str) -> Pattern | None:
-        """The store's own, else the layer's."""
+        """Return the store's pattern, else the layer's, else None."""
         heads = self._points.by_id([point_id(pattern_id, 0)])
         return pattern_in(heads[0]) if heads else self._layer.get(pattern_id)
 
     def list(
         self, org_id: str, tier: Tier | None = None, *, failure_type: str | None = None, layer: bool = False
     ) -> tuple[Pattern, ...]:
-        """Those of an org and of none, by id, also those that are off. `layer`: what shows of the layer, too."""
-        own = {one.id: one for one in map(pattern_in, self._points.every(Ask.listing(org_id)))}
+        """Return the patterns of an org and those of no org, by id, including those that are off.
+
+        `layer=True` adds the patterns of the layer that are not hidden."""
+        own = {pattern.id: pattern for pattern in map(pattern_in, self._points.every(PointQuery.listing(org_id)))}
         under = self._known().layer.patterns() if layer else ()
         kept = [
             pattern
-            for _, pattern in sorted({**{one.id: one for one in under}, **own}.items())
+            for _, pattern in sorted({**{pattern.id: pattern for pattern in under}, **own}.items())
             if pattern.org_id in (None, org_id)
             and tier in (None, pattern.tier)
             and failure_type in (None, pattern.failure_type)
@@ -134,17 +138,17 @@ class PointStore:
         return tuple(kept)
 
     def __len__(self) -> int:
-        """How many the store itself has."""
+        """Return the number of patterns in the store, without the layer."""
         return self._points.count_heads()
 
     def close(self) -> None:
-        """Let go of what is open; what uses the store after that opens it again."""
+        """Close the database. The next use opens it again."""
         self._points.close()
 
     def _new_lock(self) -> None:
         self._one_writer = threading.Lock()
 
-    def _asking(self, request: Retrieve) -> Asking:
+    def _asking(self, request: Retrieve) -> PointSearch:
         known = self._known()
         if request.tier == "e3":
             return standing_rules(request, known.layer.patterns())
@@ -162,31 +166,35 @@ class PointStore:
         heads = self._points.by_id([point_id(name, 0) for name in self._layer]) if self._layer else []
         hidden = {head.payload["pattern"] for head in heads}
         rows = [row for name, row in self._layer_rows.items() if name not in hidden]
-        stats = {name: one.stats for name, one in self._layer.items() if one.stats}
+        stats = {name: row.stats for name, row in self._layer.items() if row.stats}
         return _Known(Index.of(rows, stats), self._points.lowest_gate(), time.monotonic() + KNOWN_S)
 
     @cached_property
     def _layer_rows(self) -> Mapping[str, Row]:
-        """With their vectors, once a search needed them."""
+        """Return the layer's rows, with vectors once a search needed them."""
         return {name: row_of(pattern) for name, pattern in self._layer.items()}
 
     def _written(self, given: Sequence[Pattern], now: str) -> Written:
-        """The points of what differs from what is stored, and the ids of points that are no more."""
-        heads = {head.payload["pattern"]: head for head in self._points.by_id([point_id(one.id, 0) for one in given])}
+        """Return the points of changed patterns, and the ids of points to delete."""
+        heads = {
+            head.payload["pattern"]: head for head in self._points.by_id([point_id(pattern.id, 0) for pattern in given])
+        }
         stored = {name: pattern_in(head) for name, head in heads.items()}
-        changed = [new for one in given if (new := revised(one, stored.get(one.id), now)) != stored.get(one.id)]
+        changed = [
+            new for pattern in given if (new := revised(pattern, stored.get(pattern.id), now)) != stored.get(pattern.id)
+        ]
         points = list(self._points_of(changed))
         written = {point.id for point in points}
         before = [
-            point_id(one.id, number)
-            for one in changed
-            if one.id in heads
-            for number in range(heads[one.id].payload["exemplars"])
+            point_id(pattern.id, number)
+            for pattern in changed
+            if pattern.id in heads
+            for number in range(heads[pattern.id].payload["exemplars"])
         ]
-        return points, [one for one in before if one not in written]
+        return points, [point for point in before if point not in written]
 
     def _points_of(self, patterns: Sequence[Pattern]) -> Iterator[Point]:
-        texts = [() if one.off or one.tier == "e3" else exemplars(one) for one in patterns]
+        texts = [() if pattern.off or pattern.tier == "e3" else exemplars(pattern) for pattern in patterns]
         units = self._vectors.of([text for of_one in texts for text in of_one])
         begin = 0
         for pattern, of_one in zip(patterns, texts):
@@ -201,10 +209,10 @@ class PointStore:
 
 
 def require(what: str, module: str, distribution: str, extra: str) -> None:
-    """Raises `ExtraMissing`, with the line that installs it."""
+    """Raise `ExtraMissing`, with the command that installs it, if the module is missing."""
     try:
         found = find_spec(module) is not None
-    except ValueError:  # what stands in `sys.modules` is no module
+    except ValueError:  # `sys.modules` holds None for this name
         found = False
     if not found:
         raise ExtraMissing(what, distribution, extra)

@@ -1,4 +1,4 @@
-"""Patterns as the points of a vector database: what a point holds, and which points a search asks for."""
+"""Represents patterns as points of a vector database, and searches them."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ NO_TYPE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """Which points: every condition that is given holds; `orgs` always is, so that no search can forget it."""
+class PointQuery:
+    """A query. All given conditions must hold. `orgs` has no default, so that no search can forget it."""
 
     orgs: tuple[str, ...]
     tiers: tuple[str, ...] = ()
     failure_types: tuple[str, ...] = ()
     heads: bool = False
-    """Only the first point of each pattern."""
+    """Select only the first point of each pattern."""
     vector: Rows | None = None
-    """Nearest first; None: in any order, all of them."""
+    """Query vector: nearest first. None returns all points in any order."""
     threshold: float | None = None
-    """The least cosine."""
+    """Lowest cosine."""
     limit: int = 0
     gate_most: float | None = None
-    """Only points whose own gate is at most that."""
+    """Select only points whose own gate is at most this."""
     gated: bool = False
-    """Only points that have one."""
+    """Select only points with a gate of their own."""
 
     @classmethod
-    def of(cls, request: Retrieve) -> Ask:
-        """The points that a request may see."""
+    def of(cls, request: Retrieve) -> PointQuery:
+        """Return the query for the points that a request may see."""
         shared = () if request.tier == "e1" else (SHARED,)
         types = () if request.failure_type is None else (NO_TYPE, _type(request.failure_type))
         waiting = () if request.failure_type is None else (_waiting(request.tier),)
         return cls(orgs=(_org(request.org_id), *shared), tiers=(request.tier, *waiting), failure_types=types)
 
     @classmethod
-    def listing(cls, org_id: str) -> Ask:
-        """The first points of everything that an org may see."""
+    def listing(cls, org_id: str) -> PointQuery:
+        """Return the query for the first point of every pattern that an org may see."""
         return cls(orgs=(_org(org_id), SHARED), heads=True)
 
     @property
     def matches(self) -> Iterator[tuple[str, list[str]]]:
-        """(payload key, its values) of all conditions that are about texts."""
+        """Return (payload key, accepted values) of all conditions on texts."""
         yield "org_id", list(self.orgs)
         if self.tiers:
             yield "tier", list(self.tiers)
@@ -66,7 +66,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A point that was found; without a vector where none was asked for."""
+    """A point that was found. It has a vector only if the query asked for vectors."""
 
     payload: Mapping[str, Any]
     vector: Rows | None = None
@@ -75,7 +75,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A point that is stored."""
+    """A stored point."""
 
     id: str
     vector: list[float]
@@ -83,11 +83,11 @@ class Point:
 
 
 class Points(Protocol):
-    """A vector database. Raises `Unavailable` when it does not answer, `StoreError` when it refuses."""
+    """A vector database. Raises `Unavailable` if it does not respond, `StoreError` if it rejects a request."""
 
-    def near(self, ask: Ask) -> list[Hit]: ...
-    def every(self, ask: Ask) -> list[Hit]:
-        """All points asked for, without vectors."""
+    def near(self, ask: PointQuery) -> list[Hit]: ...
+    def every(self, ask: PointQuery) -> list[Hit]:
+        """Return all matching points, without vectors."""
         ...
 
     def by_id(self, ids: list[str]) -> list[Hit]: ...
@@ -100,12 +100,12 @@ class Points(Protocol):
 
 
 def point_id(pattern_id: str, number: int) -> str:
-    """Of one exemplar: the same pattern has the same points in every process."""
+    """Return the id of an exemplar's point, which is the same in every process."""
     return str(uuid5(NAMESPACE_URL, f"reasonblocks:{number}:{pattern_id}"))
 
 
 def points_of(pattern: Pattern, vectors: Rows | None, dim: int) -> Iterator[Point]:
-    """One point an exemplar, each with the whole pattern; one of zeros for a pattern that is not searched."""
+    """Return one point per exemplar, each with the whole pattern; a single zero vector if it is not searched."""
     rows = [[0.0] * dim] if vectors is None else vectors.tolist()
     payload: dict[str, Any] = {
         "pattern": pattern.id,
@@ -128,12 +128,12 @@ def pattern_in(hit: Hit) -> Pattern:
 
 
 def _org(org_id: str) -> str:
-    """Apart from what stands for no org, whatever an org is called."""
+    """Return the stored form of an org's name, which never equals the marker for "no org"."""
     return f"org:{org_id}"
 
 
 def _waiting(tier: str) -> str:
-    """Patterns of a tier that only a search which names their failure type sees."""
+    """Return the condition for patterns that only a search with their failure type finds."""
     return f"{tier} on signal"
 
 
@@ -142,30 +142,34 @@ def _type(failure_type: str) -> str:
 
 
 MORE = 16
-"""Points asked for at first beyond the patterns that are wanted: some patterns have several."""
+"""Extra points in the first query, because a pattern may have several points."""
 GROWTH = 4
-Asking: TypeAlias = "Generator[Ask, list[Hit], tuple[ETrace, ...]]"
-"""Yields what to ask and is sent the points: the same for a store that waits and for one that awaits."""
+PointSearch: TypeAlias = "Generator[PointQuery, list[Hit], tuple[ETrace, ...]]"
+"""A generator that yields queries and is sent hits, so that one search serves sync and async stores."""
 
 
-def standing_rules(request: Retrieve, layer: Iterable[Pattern]) -> Asking:
-    """Tier e3, with those of a layer."""
-    hits = yield Ask.of(request)
+def standing_rules(request: Retrieve, layer: Iterable[Pattern]) -> PointSearch:
+    """Return the standing rules of tier e3, including the layer's."""
+    hits = yield PointQuery.of(request)
     return standing(chain(map(pattern_in, hits), layer), request)
 
 
-def nearest(request: Retrieve, query: Rows, curve: Curve, lowest_gate: float | None, layer: Iterable[ETrace]) -> Asking:
-    """Tiers e1 and e2: the best of the points and of `layer`. `lowest_gate` is that of any pattern stored."""
+def nearest(
+    request: Retrieve, query: Rows, curve: Curve, lowest_gate: float | None, layer: Iterable[ETrace]
+) -> PointSearch:
+    """Search tiers e1 and e2: the best of the points and of `layer`.
+
+    `lowest_gate` is the lowest own gate of all stored patterns, None without any."""
     least = min(request.similarity, request.similarity if lowest_gate is None else lowest_gate)
     threshold = max(-2.0, min(2.0, curve.reach(least) - SLACK))
-    ask = replace(Ask.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
+    ask = replace(PointQuery.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
     found: dict[str, ETrace] = {}
     while True:
         hits = yield ask
         _judge(hits, found, request, query, curve)
         if len(hits) < ask.limit:
             break
-        left = curve(hits[-1].score + SLACK)  # the most that any other point is worth
+        left = curve(hits[-1].score + SLACK)  # the highest similarity that a remaining point can have
         if _are_enough(found.values(), request, left):
             break
         ask = replace(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
@@ -173,7 +177,7 @@ def nearest(request: Retrieve, query: Rows, curve: Curve, lowest_gate: float | N
 
 
 def _judge(hits: list[Hit], found: dict[str, ETrace], request: Retrieve, query: Rows, curve: Curve) -> None:
-    """Each pattern with its best exemplar; of a replaced one, the newest revision counts."""
+    """Keep each pattern with its best exemplar, in its newest revision."""
     for hit in hits:
         if hit.vector is None:
             continue
@@ -191,7 +195,7 @@ def _weight(trace: ETrace) -> tuple[int, float]:
 
 
 def _are_enough(found: Iterable[ETrace], request: Retrieve, left: float) -> bool:
-    """Are there `top_k` that pass and help and that no other point can come before?"""
+    """Return True if `top_k` results are found that no remaining point can beat."""
     sure = [
         trace
         for trace in found

@@ -1,4 +1,4 @@
-"""A pattern as the stores keep it: what a search asks of it apart, the pattern itself read when it is needed."""
+"""A pattern as stored: the fields that a search needs, and the pattern itself as JSON that is parsed on demand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...exceptions import StoreError
 from ...types import Pattern, Tier
 
 Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
-"""What was counted, by the pattern's id."""
+"""Counts by pattern id."""
 Bytes: TypeAlias = "bytes | memoryview"
 Block: TypeAlias = "tuple[Tier, str | None, bool]"
-"""A tier, the org or none, and whether it waits for its failure type: what is searched together."""
+"""Tier, org or None, and whether the pattern is signal-only: rows with equal keys are searched together."""
 
 
 class Row:
-    """One pattern. `body` is its JSON, `vectors` its exemplars' rows one after the other, None: not embedded yet."""
+    """One pattern. `body` is its JSON; `vectors` holds its exemplars' float32 rows, or None if not embedded yet."""
 
     __slots__ = ("_pattern", "body", "failure_type", "gate", "id", "off", "org_id", "signal", "tier", "vectors")
 
@@ -46,11 +46,11 @@ class Row:
 
     @property
     def pattern(self) -> Pattern:
-        """Without what a store counted."""
+        """Return the pattern without the store's counts."""
         if self._pattern is None:
             try:
                 self._pattern = pattern_of(json.loads(self.body or ""))
-            except ValueError as exc:  # what is no JSON, and what is no pattern
+            except ValueError as exc:  # not JSON, or not a pattern
                 raise StoreError(
                     f"row {self.id!r}", f"is damaged ({exc}): remove the pattern, or add it again"
                 ) from exc
@@ -62,11 +62,11 @@ class Row:
 
     @property
     def searched(self) -> bool:
-        """Is it found by its vectors?"""
+        """Return True if the pattern is found by its vectors."""
         return not self.off and self.tier != "e3"
 
     def told(self, stats: Stats) -> Pattern:
-        """The pattern with what was counted."""
+        """Return the pattern with these counts."""
         counted = stats.get(self.id)
         return self.pattern if not counted else evolve(self.pattern, stats=counted)
 
@@ -77,5 +77,5 @@ def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:
 
 
 def body(pattern: Pattern) -> str:
-    """The JSON of a pattern without its counts, which change apart from it."""
+    """Return a pattern's JSON without its counts, which are stored separately."""
     return compact(pattern_json(evolve(pattern, stats={})))

@@ -1,4 +1,4 @@
-"""Which rows of one matrix may pass a search: the few that are looked at closely, and never one too few."""
+"""Selects the rows of a matrix that may pass a search: a few candidates, and never one too few."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .rows import Row
 
 Rows: TypeAlias = "npt.NDArray[np.float32]"
 Needed: TypeAlias = "float | npt.NDArray[np.float64]"
-"""The least cosine that may pass: of all, or of each."""
+"""The lowest cosine that passes: one for all rows, or one per row."""
 
 SLACK = 1e-5
-"""How far a cosine in float32 may be from the one in float64: well above what a thousand dimensions add up to."""
+"""Tolerance between a cosine in float32 and in float64; well above the rounding error of a thousand dimensions."""
 PIECE = 400_000
-"""Numbers multiplied at once: OpenBLAS does 430,000 in one thread and 1,280,000 in several, as measured."""
+"""Numbers multiplied at once. As measured, OpenBLAS uses one thread for 430,000 and several for 1,280,000."""
 FEW = 32
-"""Rows that are looked at one by one; of more, only those that can be among the first."""
+"""Up to this many rows are checked one by one; of more, only those that can be among the best."""
 
 
 class Table:
-    """The vectors of some patterns, in their order; a pattern is as near as the best of its exemplars."""
+    """The vectors of some patterns in order. A pattern's cosine is that of its best exemplar."""
 
     def __init__(self, rows: Sequence[Row], dim: int, curve: Curve) -> None:
         data = [row.vectors or b"" for row in rows]
         joined = memoryview(b"".join(data))
-        ends = list(accumulate(len(one) for one in data))
+        ends = list(accumulate(len(vectors) for vectors in data))
         for row, size, end in zip(rows, map(len, data), ends):
             row.vectors = joined[end - size : end]  # one copy in memory, not two
         self.matrix: Rows = np.frombuffer(joined, np.float32).reshape(-1, dim)
@@ -45,7 +45,7 @@ class Table:
     def near(
         self, query: Rows, begin: int, end: int, similarity: float, most: int, unhelpful: Collection[str]
     ) -> Iterator[tuple[int, float]]:
-        """(place, similarity) of those from `begin` to `end` that may be among the `most` best that pass."""
+        """Yield (place, similarity) of the rows from `begin` to `end` that may be among the `most` best that pass."""
         first, last = self.firsts[begin], self.firsts[end]
         cosines = _products(self.matrix[first:last], query)
         if not self._single:
@@ -78,7 +78,7 @@ class Table:
         most: int,
         unhelpful: Collection[str],
     ) -> npt.NDArray[np.intp]:
-        """Those that are worth as much as the last of the `most` best that surely pass, and equals of it."""
+        """Return the places at least as similar as the last of the `most` best that certainly pass, ties included."""
         sure = places[(cosines >= needed + self._surely)[places]]
         if unhelpful:
             sure = np.array([at for at in sure.tolist() if self._names[begin + at] not in unhelpful], np.intp)
@@ -89,12 +89,12 @@ class Table:
 
     @property
     def _surely(self) -> float:
-        """Above the least cosine that may pass, that surely does: what rounding takes away, and float32."""
+        """Return the cosine from which a row certainly passes, despite rounding and float32."""
         return 4 * SLACK + 2e-4 * self._flattest
 
     @property
     def _flattest(self) -> float:
-        """The most cosine that one of similarity takes."""
+        """Return the steepest rise of cosine per similarity."""
         slopes = [(high - low) / (above - below) for (low, below), (high, above) in self._pairs if above > below]
         return max(slopes, default=0.0)
 
@@ -104,7 +104,7 @@ class Table:
 
 
 def _products(rows: Rows, query: Rows) -> Rows:
-    """Piece by piece: threads of BLAS gain little here, and wait for each other for milliseconds on a busy machine."""
+    """Return the cosines, computed in pieces: on a busy machine BLAS threads wait milliseconds for each other."""
     step = max(1, PIECE // rows.shape[1])
     found = np.empty(len(rows), np.float32)
     for begin in range(0, len(rows), step):
@@ -113,5 +113,5 @@ def _products(rows: Rows, query: Rows) -> Rows:
 
 
 def cosine(rows: Rows, query: Rows) -> float:
-    """Of the nearest row: in float64, so that it is worth the same in every store."""
+    """Return the highest cosine, in float64, so that every store returns the same similarity."""
     return float(np.max(rows.astype(np.float64) @ query.astype(np.float64)))

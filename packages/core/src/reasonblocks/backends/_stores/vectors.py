@@ -1,4 +1,4 @@
-"""How texts become vectors that are compared: unit rows of float32, refused where the embedder broke its word."""
+"""Embeds texts as unit rows of float32, and rejects invalid output of an embedder."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from .rows import Row
 from .table import Rows, Table
 
 BATCH = 256
-"""Texts embedded at once: an embedder over HTTP takes no more, and a local one gains nothing by more."""
+"""Texts per call: an HTTP embedder accepts no more, and a local one gains nothing by more."""
 
 
 class Vectors:
-    """One embedder's, checked: every error of ours names its id; what it raises itself is passed on.
+    """The vectors of one embedder, checked. Our errors name the embedder's id; its own exceptions propagate.
 
-    `kept` is told which rows got vectors because a search needed them.
+    `kept` is called with the rows that were embedded because a search needed them.
     """
 
     def __init__(self, embedder: Embedder, kept: Callable[[Sequence[Row]], None] = lambda rows: None) -> None:
         self.embedder, self._kept = embedder, kept
-        self._summing = embedder if isinstance(embedder, SummingEmbedder) else None  # a slow question
+        self._summing = embedder if isinstance(embedder, SummingEmbedder) else None  # this attribute is slow to read
 
     @cached_property
     def _name(self) -> str:
         return f"embedder {self.embedder.id!r}"
 
     def of(self, texts: Sequence[str]) -> Rows:
-        """A row each, of length 1, or of zeros for a text of which the embedder knows nothing."""
+        """Return one row per text, of length 1, or of zeros for a text without a known word."""
         rows = [self._batch(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
         return np.concatenate(rows) if rows else np.empty((0, self.embedder.dim), np.float32)
 
     def query(self, request: Retrieve) -> Rows:
-        """The vector of what is asked for, the run's memo being asked first."""
+        """Return the query's vector, from the run's memo if it is there."""
         embedder, memo = self.embedder, request.memo
         given: Any
         if self._summing is not None:
@@ -53,7 +53,7 @@ class Vectors:
         return self._unit(given)
 
     def fill(self, rows: Sequence[Row]) -> None:
-        """Give each row the vectors of its texts: all of them or, after an error, none."""
+        """Embed the texts of the rows: all of them or, after an error, none."""
         texts = [row.texts for row in rows]
         units = self.of([text for of_row in texts for text in of_row])
         begin = 0
@@ -62,7 +62,7 @@ class Vectors:
             begin += len(of_row)
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Rows of one tier, laid out; those without vectors are embedded first."""
+        """Return the rows of one tier as a table, after embedding those without vectors."""
         if missing := [row for row in rows if row.vectors is None]:
             self.fill(missing)
             self._kept(missing)
@@ -79,7 +79,7 @@ class Vectors:
         return units.astype(np.float32)
 
     def _unit(self, given: Any) -> Rows:
-        """The same of one: on every search, so in a third of the time."""
+        """Return the unit vector of one row; runs on every search and takes a third of the batch version's time."""
         values = self._numbers(given, (self.embedder.dim,))
         length = math.sqrt(values.dot(values))
         self._check(math.isfinite(length))

@@ -1,4 +1,4 @@
-"""What turns texts into vectors: the shipped model, what needs nothing, and doors to others. Loaded by name only."""
+"""Embedders: the shipped model, a lexical one, and wrappers for others. Each is imported when it is first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cosines of an embedder that is not shipped are worth: the curves of its file, or none that were fitted."""
+"""Reads and writes the similarity curves of an embedder that is not shipped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Given: TypeAlias = "SimilarityCurves | str | os.PathLike[str] | None"
 
 COMMAND = "reasonblocks patterns calibrate"
 UNFITTED = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
-"""The cosine itself: nobody knows what it is worth."""
+"""Returns the cosine itself, because nothing was fitted."""
 _log = logging.getLogger("reasonblocks")
 _said: set[str] = set()
 
 
 def curves_for(embedder_id: str, given: Given) -> SimilarityCurves:
-    """The given curves, those of a file, or with one warning the cosine itself. Raises `ConfigError` for a bad file."""
+    """Return the given curves, those of a file, or, with a warning, unfitted ones. Raises `ConfigError`."""
     if isinstance(given, SimilarityCurves):
         return given
     if given is not None:
@@ -34,7 +34,7 @@ def curves_for(embedder_id: str, given: Given) -> SimilarityCurves:
 
 
 def curves_file(embedder_id: str, curves: SimilarityCurves) -> str:
-    """The TOML that `curves=` reads, without a header."""
+    """Return the TOML that `curves=` reads, without a header."""
     lines = [f"embedder = {_quoted(embedder_id)}", ""]
     for name, curve in (("e1", curves.e1), ("e2", curves.e2)):
         points = ", ".join(f"[{cosine!r}, {similarity!r}]" for cosine, similarity in curve.points)
@@ -75,5 +75,7 @@ def _is_point(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(isinstance(one, (int, float)) and not isinstance(one, bool) and -1 <= one <= 1 for one in value)
+        and all(
+            isinstance(value_, (int, float)) and not isinstance(value_, bool) and -1 <= value_ <= 1 for value_ in value
+        )
     )

@@ -1,4 +1,4 @@
-"""Which embedder is used where the caller names none, and what is said when it is not the shipped model."""
+"""Chooses the default embedder, and logs when it is not the shipped model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _said: set[str] = set()
 
 
 def default_embedder() -> StaticEmbedder | HashEmbedder:
-    """The shipped model; where numpy or the model's data is missing `HashEmbedder`, said once in the log."""
+    """Return the shipped model. Without numpy or the model's data, return `HashEmbedder` and log it once."""
     found, missing = _found()
     if missing and missing not in _said:
         _said.add(missing)
@@ -26,7 +26,7 @@ def default_embedder() -> StaticEmbedder | HashEmbedder:
 
 
 def embedder_line() -> str:
-    """For people: the default embedder's id, and what is missing where it is not the shipped model."""
+    """Return a line for people: the default embedder's id, and what is missing if it is not the shipped model."""
     found, missing = _found()
     return f"{found.id} ({missing}: {COST})" if missing else found.id
 

@@ -16,7 +16,7 @@ STOP = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "has", "i", "in", "is", "it", "its", "let", "me",
      "my", "now", "of", "on", "or", "so", "that", "the", "then", "there", "this", "to", "was", "we", "will", "with"}
 )  # fmt: skip
-"""Words that carry no subject."""
+"""Words without a topic."""
 PAIR_WEIGHT = 0.5
 CURVES = SimilarityCurves(
     e1=Curve(((0.0, 0.0), (0.27, 0.7), (0.31, 0.8), (1.0, 1.0))),
@@ -29,7 +29,7 @@ half thoughts, half as long as the query, 5 % reach a cosine of .262 with any ov
 
 
 class HashEmbedder:
-    """`embed` gives a unit vector of 512 dimensions, or zeros for a text without words. Pure, so it answers inline."""
+    """A hashed bag of words and word pairs. `embed` returns a unit vector of 512 dimensions, zeros without words."""
 
     id = "hash-512-v1"
     dim = DIM

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 NAME = "OpenAIEmbedder"
 AT_ONCE = 128
-"""Texts in one request: OpenAI takes 2,048 texts and 300,000 tokens; 128 thoughts of 1,200 bytes are some 40,000."""
+"""Texts per request. OpenAI accepts 2,048 texts and 300,000 tokens; 128 thoughts of 1,200 bytes are some 40,000."""
 TIMEOUT_S = 10.0
-"""For one request. A step does not wait so long: its own deadline goes before."""
+"""Seconds per request. A step waits no longer than its own deadline."""
 NOTHING = " "
-"""Stands for an empty text, which OpenAI refuses."""
+"""Replaces an empty text, which OpenAI rejects."""
 
 
 class OpenAIEmbedder:
-    """`base_url` is what goes before `/embeddings`, as for OpenAI's client; "/v1" is added where it has no path.
+    """Embeds texts through a server. `base_url` is the part before `/embeddings`; "/v1" is added to one without a path.
 
-    `dim` is what the model answers with; without it, it is asked once, when it is first needed. `id` is "openai:" with
-    the model's name unless given. Raises `Unavailable` if the server returns no usable answer,
+    `dim` is the model's dimension; without it, the server is asked once, on first use. `id` defaults to "openai:" with
+    the model's name. Raises `Unavailable` if the server returns no usable answer,
     `ConfigError` for a URL, key or curves that cannot be used, and `ExtraMissing` without httpx. No error shows any
     part of the key.
     """
@@ -61,12 +61,12 @@ class OpenAIEmbedder:
         return self._dim
 
     def embed(self, text: str) -> Rows:
-        """float32 [dim]."""
+        """Return float32 [dim]."""
         vector: Rows = self._ask([text])[0]
         return vector
 
     def embed_many(self, texts: Sequence[str]) -> Rows:
-        """float32 [texts, dim]; several requests for many texts."""
+        """Return float32 [texts, dim]; many texts take several requests."""
         parts = [self._ask(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
         return rows(NAME, [row for part in parts for row in part], len(texts), self._dim)
 
@@ -86,6 +86,7 @@ class OpenAIEmbedder:
         return found
 
     def _connected(self) -> httpx.Client:
+        """Return the client of this process: connections are not shared with a forked one."""
         if self._client is None:
             self._client = self._made()
         return self._client
@@ -95,7 +96,7 @@ class OpenAIEmbedder:
         self._client = None
 
     def _made(self) -> httpx.Client:
-        """Its connections are closed when the embedder is no longer used."""
+        """Make a client whose connections are closed with the embedder."""
         headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
         made = library("httpx", NAME, "httpx", "openai-embed").Client
         client: httpx.Client = made(headers=headers, timeout=self._timeout_s)
@@ -112,18 +113,18 @@ def _url(base_url: str) -> str:
 
 
 def _checked(api_key: str | None) -> Secret | None:
-    """Check the key here, because the library's error would show it."""
+    """Validate the key here, because the library's error would show it."""
     if api_key and not is_key(api_key):
         raise ConfigError("api_key", described(api_key), KEY_RULE)
     return Secret(api_key) if api_key else None
 
 
 def _in_order(answer: object) -> list[object]:
-    """The vectors by their `index`. Raises `BadAnswer`."""
+    """Return the vectors ordered by `index`. Raises `BadAnswer` for a malformed response."""
     data = answer.get("data") if isinstance(answer, Mapping) else None
-    if not isinstance(data, list) or not all(isinstance(one, Mapping) for one in data):
+    if not isinstance(data, list) or not all(isinstance(item, Mapping) for item in data):
         raise BadAnswer(NAME, type(answer).__name__, "must be an object with a list `data`")
-    by_index = {one.get("index", at): one.get("embedding") for at, one in enumerate(data)}
+    by_index = {item.get("index", at): item.get("embedding") for at, item in enumerate(data)}
     if sorted(by_index, key=str) != sorted(range(len(data)), key=str):
         raise BadAnswer(NAME, list(by_index), "must be the indices of the texts")
     return [by_index[at] for at in range(len(data))]

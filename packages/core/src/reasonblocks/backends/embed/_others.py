@@ -1,4 +1,4 @@
-"""An embedder out of a function of the caller's."""
+"""Embedders around a caller's function and around models of other libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Rows: TypeAlias = NDArray[numpy.float32]
 
 
 def rows(source: str, given: object, count: int, dim: int | None) -> Rows:
-    """float32 [count, dim], of any dimension where none is given. Raises `BadAnswer` for anything else."""
+    """Return an embedder's output as float32 [count, dim]; any dimension passes if `dim` is None.
+
+    Raises `BadAnswer` for other shapes and for values that are not finite."""
     try:
         found = numpy.asarray(given, dtype=numpy.float32)
     except (TypeError, ValueError, OverflowError) as error:
@@ -47,12 +49,12 @@ def library(
 
 
 class CallableEmbedder:
-    """`function` turns a text into `dim` finite numbers, `many`, if there is one, a list of texts into as many rows.
+    """Wraps a function that turns a text into `dim` finite numbers, and optionally `many`, for a list of texts.
 
-    `id` names the embedding space: give another when the model changes, for vectors of two ids are never compared.
-    `curves` say what a cosine is worth: a `SimilarityCurves`, or the path of a file that `reasonblocks patterns
-    calibrate` wrote; without them the cosine itself is taken, with a warning. Raises `ConfigError` for a bad `id`,
-    `dim` or file, and `BadAnswer` for what is not so many finite numbers.
+    `id` names the embedding space; vectors of different ids are never compared, so change it with the model.
+    `curves` turn a cosine into a similarity: a `SimilarityCurves`, or the path of a file that `reasonblocks patterns
+    calibrate` wrote. Without them the cosine itself is used, with a warning. Raises `ConfigError` for a bad `id`,
+    `dim` or file, and `BadAnswer` for output of another shape or with values that are not finite.
     """
 
     def __init__(
@@ -70,12 +72,12 @@ class CallableEmbedder:
         self._function, self._many = function, many
 
     def embed(self, text: str) -> Rows:
-        """float32 [dim]."""
+        """Return float32 [dim]."""
         vector: Rows = rows(self.id, [self._function(text)], 1, self.dim)[0]
         return vector
 
     def embed_many(self, texts: Sequence[str]) -> Rows:
-        """float32 [texts, dim]."""
+        """Return float32 [texts, dim]."""
         given = list(texts)
         made = map(self._function, given) if self._many is None or not given else self._many(given)
         return rows(self.id, made if hasattr(made, "shape") else list(made), len(given), self.dim)
@@ -89,9 +91,9 @@ def _check(name: object, dim: object) -> None:
 
 
 class Model2VecEmbedder(CallableEmbedder):
-    """The model of a name, which the library may download, or of a folder.
+    """Wraps a model2vec model, by name (the library may download it) or folder.
 
-    `id` is "model2vec:" with the name or the folder's name unless given. Raises `ExtraMissing` without the library.
+    `id` defaults to "model2vec:" with the name or the folder's name. Raises `ExtraMissing` without the library.
     """
 
     def __init__(self, name: str | os.PathLike[str], *, id: str | None = None, curves: Given = None) -> None:
@@ -103,9 +105,9 @@ class Model2VecEmbedder(CallableEmbedder):
 
 
 class FastEmbedEmbedder(CallableEmbedder):
-    """The model of a name, which the library downloads once. A step waits tens of milliseconds for it on a CPU.
+    """Wraps a fastembed model, which the library downloads once. Takes tens of milliseconds per text on a CPU.
 
-    `id` is "fastembed:" with the name unless given. Raises `ExtraMissing` without the library.
+    `id` defaults to "fastembed:" with the name. Raises `ExtraMissing` without the library.
     """
 
     def __init__(self, name: str, *, id: str | None = None, curves: Given = None) -> None:
@@ -121,10 +123,10 @@ class FastEmbedEmbedder(CallableEmbedder):
 
 
 class SentenceTransformerEmbedder(CallableEmbedder):
-    """The model of a name or a folder, which the library loads, or a `SentenceTransformer` that is loaded already.
+    """Wraps a model by name or folder, or a loaded `SentenceTransformer`.
 
-    A step waits some 100 ms for it on a CPU. `id` is "sentence-transformers:" with the name unless given; a loaded
-    model needs one. Raises `ExtraMissing` without the library.
+    Takes some 100 ms per text on a CPU. `id` defaults to "sentence-transformers:" with the name; a loaded model
+    needs one. Raises `ExtraMissing` without the library.
     """
 
     def __init__(self, model: Any, *, id: str | None = None, curves: Given = None) -> None:  # a name, or its own class

@@ -1,4 +1,4 @@
-"""The shipped embedder: a text is the sum of its pieces' rows, in whole numbers, so it is the same on every machine."""
+"""The shipped embedder: sums the int8 rows of a text's word pieces, so the result is the same on every machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Table:
     vocabulary: Mapping[str, int]
     tokenizer: Tokenizer
     unknown: int
-    """The id of a word that no pieces make; its row is zeros."""
+    """The id of an unknown word; its row is zeros."""
 
 
 _lock = threading.Lock()
@@ -40,7 +40,7 @@ _loaded: list[Table] = []
 
 
 def table() -> Table:
-    """The one table. Raises `Unavailable` when its files are missing or damaged."""
+    """Return the table, loaded once per process. Raises `Unavailable` if its files are missing or damaged."""
     if not _loaded:
         with _lock:
             if not _loaded:
@@ -49,6 +49,7 @@ def table() -> Table:
 
 
 def _new_lock() -> None:
+    """Replace the lock: a thread of the parent may have held it at the fork."""
     global _lock
     _lock = threading.Lock()
 
@@ -57,7 +58,7 @@ on_fork(_new_lock)
 
 
 def read(folder: Path) -> Table:
-    """The table that `tools/build_embed.py` wrote to a folder."""
+    """Read the table that `tools/build_embed.py` wrote to a folder."""
     try:
         pieces = (folder / "vocabulary.txt").read_bytes().decode().split("\n")
         numbers = numpy.fromfile(folder / "rows.int8", dtype=numpy.int8)
@@ -78,15 +79,15 @@ def _broken(reason: str) -> Unavailable:
 Vector: TypeAlias = NDArray[numpy.float32]
 Ids: TypeAlias = NDArray[numpy.intp]
 Kept: TypeAlias = dict[str, tuple[int, ...]]
-"""Of one run, or one call: the pieces of words that are no piece themselves, the newest."""
+"""Cache of one run or call: the pieces of the most recent words that are not a single piece."""
 
 ROWS_AT_ONCE = 256
-"""Rows whose sum fits into int16, whatever they hold: numpy adds these up fastest."""
+"""Rows whose sum always fits into int16, which numpy adds fastest."""
 PLAIN = 128
-"""Characters of ASCII."""
+"""Number of ASCII characters."""
 PRINTED = bytes(range(32, 127)) + b"\t\n\r"
 MARKS = [code for code in range(33, 127) if not chr(code).isalnum()]
-"""Each is a piece of its own wherever it stands, so they need only be counted."""
+"""Characters that are always a piece of their own, so that counting them is enough."""
 CURVES = SimilarityCurves(
     e1=Curve(((0.0, 0.0), (0.54, 0.7), (0.6, 0.8), (1.0, 1.0))),
     e2=Curve(((0.0, 0.0), (0.54, 0.7), (0.62, 0.8), (1.0, 1.0))),
@@ -98,12 +99,12 @@ half thoughts, half as long as the query, 5 % reach a cosine of .532 with any ov
 
 
 class StaticEmbedder:
-    """`embed` gives a unit vector of 256 float32, or zeros where no word is known; a text's middle beyond 16,000
-    characters is left out.
+    """Embeds with a small static model. `embed` returns a unit vector of 256 float32, or zeros without a known word.
+    Of a text of more than 16,000 characters the middle is skipped.
 
-    minishlab/potion-base-8M in int8, without what all agents' texts share, digits and marks counting for a quarter:
-    English, blind to the order of words and to negation. Made in 10 ms the first time in a process, for nothing after
-    that; any number of threads may use it. Raises `Unavailable` when the package's data is missing.
+    The model is minishlab/potion-base-8M in int8, centred on agents' texts, with digits and punctuation weighted by a
+    quarter. It is English, and blind to word order and negation. The first one in a process takes 10 ms. Thread-safe.
+    Raises `Unavailable` if the package's data is missing.
     """
 
     id = "potion-base-8M-centred-int8-v1"
@@ -120,7 +121,7 @@ class StaticEmbedder:
         return _unit(self.embed_sum((text,), None, None))
 
     def embed_many(self, texts: Sequence[str]) -> Vector:
-        """float32 [texts, 256]."""
+        """Return float32 [texts, 256]."""
         made = numpy.zeros((len(texts), DIM), numpy.float32)
         kept: Kept = {}
         for at, text in enumerate(texts):
@@ -128,9 +129,9 @@ class StaticEmbedder:
         return made
 
     def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Vector:
-        """The sum of all rows of all texts, not of unit length; each text's own is kept in `memo.vectors`.
+        """Return the sum of all rows of all texts, not normalised. Each text's own sum is cached in `memo.vectors`.
 
-        `words` are `reasonblocks.text.words` of the last text, clipped.
+        `words` are `_text.words` of the last text, clipped.
         """
         memo = memo or Memo()
         kept: Kept = memo.words.of(self.id, dict)
@@ -159,7 +160,7 @@ class StaticEmbedder:
             total += rows[start : start + ROWS_AT_ONCE].sum(axis=0, dtype=numpy.int16)
 
     def _ids(self, found: Sequence[str], kept: Kept) -> Ids:
-        """The ids of all pieces of some words, in any order; that of unknown words, whose row is zeros, among them."""
+        """Return the piece ids of some words in any order, including the id of unknown words, whose row is zeros."""
         of, unknown = self._table.vocabulary.get, self._table.unknown
         whole = numpy.fromiter(map(of, found, repeat(unknown)), numpy.intp, len(found))
         parts: list[int] = []
@@ -168,7 +169,7 @@ class StaticEmbedder:
         return numpy.concatenate((whole, numpy.fromiter(parts, numpy.intp, len(parts)))) if parts else whole
 
     def _pieces(self, kept: Kept, word: str) -> tuple[int, ...]:
-        """Of a word that is no piece itself; the parts of a contraction are words of their own."""
+        """Return the pieces of a word that is not a single piece. The parts of a contraction are separate words."""
         pieces = kept.get(word)
         if pieces is None:
             while len(kept) >= WORDS_KEPT:
@@ -178,14 +179,14 @@ class StaticEmbedder:
 
 
 def _is_plain(text: str) -> bool:
-    """ASCII without what the tokenizer treats in another way: control characters and its special pieces."""
+    """Return True for ASCII without control characters and special pieces, which the tokenizer treats differently."""
     if not text.isascii() or text.encode().translate(None, PRINTED):
         return False
-    return "[" not in text or not any(one in text for one in SPECIAL)
+    return "[" not in text or not any(special in text for special in SPECIAL)
 
 
 def _unit(total: Vector) -> Vector:
-    """Whole numbers in float64 give the same length on every machine."""
+    """Return the unit vector. Integers in float64 have the same length on every machine."""
     exact = total.astype(numpy.float64)
     length = numpy.sqrt(exact @ exact)
     return (exact / (length or 1.0)).astype(numpy.float32)

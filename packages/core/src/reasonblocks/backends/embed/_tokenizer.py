@@ -1,4 +1,4 @@
-"""Which rows of the table a text stands for: the ids that the model's own WordPiece tokenizer gives, in its order."""
+"""A WordPiece tokenizer that returns the same ids, in the same order, as the model's own."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable, Mapping
 from unicodedata import category, normalize
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""Found in a text as they stand, in this case only, before anything else is done with it."""
+"""Special pieces: matched verbatim, case-sensitive, before any normalisation."""
 UNKNOWN = "[UNK]"
 WORD_CHARS = 100
-"""A word of more characters is unknown as a whole: `max_input_chars_per_word` of the model's tokenizer.json."""
+"""Longer words are unknown: `max_input_chars_per_word` of the model's tokenizer.json."""
 PIECE_CHARS = 18
-"""No piece of the shipped vocabulary is longer; to look takes a tenth of the loading."""
+"""Length of the longest piece in the shipped vocabulary; computing it would take a tenth of the loading time."""
 USUAL = 0x1_0000
-"""Where the first plane of Unicode ends: 65,536 characters, 8 MB at most."""
+"""Size of the cache: the first plane of Unicode, 65,536 characters, at most 8 MB."""
 INNER = "##"
-"""Begins a piece that goes on with a word."""
+"""Prefix of a piece that continues a word."""
 
 _SPECIAL = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")")
 _CJK = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
-"""Each such character is a word. (The fifth range's end and the sixth's begin are as the reference has them.)"""
+"""Ranges of characters that are words of their own. (The gap between the fifth and sixth is the reference's.)"""
 
 
 class Letters(dict[int, str]):
-    """What BERT's normaliser and pre-tokenizer make of each character, for `str.translate`; the usual ones are kept."""
+    """BERT's normalisation and pre-tokenization of each character, as a table for `str.translate` with a cache."""
 
     def __missing__(self, code: int) -> str:
         made = _letter(chr(code))
@@ -52,7 +52,7 @@ def _is_mark(char: str) -> bool:
 
 
 class Tokenizer:
-    """Any text to ids. Made once for a vocabulary; any number of threads may use it."""
+    """Turns texts into ids. Thread-safe."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
@@ -60,9 +60,9 @@ class Tokenizer:
         self._letters = Letters()
 
     def ids(self, text: str, pieces: Callable[[str], tuple[int, ...]] | None = None) -> list[int]:
-        """As the reference gives them without the marks of a sequence's ends; that of "[UNK]" is an unknown word's.
+        """Return the reference's ids without the markers of a sequence's ends. An unknown word has the id of "[UNK]".
 
-        `pieces` does in place of the tokenizer's own for words that are no piece themselves: from a memory, say.
+        `pieces` replaces the tokenizer's method for words that are not a single piece, for example with a cached one.
         """
         vocabulary = self._vocabulary
         found: list[int] = []
@@ -73,11 +73,11 @@ class Tokenizer:
         return found
 
     def words(self, text: str) -> list[str]:
-        """Lower-cased and without accents; each mark and each CJK character is a word."""
+        """Return the words, lower-cased and without accents. Each punctuation mark and CJK character is a word."""
         return (text if text.isascii() else normalize("NFD", text)).translate(self._letters).split()
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The ids of the longest pieces from the left; of a contraction, those of its parts without the apostrophes."""
+        """Return the ids of the longest pieces from the left. Apostrophes split a contraction and are dropped."""
         if "'" in word:
             return tuple([piece for part in word.split("'") for piece in self.pieces(part)])
         if len(word) > WORD_CHARS:
@@ -92,7 +92,7 @@ class Tokenizer:
         return tuple(found)
 
     def _longest_at(self, word: str, start: int) -> tuple[int | None, int]:
-        """The longest piece that begins there, and where it ends."""
+        """Return the longest piece that begins at this position, and its end."""
         prefix, find = INNER if start else "", self._vocabulary.get
         for end in range(min(len(word), start + PIECE_CHARS), start, -1):
             piece = find(prefix + word[start:end])

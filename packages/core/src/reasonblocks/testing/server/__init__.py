@@ -1,6 +1,6 @@
-"""For tests: a model provider on 127.0.0.1 that says what a script says, to the real client of any framework.
+"""A scripted model provider on 127.0.0.1, for testing with the real client of any framework.
 
-It speaks OpenAI Responses, OpenAI Chat Completions and Anthropic Messages, each streamed and whole.
+It implements the OpenAI Responses, OpenAI Chat Completions and Anthropic Messages APIs, each streamed and whole.
 """
 
 from __future__ import annotations

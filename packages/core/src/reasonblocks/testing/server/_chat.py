@@ -1,22 +1,23 @@
-"""The OpenAI Chat Completions API: how a request reads and how an answer looks, whole and streamed."""
+"""The OpenAI Chat Completions API: reads a request, and writes an answer, whole or streamed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
+from ..._formats import text_or_json, texts
 from ...types import ToolCall, Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId, arguments_text, data_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, arguments_text, data_event, pieces, speaker
 
 
 def items(body: Json) -> Iterator[Item]:
     for message in body.get("messages") or []:
         content = message.get("content")
         if message.get("role") == "tool":
-            yield Item(speaker="tool", texts=output_of(content), call_id=str(message.get("tool_call_id", "")))
+            yield Item(speaker="tool", texts=(text_or_json(content),), call_id=str(message.get("tool_call_id", "")))
         else:
-            yield Item(speaker=speaker(message), texts=texts_of(content))
+            yield Item(speaker=speaker(message), texts=tuple(texts(content)))
 
 
 def whole(asked: Asked, turn: Turn, new_id: NewId) -> Json:
@@ -67,7 +68,7 @@ def _usage(usage: Usage) -> Json:
 
 
 def events(completion: Json, asked: Asked) -> Iterator[bytes]:
-    """The chunks. Usage comes, in one of its own, only to a client that asked for it."""
+    """Yield the chunks. Only a client that requested usage gets it, in a chunk of its own."""
     with_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
     usage: Json = {"usage": None} if with_usage else {}
     chunk = {**completion, "object": "chat.completion.chunk"}

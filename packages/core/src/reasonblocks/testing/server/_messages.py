@@ -1,38 +1,40 @@
-"""The Anthropic Messages API: how a request reads and how an answer looks, whole and streamed."""
+"""The Anthropic Messages API: reads a request, and writes an answer, whole or streamed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from ..._formats import texts
+from ..._formats.anthropic import blocks_of, result_of
 from ...types import Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId, named_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, named_event, pieces, speaker
 
 CHARS_PER_TOKEN = 4
-"""A rule of thumb, for clients that ask how long a request is."""
+"""A rule of thumb, for requests for a token count."""
 
 
 def items(body: Json) -> Iterator[Item]:
     if body.get("system"):
-        yield Item(speaker="system", texts=texts_of(body["system"]))
+        yield Item(speaker="system", texts=tuple(texts(body["system"])))
     for message in body.get("messages") or []:
-        yield from _results(message.get("content"))
-        texts = texts_of(message.get("content"))
-        if texts or message.get("role") != "user":
-            yield Item(speaker=speaker(message), texts=texts)
+        yield from _results(message)
+        found = tuple(texts(message.get("content")))
+        if found or message.get("role") != "user":
+            yield Item(speaker=speaker(message), texts=found)
 
 
-def _results(content: object) -> Iterator[Item]:
-    """Tool results, which come before a message's texts (the API refuses another order)."""
-    for block in content if isinstance(content, list) else []:
-        if isinstance(block, Mapping) and block.get("type") == "tool_result":
-            call_id = str(block.get("tool_use_id", ""))
-            yield Item(speaker="tool", texts=output_of(block.get("content")), call_id=call_id)
+def _results(message: Json) -> Iterator[Item]:
+    """Yield the tool results, which precede a message's texts (the API refuses another order)."""
+    for block in blocks_of(message):
+        if block.get("type") == "tool_result":
+            result = result_of(block)
+            yield Item(speaker="tool", texts=(result.output,), call_id=result.call_id)
 
 
 def counted(body: Json) -> Json:
-    """The answer to a client that wants the tokens of a request counted."""
+    """Return the response to a request for a token count."""
     chars = sum(len(text) for item in items(body) for text in item.texts)
     return {"input_tokens": chars // CHARS_PER_TOKEN + 1}
 
@@ -51,7 +53,7 @@ def whole(asked: Asked, turn: Turn, new_id: NewId) -> Json:
 
 
 def _content(turn: Turn, new_id: NewId) -> Iterator[Json]:
-    """No block without text: the API refuses one that comes back to it."""
+    """Yield the blocks; none without text, which the API refuses when a client sends it back."""
     if turn.reasoning:
         yield {"type": "thinking", "thinking": turn.reasoning, "signature": new_id("sig")}
     if turn.text:
@@ -61,7 +63,7 @@ def _content(turn: Turn, new_id: NewId) -> Iterator[Json]:
 
 
 def _usage(usage: Usage) -> Json:
-    """What was read from the cache or written to it is not part of this API's `input_tokens`."""
+    """Return the usage; this API's `input_tokens` do not include cached tokens."""
     read, written = usage.cache_read or 0, usage.cache_write or 0
     return {
         "input_tokens": max(0, (usage.input or 0) - read - written),

@@ -1,4 +1,4 @@
-"""The OpenAI Responses API: how a request reads and how an answer looks, whole and streamed."""
+"""The OpenAI Responses API: reads a request, and writes an answer, whole or streamed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+from ..._formats import text_or_json, texts
+from ..._formats.openai import call_id_of, is_output
 from ...types import Usage
 from .._script import Turn
-from ._asked import Asked, Item, Json, NewId, arguments_text, named_event, output_of, pieces, speaker, texts_of
+from ._asked import Asked, Item, Json, NewId, arguments_text, named_event, pieces, speaker
 
 
 def items(body: Json) -> Iterator[Item]:
@@ -24,9 +26,9 @@ def items(body: Json) -> Iterator[Item]:
 
 def _item(given: Json) -> Item:
     if "role" in given:
-        return Item(speaker=speaker(given), texts=texts_of(given.get("content")))
-    if str(given.get("type")).endswith("_output"):
-        return Item(speaker="tool", texts=output_of(given.get("output")), call_id=str(given.get("call_id", "")))
+        return Item(speaker=speaker(given), texts=tuple(texts(given.get("content"))))
+    if is_output(given):
+        return Item(speaker="tool", texts=(text_or_json(given.get("output")),), call_id=call_id_of(given))
     return Item(speaker="model")  # reasoning, calls, and references to them
 
 
@@ -56,7 +58,7 @@ def whole(asked: Asked, turn: Turn, new_id: NewId) -> Json:
 
 
 def chains(body: Json) -> tuple[str | None, str | None]:
-    """The response and the conversation that a request goes on from."""
+    """Return the ids of the response and of the conversation that a request continues."""
     return body.get("previous_response_id"), (_conversation(body) or {}).get("id")
 
 

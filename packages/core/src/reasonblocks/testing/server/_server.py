@@ -1,4 +1,4 @@
-"""The server on loopback: connections and their threads, from the first request to a clean end."""
+"""The loopback server: its connections and their threads, and the answers to their requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ERRORS = {
 
 
 class Api(Protocol):
-    """One of the modules that know an API."""
+    """The interface of the modules that implement an API."""
 
     def items(self, body: Json) -> Iterator[Item]: ...
     def whole(self, asked: Asked, turn: Turn, new_id: NewId) -> Json: ...
@@ -57,11 +57,11 @@ def error_body(path: str, message: str, status: int, code: str | None) -> Json:
 
 
 Answer: TypeAlias = Callable[[Asked], Turn]
-"""What the model says to a request. Called in the request's own thread: it may wait, the others go on."""
+"""The model's answer to a request. It is called in the request's own thread, so it may block."""
 
 
 def scripted(scripts: Sequence[Script]) -> Answer:
-    """Says a script's turns: the script whose task opens the conversation, else the first one."""
+    """Return an answer that follows a script: the one whose task opens the conversation, else the first."""
 
     def answer(asked: Asked) -> Turn:
         known = (script for script in scripts if script.task in (asked.task, *asked.opening))
@@ -73,8 +73,8 @@ def scripted(scripts: Sequence[Script]) -> Answer:
     return answer
 
 
-class Desk:
-    """Takes requests of any API, in any thread, and answers them."""
+class Responder:
+    """Records requests to any API, in any thread, and answers them."""
 
     def __init__(self, answer: Answer | Script | Sequence[Script]) -> None:
         scripts = (answer,) if isinstance(answer, Script) else answer
@@ -84,7 +84,7 @@ class Desk:
         self._past: dict[str, Past] = {}
         self._failures: Counter[tuple[str, int]] = Counter()
         self._numbers = count()
-        self._mark = secrets.token_hex(4)  # ids of a server that takes over from another one must be new, too
+        self._mark = secrets.token_hex(4)  # ids must differ from those of a server that this one replaces
 
     @property
     def requests(self) -> list[Asked]:
@@ -95,14 +95,14 @@ class Desk:
         return f"{prefix}_{self._mark}{next(self._numbers):06}"
 
     def take(self, api: ApiName, body: Json, headers: Mapping[str, str]) -> Asked:
-        """The request, written down. Raises `ProviderError` when it goes on from a response that nobody gave."""
+        """Record the request. Raises `ProviderError` if it continues an unknown response."""
         with self._lock:
             request = asked_of(api, body, headers, list(APIS[api].items(body)), self._past_of(api, body))
             self._requests.append(request)
             return request
 
     def answer(self, request: Asked) -> Json:
-        """The whole answer. What the turn or the script raises instead is the caller's to send."""
+        """Return the whole answer. The caller sends an error that the turn or the script raises."""
         turn = self._answer(request)
         self._fail_first(request, turn.failures)
         if turn.error is not None:
@@ -127,7 +127,7 @@ class Desk:
                 self._past[name] = Past(answers=request.answers + 1, opening=request.opening)
 
     def _fail_first(self, request: Asked, failures: int) -> None:
-        """Counted anew once the answer was given: a second run of the same script fails as the first did."""
+        """Fail the first attempts. The count restarts after the answer, so that a script's second run fails alike."""
         place = (request.task, request.answers)
         with self._lock:
             failed = self._failures.pop(place, 0)
@@ -137,22 +137,22 @@ class Desk:
 
 
 CLOSING_SECONDS = 1.0
-"""How long closing waits for answers that are still held."""
+"""How long closing waits for unfinished answers."""
 POLL_SECONDS = 0.02
-"""How long the accepting thread takes to notice that it is to end."""
+"""How often the accepting thread checks for the end."""
 
 
 class ScriptedServer:
-    """A model provider on 127.0.0.1, for as long as its `with` lasts.
+    """A model provider on 127.0.0.1, within its `with` block.
 
-    `answer` gives the turn to say to a request, or is a script (or several, told apart by their tasks) whose turn n
-    answers a conversation that holds n answers. `Turn.error`, and what `answer` raises, becomes an HTTP error in the
-    provider's form: `ProviderError` has a status, anything else is a 400 with its text. `Turn.failures` requests for
-    a turn get a 500 before the one that is answered.
+    `answer` returns the turn that answers a request, or is a script (or several, distinguished by their tasks) whose
+    turn n answers a conversation with n answers. `Turn.error`, and an exception that `answer` raises, becomes an HTTP
+    error in the provider's form: a `ProviderError` has a status, any other is a 400 with its text. `Turn.failures`
+    requests for a turn get a 500 before one is answered.
     """
 
     def __init__(self, answer: Answer | Script | Sequence[Script]) -> None:
-        self._desk = Desk(answer)
+        self._responder = Responder(answer)
         self._listener: _Listener | None = None
 
     @property
@@ -174,17 +174,17 @@ class ScriptedServer:
 
     @property
     def requests(self) -> list[Asked]:
-        """Every request for an answer so far, in the order in which they arrived."""
-        return self._desk.requests
+        """All requests for an answer so far, in order of arrival."""
+        return self._responder.requests
 
     def close(self) -> None:
-        """Ends all connections. An answer that is still held after 1 s is left to its thread, and heard by nobody."""
+        """End all connections. An answer that is unfinished after 1 s is abandoned."""
         if self._listener is not None:
             self._listener.stop()
             self._listener = None
 
     def __enter__(self) -> ScriptedServer:
-        self._listener = _Listener(self._desk)
+        self._listener = _Listener(self._responder)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,10 +197,10 @@ class _Listener(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128  # the default of 5 makes a client of many tasks wait for a second
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, responder: Responder) -> None:
         self._sockets: set[Any] = set()
         self._workers: list[threading.Thread] = []
-        super().__init__(("127.0.0.1", 0), partial(_Connection, desk))
+        super().__init__(("127.0.0.1", 0), partial(_Connection, responder))
         self._accepting = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), daemon=True)
         self._accepting.start()
 
@@ -215,7 +215,7 @@ class _Listener(ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
-        self._workers = [one for one in self._workers if one.is_alive()] + [thread]
+        self._workers = [worker for worker in self._workers if worker.is_alive()] + [thread]
         self._sockets.add(request)
         thread.start()
 
@@ -224,7 +224,7 @@ class _Listener(ThreadingTCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no error."""
+        """Ignore clients that disconnected."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -240,17 +240,17 @@ class _Connection(BaseHTTPRequestHandler):
     """One client's connection."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # an answer is several small writes: each would wait some 40 ms for the one before
+    disable_nagle_algorithm = True  # an answer is several small writes: each would wait some 40 ms for the previous
 
-    def __init__(self, desk: Desk, *connection: Any) -> None:
-        self._desk = desk
+    def __init__(self, responder: Responder, *connection: Any) -> None:
+        self._responder = responder
         super().__init__(*connection)
 
     def do_GET(self) -> None:
         self._refuse(404, f"{self.path} is not served here")
 
     def do_HEAD(self) -> None:
-        """Whoever looks whether somebody is there sees that somebody is."""
+        """Answer a health check."""
         self._head(200, {"Content-Length": "0"})
 
     def do_POST(self) -> None:
@@ -272,11 +272,11 @@ class _Connection(BaseHTTPRequestHandler):
     def _answer(self, api: ApiName, body: Json) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
-            asked = self._desk.take(api, body, headers)
-            answer = self._desk.answer(asked)
+            asked = self._responder.take(api, body, headers)
+            answer = self._responder.answer(asked)
         except ProviderError as exc:
             self._refuse(exc.status, str(exc), exc.code)
-        except Exception as exc:  # noqa: BLE001 - whatever a script raises, its client is told
+        except Exception as exc:  # noqa: BLE001 - the client receives any error of a script
             self._refuse(400, str(exc) or type(exc).__name__)
         else:
             if asked.stream:
@@ -291,14 +291,14 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _stream(self, events: Iterable[bytes]) -> None:
         self._head(200, {"Content-Type": "text/event-stream; charset=utf-8", "Transfer-Encoding": "chunked"})
-        for event in chain(events, [b""]):  # an empty chunk is the last one
+        for event in chain(events, [b""]):  # an empty chunk is the last
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
 
     def _refuse(self, status: int, message: str, code: str | None = None) -> None:
         self._send(status, error_body(self.path, message, status, code))
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
-        request_id = self._desk.new_id("req")
+        request_id = self._responder.new_id("req")
         given = {**headers, "request-id": request_id, "x-request-id": request_id}
         if status >= 400:
             given["retry-after-ms"] = "1"  # clients wait half a second or more if they are not told
@@ -308,4 +308,4 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""

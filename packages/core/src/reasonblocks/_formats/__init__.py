@@ -1,0 +1,71 @@
+"""Pure readers of three message formats, without their frameworks: `langchain`, `openai` and `anthropic`.
+
+Each reads dictionaries, as files and requests hold them, as well as the objects of its framework, by attribute.
+Adapters use the readers on live runs and `traces` on saved ones, so that both yield the same values. All three have
+
+- `answer_of`: the `Step` that one answer of the model began: its text, its reasoning, its tool calls;
+- `result_of`: the `ToolResult` of one tool call;
+- `usage_of`: the tokens of one call; `input` includes those read from the cache and written to it;
+- `text_of`: the visible text of a message or of a tool's output, its parts separated by line breaks.
+
+A malformed optional field reads as an absent one. This module holds the code that they share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ..types import JSON
+
+MAX_COPIED = 100
+"""Levels of a value that `plain` copies, far below Python's recursion limit; anything deeper is shared."""
+
+
+def get(item: Any, name: str) -> Any:
+    """Return a field of a dictionary or of an object; None if it is missing."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def first_text(item: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of these fields that holds text; None if none does."""
+    return next((value for name in names if isinstance(value := item.get(name), str) and value), None)
+
+
+def first_int(item: Any, *names: str) -> int | None:
+    """Return the first of these fields that holds a whole number; None if none does."""
+    return next((value for name in names if isinstance(value := get(item, name), int)), None)
+
+
+def texts(content: object) -> Iterator[str]:
+    """Yield the texts of content: itself, or those of its parts that are text or have a field `text`."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Sequence):
+        for part in content:
+            text = part if isinstance(part, str) else get(part, "text")
+            if isinstance(text, str):
+                yield text
+
+
+def text_or_json(content: object) -> str:
+    """Return the texts of content, separated by line breaks; the JSON of content that is neither text nor a list."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Sequence):
+        return "\n".join(filter(None, texts(content)))
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def plain(value: Any, levels: int = MAX_COPIED) -> JSON:
+    """Return a copy in plain JSON types, so that a reader of the step cannot change the framework's own message."""
+    if isinstance(value, str) or levels == 0:
+        return cast("JSON", value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, levels - 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, levels - 1) for item in value]
+    if hasattr(value, "model_dump"):
+        return cast("JSON", value.model_dump(mode="json", exclude_none=True))
+    return cast("JSON", value)

@@ -1,0 +1,159 @@
+"""Reads items of the OpenAI Responses API: dictionaries of a request, or the models of `openai.types.responses`.
+
+The Agents SDK keeps conversations as such items, too. The source of the rules is the API reference, "Responses", and
+the item types of `openai` 2.x, unless a function says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from ..types import JSON, Step, ToolCall, ToolResult, Usage
+from . import get, plain
+
+Item: TypeAlias = Any
+"""The SDK's unions of item types have some forty members, and grow."""
+Items: TypeAlias = "list[Item]"
+
+MAX_LOOKED_AT = 1_000
+"""Items at the end of a conversation that are searched for an answer or its results."""
+ARGUMENTS = ("action", "operation", "queries", "code")
+"""Fields that hold the arguments of the provider's own tools (shell, patch, file search, code interpreter)."""
+OUTPUTS = ("output", "results", "outputs")
+"""Fields that hold the results of tools that the provider runs."""
+
+
+def kind(item: Item) -> str:
+    """Return the item's `type`; "" for a message of a request, which need not have one."""
+    return str(get(item, "type") or "")
+
+
+def is_message(item: Item) -> bool:
+    """Return True if the item is a message of the model."""
+    return kind(item) in ("message", "") and get(item, "role") == "assistant"
+
+
+def is_call(item: Item) -> bool:
+    """Return True for any tool call: the types of all of them end in `_call`."""
+    return kind(item).endswith("_call")
+
+
+def is_output(item: Item) -> bool:
+    """Return True for any tool output: the types of all of them end in `_output`."""
+    return kind(item).endswith("_output")
+
+
+def call_id_of(item: Item) -> str:
+    """Return the id that a call shares with its output; calls that the provider runs have an `id` only."""
+    return str(get(item, "call_id") or get(item, "id") or "")
+
+
+def answer_of(output: Iterable[Item]) -> Step:
+    """Return the step that a response's `output` began, with the results of tools that the provider ran."""
+    items = list(output)
+    return Step(
+        thought="\n".join(filter(None, (text_of(get(item, "content") or "") for item in items if is_message(item)))),
+        reasoning="\n".join(filter(None, (_reasoning(item) for item in items if kind(item) == "reasoning"))),
+        tool_calls=tuple(_call(item) for item in items if is_call(item)),
+        tool_results=tuple(result for item in items if is_call(item) for result in _hosted_results(item, items)),
+    )
+
+
+def newest_answer(items: Sequence[Item]) -> Items:
+    """Return the items of the answer that the trailing outputs belong to; empty if there is none."""
+    found: Items = []
+    for item in reversed(items[-MAX_LOOKED_AT:]):
+        if is_message(item) or is_call(item) or kind(item) == "reasoning":
+            found.append(item)
+        elif found or not is_output(item):
+            break
+    return found[::-1]
+
+
+def local_call_ids(output: Iterable[Item]) -> tuple[str, ...]:
+    """Return the ids of the calls that the client has to run: those with a `call_id` and without an output."""
+    items = list(output)
+    done = {get(item, "call_id") for item in items if is_output(item)}
+    return tuple(
+        str(call_id) for item in items if is_call(item) and (call_id := get(item, "call_id")) not in {None, *done}
+    )
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's `content` or of a tool's `output`; images and the like have none.
+
+    Reads `text` and `refusal` of message parts, `stdout` and `stderr` of a shell's output.
+    """
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, Sequence) else [content]
+    return "\n".join(filter(None, map(_part_text, parts)))
+
+
+def _part_text(part: Item) -> str:
+    if isinstance(part, str):
+        return part
+    texts = (get(part, name) for name in ("text", "refusal", "stdout", "stderr"))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _reasoning(item: Item) -> str:
+    """Return the summary, or else the reasoning itself, which open models show."""
+    return text_of(get(item, "summary") or ()) or text_of(get(item, "content") or ())
+
+
+def _call(item: Item) -> ToolCall:
+    name = get(item, "name") or kind(item).removesuffix("_call")
+    return ToolCall(id=call_id_of(item), name=str(name), arguments=_arguments(item))
+
+
+def _arguments(item: Item) -> JSON:
+    """Return a call's arguments; malformed ones, and free text, are the argument `input`."""
+    given = get(item, "arguments") or get(item, "input")
+    if isinstance(given, str):
+        with suppress(ValueError):
+            if isinstance(read := json.loads(given), dict):
+                return read
+        return {"input": given}
+    if given is not None:  # a tool search has an object
+        return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
+    return {name: plain(value) for name in ARGUMENTS if (value := get(item, name)) is not None}
+
+
+def _hosted_results(item: Item, answer: Items) -> list[ToolResult]:
+    """Return the result of a call that the provider ran: from the call itself, or a shell's from its own item."""
+    name = _call(item).name
+    if (call_id := get(item, "call_id")) is not None:
+        return [result_of(output, name) for output in answer if is_output(output) and call_id_of(output) == call_id]
+    error = get(item, "error")
+    found = next((value for field in OUTPUTS if (value := get(item, field)) is not None), error)
+    if found is None or kind(item) == "image_generation_call":
+        return []
+    text = found if isinstance(found, str) else json.dumps(plain(found), ensure_ascii=False, default=str)
+    return [ToolResult(call_id=call_id_of(item), name=name, output=text, is_error=error is not None or None)]
+
+
+def result_of(item: Item, name: str = "") -> ToolResult:
+    """Return the result that an output item holds; `name` is the tool's, which the item lacks."""
+    failed = True if get(item, "status") == "failed" else None
+    return ToolResult(call_id=call_id_of(item), name=name, output=text_of(get(item, "output") or ""), is_error=failed)
+
+
+def usage_of(usage: Item) -> Usage:
+    """Return the tokens of a response's `usage`, or of the Agents SDK's `Usage`; unknown if it counts none.
+
+    The Agents SDK fills in zeros where the provider reports nothing.
+    """
+    if not get(usage, "input_tokens") and not get(usage, "output_tokens"):
+        return Usage()
+    cached, thought = get(usage, "input_tokens_details"), get(usage, "output_tokens_details")
+    return Usage(
+        input=get(usage, "input_tokens"),
+        output=get(usage, "output_tokens"),
+        cache_read=get(cached, "cached_tokens"),
+        cache_write=get(cached, "cache_write_tokens"),
+        reasoning=get(thought, "reasoning_tokens"),
+    )
