@@ -17,7 +17,7 @@ from _triplets import SITUATIONS, TRIPLETS
 from numpy.typing import NDArray
 
 from reasonblocks import _text as text
-from reasonblocks._engine._judge import TEXT_BYTES
+from reasonblocks._engine._assess import TEXT_BYTES
 from reasonblocks._text import bounded
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import table

@@ -108,6 +108,8 @@ class _Watched(ReasonBlocks):
 class _Stopwatch:
     """The evaluator that it is given, timed. The features are computed once more for their own time, afterwards."""
 
+    inline = True
+
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         self.monitors_us: list[float] = []

@@ -17,8 +17,8 @@ import pytest
 from reasonblocks import ReasonBlocks
 from reasonblocks._patterns import Curve, SimilarityCurves
 from reasonblocks._requests import Retrieve
-from reasonblocks._session import Guest, SteeringSession, Workers
-from reasonblocks._session._worker import Breaker
+from reasonblocks._session import BoundedCall, SteeringSession, Workers
+from reasonblocks._session._bounded_call import Breaker
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
 from reasonblocks.types import JSON, ETrace, FSMState, RunInfo, Step, StepInput
 from tests.core.world import MODEL, Hang, begin, called, client, found, hanging, run, step
@@ -370,14 +370,14 @@ def clock() -> Clock:
     return Clock()
 
 
-def late(guest: Guest, hang: Hang, times: int) -> None:
+def late(guest: BoundedCall, hang: Hang, times: int) -> None:
     for _ in range(times):
         with pytest.raises(DeadlineExceeded):
             guest.call(hang, 0.01)
 
 
-def guest_of(clock: Clock) -> Guest:
-    return Guest("the scorer", Workers(), Breaker("the scorer", clock))
+def guest_of(clock: Clock) -> BoundedCall:
+    return BoundedCall("the scorer", Workers(), Breaker("the scorer", clock))
 
 
 def test_after_2_deadlines_in_a_row_a_callable_is_still_called(clock: Clock) -> None:

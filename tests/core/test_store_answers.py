@@ -135,7 +135,7 @@ def test_the_longest_ids_beside_the_longest_steps_stay_under_64_kb(text: str) ->
 
     name = "m".ljust(200, "x")
     said = [
-        speaks(f"{at} {text[:9_000]}", *(f"{number}".ljust(100, "x") for number in range(10)),
+        speaks(f"{at} {text[:2_000]}", *(f"{number}".ljust(100, "x") for number in range(10)),
                failure_type=f"{at}".ljust(200, "x"), monitor=name, pattern_id=f"p{at}".ljust(200, "x"))
         for at in range(12)
     ]  # fmt: skip

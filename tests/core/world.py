@@ -80,7 +80,8 @@ def step(number: int, thought: str | None = None, output: str = "fine", is_error
 
 def speaks(text: str, *fired: str, **more: Any) -> Evaluation:
     """An evaluation that wants to inject a text."""
-    given = {"fired": fired or ("semantic_loop",), "scores": {"semantic_loop": 0.9}, "composite": 0.3, **more}
+    fired = fired or ("semantic_loop",)
+    given = {"fired": fired, "scores": dict.fromkeys(fired, 0.9), "composite": 0.3, **more}
     return Evaluation(inject=True, intervention_text=text, injection_path="monitor", **given)
 
 

@@ -189,13 +189,21 @@ def test_a_key_that_no_header_takes_is_refused_without_showing_it(key: str) -> N
     assert key not in str(raised.value)
 
 
-def test_a_forked_process_opens_its_own_connections(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_opens_its_own_connections(server: Server) -> None:
     embedder = made(server)
     embedder.embed("a")
     before = embedder._client
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    embedder.embed("a")
-    assert embedder._client is not before
+    child = os.fork()
+    if not child:
+        try:
+            embedder.embed("a")
+            os._exit(embedder._client is before)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert embedder._client is before
 
 
 def test_without_httpx_the_embedder_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_the_client_of_an_event_loop_is_made_in_another_thread(
     threads: list[str] = []
     monkeypatch.setattr(qdrant_client, "AsyncQdrantClient", Made)
     asyncio.run(_awaited(store))
-    assert threads == ["reasonblocks-store"]
+    assert threads == ["reasonblocks-worker"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")

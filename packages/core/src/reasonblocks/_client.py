@@ -248,6 +248,6 @@ def _at_exit() -> None:
     for client in clients:
         for session in client._runs.all():
             session.abandon()
-        client._telemetry.start_closing()
+        client._telemetry.start_closing(ends)
     for client in clients:
         client._telemetry.wait_closed(ends)

@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as values: it yields a request and is sent the answer.
+"""Defines the engine's requests: it yields one and is sent the answer.
 
 `Unavailable` thrown in at the yield means that a backend could not answer; any other error ends the step as a fault.
 """
@@ -16,21 +16,21 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """One question; `T` is the type of its answer."""
+    """One question of the engine; `T` is the type of its answer."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Request[float]):
-    """The caller's scorer: how hard was this step, 0..1?"""
+    """Asks the caller's scorer for the difficulty of a step, 0..1."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance(Request[FSMState]):
-    """The caller's transition: which state follows?"""
+    """Asks the caller's transition for the next state."""
 
     state: FSMState
     history: tuple[float, ...]
@@ -38,7 +38,7 @@ class Advance(Request[FSMState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observe(Request[Observed]):
-    """The caller's own monitors: (name, score, memory, evidence) of each, in the order of their names."""
+    """Asks the caller's own monitors for (name, score, memory, evidence), in the order of their names."""
 
     step: Step
     index: int
@@ -56,7 +56,7 @@ class Say(Request["str | None"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
-    """All monitors: the evaluation of completed step `index`, and the memories after it."""
+    """Asks the evaluator for the evaluation of completed step `index`, and for the memories after it."""
 
     step: Step
     index: int
@@ -66,24 +66,28 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     profile: str
     weights: dict[str, float]
     observed: Observed = ()
+    ends: float | None = None
+    """The step's deadline on the monotonic clock, in seconds; None: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieve(Request[tuple[ETrace, ...]]):
-    """The pattern store: at most `top_k` of a tier at or above `similarity`, each pattern's own gate going first."""
+    """Asks the pattern store for at most `top_k` patterns of a tier, by `similarity` or the pattern's own gate."""
 
     tier: Tier
     texts: tuple[str, ...]
-    """What happened last, a text a step, the newest last; empty for tier e3."""
+    """The texts of the newest steps, the newest last; empty for tier e3."""
     top_k: int
     similarity: float
     org_id: str
     failure_type: str | None
     model: str
     words: Sequence[str] | None = None
-    """The newest text's words, where the scorer cut the same text already."""
+    """The newest text's words, if the scorer has already split it."""
     memo: Memo | None = None
-    """The run's own: where a store keeps what was costly to compute of these texts."""
+    """The run's own: a store keeps here what was costly to compute of these texts."""
+    ends: float | None = None
+    """The step's deadline on the monotonic clock, in seconds; None: none."""
 
     @property
     def query(self) -> str:
@@ -95,6 +99,6 @@ Flow: TypeAlias = Generator[Request[Any], Any, T]
 
 
 def ask(request: Request[T]) -> Flow[T]:
-    """Yield a request and give back its answer, typed."""
+    """Yield a request and return its answer, typed."""
     answer: T = yield request
     return answer

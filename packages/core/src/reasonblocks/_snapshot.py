@@ -35,7 +35,7 @@ VERSION = 3
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset({*BY_NAME, INDICATOR_MEMORY, SUITE_MEMORY})
-_REBUILT = frozenset({"guidance", "notes", "replayed", "doubts"})
+_REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
 """Parts of the last decision that are rebuilt from its injections, or that only a final decision has."""
 
 T = TypeVar("T")

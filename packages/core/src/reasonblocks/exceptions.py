@@ -99,10 +99,13 @@ class ForeignDistribution(ReasonBlocksError, ImportError):
 
 
 class Unavailable(ReasonBlocksError):
-    """A backend could not answer. Never raised into an agent, not even with `strict`."""
+    """A backend could not answer. Never raised into an agent, not even with `strict`.
 
-    def __init__(self, backend: str, reason: str) -> None:
-        self.backend, self.reason = backend, reason
+    `retry_after` is the number of seconds after which it may be asked again, if it said so.
+    """
+
+    def __init__(self, backend: str, reason: str, *, retry_after: float | None = None) -> None:
+        self.backend, self.reason, self.retry_after = backend, reason, retry_after
         super().__init__(f"{backend} is unavailable: {reason}")
 
 

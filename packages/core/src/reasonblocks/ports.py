@@ -1,4 +1,4 @@
-"""What the engine's requests are answered by. A backend is any object with these methods; nothing to inherit.
+"""Defines the methods of a backend as Protocols: any object that has them is one, without inheriting anything.
 
 Methods are called from whichever thread runs the step, several runs at a time. A backend that cannot answer raises
 `reasonblocks.exceptions.Unavailable`: the step goes on without it, and it is not a fault.
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .events import Event
 
 __all__ = [
+    "AsyncEvaluator",
     "AsyncPatternStore",
+    "BatchSink",
     "Curve",
     "Embedder",
     "Evaluate",
@@ -44,18 +46,34 @@ Vectors: TypeAlias = "Sequence[Sequence[float]] | NDArray[numpy.float32]"
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Evaluates all monitors on one completed step."""
+    """Evaluates all monitors on one completed step.
+
+    An evaluator that has `async aevaluate(request)` as well (`AsyncEvaluator`) is awaited on event loops; another one
+    is called in a worker thread. Both get until `request.ends`, and then the step goes on without an evaluation. One
+    with `inline = True` keeps that deadline itself and calls nobody else's code: it is called in place, without a
+    worker, and its answer is not validated.
+
+    An answer has at most 64 scores, `fired` names monitors that have one, texts have at most 8 KB, and the memories
+    at most 16 KB of JSON in all, beside those of the caller's own monitors.
+    """
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]: ...
+
+
+@runtime_checkable
+class AsyncEvaluator(Protocol):
+    """The second face of an evaluator, for event loops: it must not block them."""
+
+    async def aevaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]: ...
 
 
 @runtime_checkable
 class PatternStore(Protocol):
     """Finds lessons. A search of one org never returns another org's pattern.
 
-    A store that has `async asearch(request)` as well (`AsyncPatternStore`) is awaited on async paths; another one is
-    called in a worker thread there. One that says `inline = True` takes microseconds and calls nobody else's code: it
-    is called as it is, without a worker and its deadline.
+    A store that has `async asearch(request)` as well (`AsyncPatternStore`) is awaited on event loops; another one is
+    called in a worker thread. Both get until `request.ends`. One with `inline = True` keeps that deadline itself and
+    calls nobody else's code: it is called in place, without a worker.
     """
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]: ...
@@ -122,7 +140,22 @@ class SpeakingMonitor(Monitor, Protocol):
 
 @runtime_checkable
 class TelemetrySink(Protocol):
-    """Takes the events of runs, one at a time, from a background thread."""
+    """Receives the events of runs, one at a time, in a background thread of its own.
+
+    A sink that has `emit_many` as well (`BatchSink`) receives them in batches.
+    """
 
     def emit(self, event: Event) -> None: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class BatchSink(Protocol):
+    """The second face of a sink: it receives several events at once, and need not take them all.
+
+    `emit_many` has about `seconds` and returns how many events it took, counted from the first; the others are offered
+    again. A sink that takes none, or raises `Unavailable`, is asked again after a pause, which `retry_after` of the
+    exception may set; its events wait meanwhile. Events of an offer that ends in any other exception are dropped.
+    """
+
+    def emit_many(self, events: Sequence[Event], seconds: float) -> int: ...

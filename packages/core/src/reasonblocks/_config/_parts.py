@@ -12,7 +12,7 @@ from .._files import store_path
 from .._monitors.builtin import MONITORS, Calibration
 from .._monitors.roles import ROLES
 from .._secret import Secret
-from .._session import Backends, Faults, Workers, guests
+from .._session import Backends, Faults, Workers, bounded_calls
 from .._text import size, whole
 from ..backends._local import LocalEvaluator
 from ..backends._local_store import LocalStore
@@ -90,8 +90,9 @@ def backends_of(
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
 ) -> Backends:
-    """Return the backends; the caller's code, and a store that is not called inline, run in workers."""
-    names = ["the scorer", "the transition", *(f"monitor {monitor.name}" for monitor in own), "the pattern store"]
+    """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
+    names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
+    names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles_of(roles), failure_types),
@@ -99,7 +100,7 @@ def backends_of(
         scorer=scorer,
         transition=transition,
         monitors=own,
-        guests=guests(names, Workers()),
+        bounded=bounded_calls(names, Workers()),
     )
 
 

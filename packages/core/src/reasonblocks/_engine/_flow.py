@@ -1,4 +1,4 @@
-"""The order of things: `step_flow` and `final_flow` from the top, and the decision that ends them."""
+"""Runs the pipeline of a step in order: `step_flow` and `final_flow`, read from the top, and their decision."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from ..types import (
     StepInput,
     TraceState,
 )
-from ._judge import Judged, after, judge, judgement
-from ._kept import KEY_BYTES, checked_step, completed_step
-from ._lessons import Lessons, learned, lessons_for, standing_rules, with_shown
-from ._speak import doubts_of, speak, spoken
+from ._assess import KEY_BYTES, Assessment, assess, decision_for, record_assessment
+from ._lessons import Lessons, lessons_for, record_tiers, standing_rules, with_shown_patterns
+from ._speak import doubts_of, record_injection, speak
 
 SENT_KEPT = 64
-"""Texts that are known to be sent; the caps allow fewer in a run."""
+"""Sent texts that are remembered; the caps allow fewer in a run."""
 KEYS_KEPT = 64
-"""Newest keys by which an older one is known."""
+"""The newest keys, by which an older one is recognised."""
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -47,15 +46,15 @@ def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
 
 
 def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """The last completed step: scored, advanced, evaluated, never injected (section 1, 12)."""
-    judged = yield from judge(state, checked_step(completed_step(state, completed)), settings)
-    skipped = _skipped(judged, settings, failed=False)
-    decision = judgement(state, judged, settings, gate="final", skipped=skipped)
-    return after(state, judged), evolve(decision, doubts=doubts_of(judged))
+    """Assess the last completed step: it is scored, advanced and evaluated, never injected (section 1, 12)."""
+    assessment = yield from assess(state, completed, settings)
+    skipped = _skipped(assessment, settings, failed=False)
+    decision = decision_for(state, assessment, settings, gate="final", skipped=skipped)
+    return record_assessment(state, assessment), evolve(decision, doubts=doubts_of(assessment))
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
-    """What a fault leaves of a step: the counter advances, nothing is judged, the call goes unsteered."""
+    """Return what a fault leaves of a step: the counter advances, nothing is assessed, the call goes unsteered."""
     moved = evolve(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
@@ -64,12 +63,12 @@ def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[Tr
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
-    """What a fault leaves of the last step."""
+    """Return what a fault leaves of the last step."""
     return state, evolve(_blank(state, settings, skipped="fault"), gate_decision="final")
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Call 0: nothing is complete yet, only standing rules (section 1, 2)."""
+    """Decide call 0: nothing is complete yet, so only standing rules are retrieved (section 1, 2)."""
     lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
     if settings.e_traces_enabled:
         lessons = yield from standing_rules(state, lessons, given.default_model, settings)
@@ -78,30 +77,31 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     )
     blank = _blank(state, settings, skipped=skipped)
     blank = evolve(blank, retrieved=lessons.retrieved)
-    return _decided(learned(state, lessons), given, blank, settings, lessons.injections, lessons.notes)
+    return _decided(record_tiers(state, lessons), given, blank, settings, lessons.injections, lessons.warnings)
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
-    judged = yield from judge(state, checked_step(completed_step(state, given.completed)), settings)
-    state_after = after(state, judged)
-    if judged.now is FSMState.END:
-        decision = judgement(state, judged, settings, gate=None, skipped="end")
-        return _decided(state_after, given, decision, settings)
+    assessment = yield from assess(state, given.completed, settings)
+    after_assessment = record_assessment(state, assessment)
+    if assessment.fsm_state is FSMState.END:
+        decision = decision_for(state, assessment, settings, gate=None, skipped="end")
+        return _decided(after_assessment, given, decision, settings)
 
-    route = routing.route(judged.now, settings.routes)
+    route = routing.route(assessment.fsm_state, settings.routes)
     model = settings.routes[route] if route else given.default_model
-    speech = yield from speak(state_after, judged, model, settings)
-    shown = with_shown(state_after, [speech.injection] if speech.injection else [])
-    lessons = yield from lessons_for(state, shown, judged, model, settings)
+    speech = yield from speak(after_assessment, assessment, model, settings)
+    after_injection = record_injection(after_assessment, assessment, speech, settings)
+    e1_open = gates.e1_open(state, assessment.evaluation)  # by the steps before this one
+    lessons = yield from lessons_for(after_injection, assessment, model, settings, e1_open=e1_open)
+    after_retrieval = record_tiers(after_injection, lessons)
 
-    injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
-    skipped = _skipped(judged, settings, failed=speech.failed or lessons.failed)
-    decision = judgement(state, judged, settings, gate=speech.gate, skipped=skipped, route=route)
+    skipped = _skipped(assessment, settings, failed=speech.failed or lessons.failed)
+    decision = decision_for(state, assessment, settings, gate=speech.gate, skipped=skipped, route=route)
     if speech.retrieved or lessons.retrieved:
         decision = evolve(decision, retrieved={**speech.retrieved, **lessons.retrieved})
-    state_spoken = spoken(learned(shown, lessons), judged, speech, settings)
-    return _decided(state_spoken, given, decision, settings, injections, speech.notes + lessons.notes)
+    injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
+    return _decided(after_retrieval, given, decision, settings, injections, speech.warnings + lessons.warnings)
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
@@ -140,14 +140,14 @@ def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | No
     )
 
 
-def _skipped(judged: Judged, settings: Settings, *, failed: bool) -> SkippedReason | None:
-    if judged.now is FSMState.END:
+def _skipped(assessment: Assessment, settings: Settings, *, failed: bool) -> SkippedReason | None:
+    if assessment.fsm_state is FSMState.END:
         return "end"
     if not settings.e_traces_enabled:
         return "disabled"
-    if judged.now is FSMState.FAST:
+    if assessment.fsm_state is FSMState.FAST:
         return "fast"
-    return "unavailable" if failed or judged.evaluation is None else None
+    return "unavailable" if failed or assessment.evaluation is None else None
 
 
 def _decided(
@@ -156,51 +156,51 @@ def _decided(
     decision: StepDecision,
     settings: Settings,
     injections: tuple[Injection, ...] = (),
-    notes: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
 ) -> tuple[TraceState, StepDecision]:
-    """The whole decision with its guidance, and the state that remembers it."""
+    """Return the whole decision with its guidance, and the state that remembers it."""
     rules = state.standing_rules
     if settings.standing_rules == "run":
-        told = [one for one in injections if one.source == "E3Injection"]
-        rules = "\n".join([*filter(None, (rules,)), *(one.text for one in told)])
-        injections = tuple(one for one in injections if one.source != "E3Injection")
-        state = with_shown(state, told)
-    kept: tuple[Injection, ...] = ()
+        new_rules = [injection for injection in injections if injection.source == "E3Injection"]
+        rules = "\n".join([*filter(None, (rules,)), *(rule.text for rule in new_rules)])
+        injections = tuple(injection for injection in injections if injection.source != "E3Injection")
+        state = with_shown_patterns(state, new_rules)
+    fitting: tuple[Injection, ...] = ()
     dropped: tuple[Source, ...] = ()
     guidance = ""
     if injections:
-        state, kept, dropped = _told(state, injections, settings)
-        guidance = render.guidance(kept)
+        state, fitting, dropped = _fitted(state, injections, settings)
+        guidance = render.guidance(fitting)
     decision = evolve(
         decision,
         key=_bounded_key(given),
-        injections=kept,
+        injections=fitting,
         dropped=dropped,
         standing_rules=rules,
         guidance=guidance,
         cache_tokens_at_risk=_at_risk(state, decision, guidance, settings),
-        notes=notes,
+        warnings=warnings,
     )
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
     moved = evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision)
     return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
 
 
-def _told(
+def _fitted(
     state: TraceState, injections: tuple[Injection, ...], settings: Settings
 ) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
-    """The state that remembers what is told, that, and the sources of what is not: it was sent, or is too long."""
-    fresh = [one for one in injections if not state.sent or digest(one.text) not in state.sent]
-    kept, cut = render.fit(fresh, settings.max_guidance_chars)
-    dropped = (*(one.source for one in injections if one not in fresh), *cut)
-    state = with_shown(state, kept)
+    """Drop injections that were sent already or do not fit; return the new state, the others, the dropped sources."""
+    fresh = [injection for injection in injections if not state.sent or digest(injection.text) not in state.sent]
+    fitting, cut = render.fit(fresh, settings.max_guidance_chars)
+    dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)
+    state = with_shown_patterns(state, fitting)
     if settings.placement == "context":
-        state = evolve(state, sent=(*state.sent, *(digest(one.text) for one in kept))[-SENT_KEPT:])
-    return state, kept, dropped
+        state = evolve(state, sent=(*state.sent, *(digest(injection.text) for injection in fitting))[-SENT_KEPT:])
+    return state, fitting, dropped
 
 
 def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings: Settings) -> int | None:
-    """Tokens that the provider reads again because the system text, or the model, is not that of the last call."""
+    """Return the tokens that the provider reads again because the system text or the model has changed."""
     if state.last is None:
         return 0
     moved = _in_system(decision.placement, guidance) != _in_system(state.last.placement, state.last.guidance)

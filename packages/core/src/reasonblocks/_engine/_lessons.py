@@ -1,4 +1,4 @@
-"""Which tiers of lessons are asked for one call, and how far each has got (section 5)."""
+"""Retrieves lessons for one call: the tiers that may be asked, and how far each has got (section 5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._patterns import gate, place
 from .._requests import Flow, Retrieve, ask
 from ..exceptions import Unavailable
 from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState
-from ._judge import Judged
+from ._assess import Assessment
 
 
 def retrieve(
@@ -24,17 +24,17 @@ def retrieve(
     step: Step | None = None,
     top_k: int | None = None,
 ) -> Flow[tuple[ETrace, ...]]:
-    """What a store has for the newest steps: the right tier and org, similar enough, not shown yet, best first.
+    """Return the patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
 
-    A lesson that rarely helped comes after all others. `step` is the newest of them, whose words the scorer has cut.
+    Patterns that rarely helped come last. `step` is the newest step, whose words the scorer has already split.
     """
     rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
-    most = top_k or rule.top_k
+    limit = top_k or rule.top_k
     request = Retrieve(
         tier=tier,
         texts=texts,
-        top_k=most,
+        top_k=limit,
         similarity=rule.similarity,
         org_id=settings.org_id,
         failure_type=failure_type,
@@ -52,43 +52,44 @@ def retrieve(
     ]
     if tier != "e3":
         usable.sort(key=place)
-    return tuple(usable[:most])
+    return tuple(usable[:limit])
 
 
 def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
-    """The patterns' ids, in their order."""
+    """Return the patterns' ids, in their order."""
     return tuple([trace.pattern.id for trace in found])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """What the tiers gave for one call. `failed`: one of them could not be asked.
-
-    `retrieved` has, by tier that was asked, the ids that came of it; None where the store could not answer.
-    """
+    """The tiers' injections for one call, and how far each tier has got."""
 
     e1: TierUse
     e2: TierUse
     e3: TierUse
     injections: tuple[Injection, ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     failed: bool = False
+    """The store could not answer for one of the tiers."""
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Ids of the found patterns, by tier that was asked; None if the store could not answer."""
 
 
-def lessons_for(before: TraceState, state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Lessons]:
-    """E1 and E2 by similarity, E3 if its request failed so far (section 5); `before` is the state before this step."""
+def lessons_for(
+    state: TraceState, assessment: Assessment, model: str, settings: Settings, *, e1_open: bool
+) -> Flow[Lessons]:
+    """Return the lessons of E1 and E2 by similarity, and of E3 if its request failed so far (section 5)."""
     lessons = Lessons(e1=state.e1, e2=state.e2, e3=state.e3)
-    if not settings.e_traces_enabled or judged.now is FSMState.FAST:
+    if not settings.e_traces_enabled or assessment.fsm_state is FSMState.FAST:
         return lessons
-    evaluation, call = judged.evaluation, state.steps_begun
-    if gates.may_ask(state.e1, call) and gates.e1_open(before, evaluation):
-        lessons = yield from _similar("e1", state, lessons, judged.step, None, model, settings)
+    evaluation, call = assessment.evaluation, state.steps_begun
+    if e1_open and gates.may_ask(state.e1, call):
+        lessons = yield from _similar("e1", state, lessons, assessment.step, None, model, settings)
     if gates.may_ask(state.e2, call) and (
-        not settings.e2_requires_signal or gates.e2_signalled(judged.now, evaluation)
+        not settings.e2_requires_signal or gates.e2_signalled(assessment.fsm_state, evaluation)
     ):
         kind = evaluation.failure_type if evaluation else None
-        lessons = yield from _similar("e2", state, lessons, judged.step, kind, model, settings)
+        lessons = yield from _similar("e2", state, lessons, assessment.step, kind, model, settings)
     if gates.may_ask(state.e3, call):
         lessons = yield from standing_rules(state, lessons, model, settings)
     return lessons
@@ -111,46 +112,46 @@ def _similar(
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.steps_begun, got_any=bool(found))
-    injections, notes = render.tier_injections(tier, found, model)
+    injections, warnings = render.tier_injections(tier, found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e1=use if tier == "e1" else lessons.e1,
         e2=use if tier == "e2" else lessons.e2,
-        notes=lessons.notes + notes,
+        warnings=lessons.warnings + warnings,
         failed=lessons.failed or failed,
         retrieved={**lessons.retrieved, tier: None if failed else ids_of(found)},
     )
 
 
 def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Settings) -> Flow[Lessons]:
-    """E3: all of it at once. Used up by any answer; a failed request is tried again on the following steps."""
+    """Add E3, all of it at once. Any answer uses it up; a failed request is tried again on the following steps."""
     try:
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
         counted = {**lessons.retrieved, "e3": None}
         return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True, retrieved=counted)
-    injections, notes = render.tier_injections("e3", found, model)
+    injections, warnings = render.tier_injections("e3", found, model)
     return evolve(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
-        notes=lessons.notes + notes,
+        warnings=lessons.warnings + warnings,
         retrieved={**lessons.retrieved, "e3": ids_of(found)},
     )
 
 
-def learned(state: TraceState, lessons: Lessons) -> TraceState:
-    """The state after the tiers were asked."""
+def record_tiers(state: TraceState, lessons: Lessons) -> TraceState:
+    """Return the state after the tiers were asked."""
     if lessons.e1 is state.e1 and lessons.e2 is state.e2 and lessons.e3 is state.e3:
         return state  # none was asked
     return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
 
 
-def with_shown(state: TraceState, injections: Sequence[Injection]) -> TraceState:
-    """The state that remembers which patterns these injections showed."""
+def with_shown_patterns(state: TraceState, injections: Sequence[Injection]) -> TraceState:
+    """Return the state with the patterns of these injections marked as shown."""
     if not injections:
         return state
-    told = [one for injection in injections for one in injection.pattern_ids]
-    new = [one for one in dict.fromkeys(told) if one not in state.patterns_shown]
+    ids = [pattern_id for injection in injections for pattern_id in injection.pattern_ids]
+    new = [pattern_id for pattern_id in dict.fromkeys(ids) if pattern_id not in state.patterns_shown]
     return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

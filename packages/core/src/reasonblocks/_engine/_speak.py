@@ -1,4 +1,4 @@
-"""What a monitor may say before one call: gates, the E2 that may speak with it, the record of it (section 4)."""
+"""Decides whether a monitor's text is injected before a call, and makes that text (section 4)."""
 
 from __future__ import annotations
 
@@ -10,124 +10,113 @@ from .. import _render as render
 from .._json import evolve
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
-from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, Step, TraceState
-from ._judge import Judged
-from ._lessons import ids_of, retrieve
+from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState
+from ._assess import Assessment
+from ._lessons import ids_of, retrieve, with_shown_patterns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """What the gates let a monitor say. `failed`: the store was asked for an E2 and could not answer.
-
-    `retrieved` has the ids that came, None where it could not, and is empty where it was not asked. `notes`: the E2
-    that it found lacks what would have been said.
-    """
+    """The gate's answer and, if it is "inject", the monitor's injection."""
 
     gate: GateDecision
+    text: str = ""
+    """The monitor's own text, or its evidence with an E2's intervention."""
+    pattern_ids: tuple[str, ...] = ()
     injection: Injection | None = None
     failed: bool = False
-    notes: tuple[str, ...] = ()
+    """The store was asked for an E2 and could not answer."""
+    warnings: tuple[str, ...] = ()
+    """The E2 that was found lacks an intervention."""
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Ids of the E2 that was found; None if the store could not answer, empty if it was not asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    """What would be said: the monitor's own text, or its evidence with an E2's intervention."""
-
-    text: str
-    pattern_ids: tuple[str, ...] = ()
-    failed: bool = False
-    notes: tuple[str, ...] = ()
-    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-
-
-def speak(state: TraceState, judged: Judged, model: str, settings: Settings) -> Flow[Speech]:
-    """A monitor's text, if cap, cooldown and duplicates allow it (section 4)."""
-    evaluation = judged.evaluation
-    closed = gates.may_inject(state, judged.now, evaluation)
+def speak(state: TraceState, assessment: Assessment, model: str, settings: Settings) -> Flow[Speech]:
+    """Return the speaking monitor's injection, if cap, cooldown and duplicates allow it."""
+    evaluation = assessment.evaluation
+    closed = gates.may_inject(state, assessment.fsm_state, evaluation)
     if closed is not None or evaluation is None:
         return Speech(gate=closed or "unavailable")
-    said = _own(evaluation)
-    words = yield from _words(state, judged, evaluation)
-    said = evolve(said, text=words) if words else said
-    if _wants_lesson(state, judged, evaluation, settings):
-        said = yield from _with_lesson(state, judged.step, evaluation, said, model, settings)
-    injection = render.monitor_injection(said.text, said.pattern_ids)
-    gate: GateDecision = "inject"
+    own_text = yield from _own_text(state, assessment, evaluation)
+    speech = Speech(
+        gate="inject",
+        text=own_text or evaluation.intervention_text or "",
+        pattern_ids=(evaluation.pattern_id,) if evaluation.pattern_id else (),
+    )
+    if _wants_lesson(state, assessment, evaluation, settings):
+        speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
+    injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
-        gate = "quiet"
-    elif gates.is_duplicate(state, injection.text):
-        gate, injection = "duplicate", None
-    return Speech(gate=gate, injection=injection, failed=said.failed, notes=said.notes, retrieved=said.retrieved)
+        return evolve(speech, gate="quiet")
+    if gates.is_duplicate(state, injection.text):
+        return evolve(speech, gate="duplicate")
+    return evolve(speech, injection=injection)
 
 
-def _own(evaluation: Evaluation) -> _Text:
-    ids = (evaluation.pattern_id,) if evaluation.pattern_id else ()
-    return _Text(text=evaluation.intervention_text or "", pattern_ids=ids)
-
-
-def doubts_of(judged: Judged) -> tuple[Doubt, ...]:
+def doubts_of(assessment: Assessment) -> tuple[Doubt, ...]:
     """Return the last step's doubts: each monitor's evidence sentence, without its advice, which would be too late."""
-    found = judged.evaluation.doubts if judged.evaluation else ()
-    said = [(one.monitor, render.monitor_injection(gates.first_sentence(one.text))) for one in found]
-    return tuple([Doubt(monitor=monitor, text=shown.text) for monitor, shown in said if shown])
+    doubts = assessment.evaluation.doubts if assessment.evaluation else ()
+    rendered = [(doubt.monitor, render.monitor_injection(gates.first_sentence(doubt.text))) for doubt in doubts]
+    return tuple([Doubt(monitor=monitor, text=injection.text) for monitor, injection in rendered if injection])
 
 
-def _words(state: TraceState, judged: Judged, evaluation: Evaluation) -> Flow[str | None]:
+def _own_text(state: TraceState, assessment: Assessment, evaluation: Evaluation) -> Flow[str | None]:
     """Ask the speaking monitor for its own text, if it is one of the caller's."""
     speaker = evaluation.monitor
-    found = [evidence for name, _, _, evidence in judged.observed if name == speaker]
+    found = [evidence for name, _, _, evidence in assessment.observed if name == speaker]
     if speaker is None or not found or evaluation.intervention_source == "e2":
         return None
-    rung = 1 + sum(one.monitor == speaker for one in state.injected)
+    rung = 1 + sum(injected.monitor == speaker for injected in state.injected)
     return (yield from ask(Say(monitor=speaker, evidence=found[0] or (state.steps_begun - 1,), rung=rung)))
 
 
-def _wants_lesson(state: TraceState, judged: Judged, evaluation: Evaluation, settings: Settings) -> bool:
+def _wants_lesson(state: TraceState, assessment: Assessment, evaluation: Evaluation, settings: Settings) -> bool:
     return (
         settings.e_traces_enabled
-        and judged.now is not FSMState.FAST
+        and assessment.fsm_state is not FSMState.FAST
         and evaluation.intervention_source != "e2"
         and gates.first_of_type(state, evaluation.failure_type)
     )
 
 
 def _with_lesson(
-    state: TraceState, step: Step, evaluation: Evaluation, own: _Text, model: str, settings: Settings
-) -> Flow[_Text]:
-    """The evidence sentence with an E2's intervention, for the first injection of a failure type."""
+    state: TraceState, assessment: Assessment, evaluation: Evaluation, speech: Speech, model: str, settings: Settings
+) -> Flow[Speech]:
+    """Join the evidence sentence and an E2's intervention, for the first injection of a failure type."""
     try:
-        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, step, top_k=1)
+        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, assessment.step, top_k=1)
     except Unavailable:
-        return evolve(own, failed=True, retrieved={"monitor": None})
-    own = evolve(own, retrieved={"monitor": ids_of(found)})
+        return evolve(speech, failed=True, retrieved={"monitor": None})
+    speech = evolve(speech, retrieved={"monitor": ids_of(found)})
     if not found:
-        return own
+        return speech
     pattern = found[0].pattern
-    text = render.steered_text(gates.first_sentence(own.text), found[0])
+    text = render.steered_text(gates.first_sentence(speech.text), found[0])
     if text is None:
-        return evolve(own, notes=render.lacking([pattern.id]))
-    return evolve(own, text=text, pattern_ids=(pattern.id,))
+        return evolve(speech, warnings=render.lacking([pattern.id]))
+    return evolve(speech, text=text, pattern_ids=(pattern.id,))
 
 
-def spoken(state: TraceState, judged: Judged, speech: Speech, settings: Settings) -> TraceState:
-    """The state after a monitor's injection: what the next gates and rungs look at."""
-    if speech.injection is None or judged.evaluation is None:
+def record_injection(state: TraceState, assessment: Assessment, speech: Speech, settings: Settings) -> TraceState:
+    """Return the state with a monitor's injection, which the next gates and rungs depend on."""
+    evaluation = assessment.evaluation
+    if speech.injection is None or evaluation is None:
         return state
-    said = Injected(step=state.steps_begun, monitor=_speaker(judged.evaluation, settings))
-    kinds = state.injected_types
-    if judged.evaluation.failure_type and judged.evaluation.failure_type not in kinds:
-        kinds = (*kinds, judged.evaluation.failure_type)
+    injected = Injected(step=state.steps_begun, monitor=_speaker(evaluation, settings))
+    types = state.injected_types
+    if evaluation.failure_type and evaluation.failure_type not in types:
+        types = (*types, evaluation.failure_type)
     return evolve(
-        state,
-        injected=(*state.injected, said),
+        with_shown_patterns(state, [speech.injection]),
+        injected=(*state.injected, injected),
         injected_text=gates.text_key(speech.injection.text),
-        injected_types=kinds,
+        injected_types=types,
     )
 
 
 def _speaker(evaluation: Evaluation, settings: Settings) -> str:
-    """The monitor that a text speaks for; an evaluator that does not say meant the one that weighs most."""
+    """Return the monitor whose text is injected; if the evaluator names none, the one that weighs most."""
     if evaluation.monitor:
         return evaluation.monitor
     names: Sequence[str] = evaluation.fired or sorted(evaluation.scores)

@@ -1,27 +1,29 @@
-"""A run, steered: the session with its two drivers, deadlines, guard and step log."""
+"""Steers one run: the session with its two drivers, deadlines, guard and step log."""
 
 from __future__ import annotations
 
-from ._answers import MEMORY_BYTES, Backends, guests
+from .._threads import Workers
+from ._answers import Backends
+from ._bounded_call import BoundedCall, bounded_calls
+from ._check_answers import MEMORY_BYTES
 from ._guard import Faults
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
 from ._session import PROTOCOL, SteeringSession, ms_since
 from ._telemetry import Telemetry
-from ._worker import Guest, Workers
 
 __all__ = [
     "ABANDONED",
     "MEMORY_BYTES",
     "PROTOCOL",
     "Backends",
+    "BoundedCall",
     "Faults",
-    "Guest",
     "OpenRuns",
     "RunView",
     "SteeringSession",
     "Telemetry",
     "TraceStateManager",
     "Workers",
-    "guests",
+    "bounded_calls",
     "ms_since",
 ]

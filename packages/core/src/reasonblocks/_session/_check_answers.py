@@ -1,31 +1,83 @@
-"""Validates the answers of a store and an evaluator, so that what enters the state stays small and plain JSON."""
+"""Validates the answers of backends and of a caller's callables, so that the state stays small and plain JSON."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from .._json import evolve, storable
+from .._json import compact, evolve, storable
 from .._patterns import NAME_BYTES
 from .._render import FIELDS
-from .._requests import Evaluate, Retrieve
-from .._text import size, whole
+from .._requests import Advance, Evaluate, Observe, Retrieve, Say, Score
+from .._text import clip, size, whole
+from .._threads import contained
 from ..exceptions import BadAnswer
-from ..ports import AsyncPatternStore, Evaluator, PatternStore
-from ..types import JSON, Doubt, ETrace, Evaluation, Memories, Pattern
+from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore, SpeakingMonitor
+from ..types import JSON, Doubt, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition
 from ..types._steering import TIERS
-from ._guard import Faults, tamed
+from ._guard import Faults
 
 MAX_PATTERNS = 1_000
 """The most patterns of a store's answer that are used."""
-MAX_NAMES = 32
-"""The most monitors in one evaluation: ours, and the four that a client may add."""
+MAX_SCORES = 64
+"""The most scores and the most doubts of one evaluation."""
+TEXT_BYTES = 8_192
+"""The longest text of an evaluation, as UTF-8: twice what an injection holds."""
+MEMORY_BYTES = 3_072
+"""The largest memory of a caller's monitor, as compact JSON."""
+MEMORIES_BYTES = 16_384
+"""All memories of an evaluator together, as compact JSON; each monitor of the caller may add its own memory."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
 """Fields of an evaluation that hold a name or None."""
+
+
+def difficulty_of(scorer: Callable[[Step], float], request: Score) -> float:
+    """Ask the scorer. Raises `BadAnswer`."""
+    return unit("the scorer", scorer(request.step))
+
+
+def next_state_of(transition: Transition, request: Advance) -> FSMState:
+    """Ask the transition. Raises `BadAnswer`."""
+    state: object = transition(request.state, request.history)
+    if type(state) is not FSMState:  # `isinstance` trusts an object's own `__class__`
+        raise BadAnswer("the transition", state, "must be an FSMState")
+    return state
+
+
+def observation_of(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[str, float, JSON, tuple[int, ...]]:
+    """Ask a caller's monitor. Raises `BadAnswer`."""
+    source = f"monitor {monitor.name}"
+    answer: object = monitor.observe(request.step, request.memories.get(monitor.name), run)
+    if not isinstance(answer, tuple) or len(answer) != 3:
+        raise BadAnswer(source, answer, "must be (score, memory, evidence)")
+    score, memory, evidence = answer
+    if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
+        raise BadAnswer(source, evidence, f"evidence must be a tuple of step numbers from 0 to {request.index}")
+    return monitor.name, unit(source, score), _own_memory(source, memory), tuple(dict.fromkeys(evidence))
+
+
+def own_text_of(monitor: Monitor, request: Say) -> str | None:
+    """Ask a caller's monitor for its own text, if it has the method. Raises `BadAnswer`."""
+    if not isinstance(monitor, SpeakingMonitor):
+        return None
+    text: object = monitor.say(request.evidence, request.rung)
+    if not isinstance(text, (str, type(None))):
+        raise BadAnswer(f"monitor {monitor.name}", text, "say must return a string, or None for the usual text")
+    return whole(clip(str(text))) if text and text.strip() else None
+
+
+def _own_memory(source: str, memory: JSON) -> JSON:
+    try:
+        plain = storable(memory, MEMORY_BYTES)
+    except ValueError as exc:
+        raise BadAnswer(source, memory, f"its memory must be JSON of at most {MEMORY_BYTES} bytes, but {exc}") from exc
+    if (length := len(compact(plain).encode())) > MEMORY_BYTES:
+        raise BadAnswer(source, f"{length} bytes", f"its memory must be JSON of at most {MEMORY_BYTES} bytes")
+    return plain
 
 
 def traces(store: PatternStore, request: Retrieve, faults: Faults) -> tuple[ETrace, ...]:
@@ -50,8 +102,8 @@ def _checked_traces(found: Iterable[ETrace], faults: Faults) -> tuple[ETrace, ..
             bad.append(exc)
     if bad and not usable:
         raise bad[0]
-    for one in bad:
-        faults.report(STORE, one)
+    for error in bad:
+        faults.report(STORE, error)
     return tuple(usable)
 
 
@@ -88,7 +140,7 @@ def _read(given: ETrace) -> ETrace:
     if type(pattern.fields) is dict and all(type(text) is str for text in pattern.fields.values()):
         return given
     try:
-        with tamed(STORE):
+        with contained(STORE):
             read = {field: pattern.fields[field] for field in FIELDS[pattern.tier] if field in pattern.fields}
     except BadAnswer:
         raise
@@ -99,25 +151,44 @@ def _read(given: ETrace) -> ETrace:
 
 
 def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
-    """Ask the evaluator. Raises `BadAnswer`. An evaluator with `inline = True` is our own and trusted."""
-    answer: object = evaluator.evaluate(request)
+    """Ask the evaluator. Raises `BadAnswer`."""
+    return _checked_answer(evaluator, evaluator.evaluate(request), request)
+
+
+async def aevaluation_of(evaluator: AsyncEvaluator, request: Evaluate) -> tuple[Evaluation, Memories]:
+    """Ask the evaluator on the running event loop. Raises `BadAnswer`."""
+    return _checked_answer(evaluator, await evaluator.aevaluate(request), request)
+
+
+def _checked_answer(evaluator: object, answer: object, request: Evaluate) -> tuple[Evaluation, Memories]:
+    """Validate an evaluator's answer; one of an `inline` evaluator is built from validated values."""
     if getattr(evaluator, "inline", False) is True:
         return answer  # type: ignore[return-value]  # as our own is typed
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
         raise BadAnswer(EVALUATOR, answer, "must be (Evaluation, memories)")
     evaluation, memories = answer
-    if not isinstance(memories, Mapping):
-        raise BadAnswer(EVALUATOR, memories, "memories must be a mapping")
-    kept = {name(EVALUATOR, "a name in memories", key): _memory(key, memories[key]) for key in memories}
-    return _checked_evaluation(evaluation), kept
+    limit = MEMORIES_BYTES + MEMORY_BYTES * len(request.observed)
+    return _checked_evaluation(evaluation), _checked_memories(memories, limit)
+
+
+def _checked_memories(given: object, limit: int) -> Memories:
+    """Return a copy in plain JSON of at most `limit` bytes."""
+    if not isinstance(given, Mapping):
+        raise BadAnswer(EVALUATOR, given, "memories must be a mapping")
+    memories: dict[str, JSON] = {}
+    length = 1
+    for key in given:
+        monitor = name(EVALUATOR, "a name in memories", key)
+        memories[monitor] = _memory(monitor, given[key], limit)
+        length += len(compact({monitor: memories[monitor]}).encode()) - 1
+        if length > limit:
+            raise BadAnswer(EVALUATOR, f"over {limit} bytes", f"memories must be JSON of at most {limit} bytes in all")
+    return memories
 
 
 def _checked_evaluation(given: Evaluation) -> Evaluation:
     """Return a copy of plain values that shares nothing with the original."""
-    scores: Any = given.scores
-    fired: Any = given.fired
-    if not isinstance(scores, Mapping) or not isinstance(fired, (tuple, list)) or len(scores) + len(fired) > MAX_NAMES:
-        raise BadAnswer(EVALUATOR, fired, f"needs scores by monitor and a tuple of fired ones: at most {MAX_NAMES}")
+    scores = _checked_scores(given.scores)
     named = {kind: getattr(given, kind) for kind in _NAMED}
     texts: dict[str, Any] = {
         kind: None if value is None else name(EVALUATOR, kind, value) for kind, value in named.items()
@@ -125,12 +196,28 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
     return Evaluation(
         inject=given.inject is True,
         intervention_text=_text(given.intervention_text),
-        fired=tuple([name(EVALUATOR, "a monitor", monitor) for monitor in fired]),
-        scores={name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in scores.items()},
+        fired=_checked_fired(given.fired, scores),
+        scores=scores,
         composite=unit(EVALUATOR, given.composite),
-        doubts=tuple(map(_doubt, given.doubts[:MAX_NAMES])),
+        doubts=tuple(map(_doubt, given.doubts[:MAX_SCORES])),
         **texts,
     )
+
+
+def _checked_scores(given: object) -> dict[str, float]:
+    if not isinstance(given, Mapping) or len(given) > MAX_SCORES:
+        raise BadAnswer(EVALUATOR, given, f"scores must be a mapping of at most {MAX_SCORES} monitors")
+    items = islice(given.items(), MAX_SCORES)  # a mapping of a caller's own may be longer than it says
+    return {name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in items}
+
+
+def _checked_fired(given: object, scores: Mapping[str, float]) -> tuple[str, ...]:
+    if not isinstance(given, (tuple, list)) or len(given) > len(scores):
+        raise BadAnswer(EVALUATOR, given, "fired must be a tuple of monitors that have a score, each once")
+    fired = tuple([name(EVALUATOR, "a monitor", monitor) for monitor in given])
+    if len({*fired} & scores.keys()) < len(fired):
+        raise BadAnswer(EVALUATOR, fired, "fired must be a tuple of monitors that have a score, each once")
+    return fired
 
 
 def _doubt(given: object) -> Doubt:
@@ -142,14 +229,19 @@ def _doubt(given: object) -> Doubt:
 def _text(value: object) -> str | None:
     if not isinstance(value, (str, type(None))):
         raise BadAnswer(EVALUATOR, value, "intervention_text must be text or None")
-    return None if value is None else whole(str.__str__(value))
+    if value is None:
+        return None
+    text = whole(str.__str__(value)[: TEXT_BYTES + 1])  # one more, so that a text that is too long is refused
+    if len(text.encode()) > TEXT_BYTES:
+        raise BadAnswer(EVALUATOR, text, f"its texts must have at most {TEXT_BYTES} bytes of UTF-8")
+    return text
 
 
-def _memory(key: object, memory: object) -> JSON:
+def _memory(monitor: str, memory: object, limit: int) -> JSON:
     try:
-        return storable(memory)
+        return storable(memory, limit)
     except ValueError as exc:
-        raise BadAnswer(EVALUATOR, memory, f"the memory of {key!r} must be JSON, but {exc}") from exc
+        raise BadAnswer(EVALUATOR, memory, f"the memory of {monitor!r} must be JSON, but {exc}") from exc
 
 
 def name(source: str, kind: str, value: object) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._process import on_fork
 from .._snapshot import decode, encode
 from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
 
@@ -74,12 +74,10 @@ class OpenRuns:
     """
 
     def __init__(self) -> None:
-        self._open: dict[int, SteeringSession] = {}
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._forget_all()
+        on_fork(self._forget_all)
 
     def add(self, session: SteeringSession) -> None:
-        self._here()
         with self._lock:
             self._open[id(session)] = session
             if len(self._open) > OPEN_RUNS:
@@ -90,11 +88,10 @@ class OpenRuns:
             self._open.pop(id(session), None)
 
     def all(self) -> list[SteeringSession]:
-        self._here()
         with self._lock:
             return list(self._open.values())
 
-    def _here(self) -> None:
-        """After a fork the runs are the parent's, and its lock may be held for ever."""
-        if self._pid != os.getpid():
-            self._open, self._lock, self._pid = {}, threading.Lock(), os.getpid()
+    def _forget_all(self) -> None:
+        """Start without runs: in a forked process they are the parent's."""
+        self._open: dict[int, SteeringSession] = {}
+        self._lock = threading.Lock()

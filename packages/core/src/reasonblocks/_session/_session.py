@@ -22,7 +22,7 @@ from ._answers import Answers, Backends
 from ._guard import Faults
 from ._log import Closed, Reports, StepLog, entry_of
 from ._runs import ABANDONED, OpenRuns, TraceStateManager
-from ._telemetry import Telemetry, Teller
+from ._telemetry import RunEvents, Telemetry
 
 PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
@@ -134,7 +134,7 @@ class SteeringSession(Reports):
         self._open_runs = open_runs
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
-        self._teller = Teller(telemetry, self._faults)
+        self._teller = RunEvents(telemetry, self._faults)
         self._log, self._memo = StepLog(), Memo()
         self._failure: str | None = None
         self._paused = False
@@ -264,8 +264,8 @@ class SteeringSession(Reports):
         self._open_runs.add(self)
         self._state, self._paused = state, False
         self.outcome = self.final = self.final_decision = None
-        for note in decision.notes:
-            self._faults.say(note, note)
+        for warning in decision.warnings:
+            self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
         self._log.open(decision, done, time.time(), ms_since(turn.started))
         return decision

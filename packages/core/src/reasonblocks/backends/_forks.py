@@ -1,29 +1,29 @@
-"""What a sink holds open is closed before a fork: neither process goes on with what the other one holds."""
+"""Closes file and database handles before a fork, so that parent and child never share one."""
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakSet
 
+from .._process import around_fork
 
-class Held(Protocol):
-    """A sink that opens again with the next event."""
+
+class Closable(Protocol):
+    """A sink or store that opens its handle again when it needs it."""
 
     def close(self) -> None: ...
 
 
 no_fork = threading.RLock()
-"""Held while a sink uses what it has open: a fork waits for it."""
+"""Held while a sink or store uses its handle: a fork waits for it."""
 
 
 @contextmanager
 def no_fork_if_free(*, wait: bool = False) -> Iterator[bool]:
-    """Hold it, unless another thread does, who may wait for a file; False: it is not held."""
+    """Hold `no_fork` unless another thread does, which may wait for a file. Yields whether it is held."""
     held = no_fork.acquire(blocking=wait)
     try:
         yield held
@@ -32,21 +32,20 @@ def no_fork_if_free(*, wait: bool = False) -> Iterator[bool]:
             no_fork.release()
 
 
-_open: WeakSet[Held] = WeakSet()
+_open: WeakSet[Closable] = WeakSet()
 
 
-def opened(held: Held) -> None:
-    """Close it before the next fork. `no_fork` is held by the caller."""
-    _open.add(held)
+def opened(closable: Closable) -> None:
+    """Close it before the next fork. The caller holds `no_fork`."""
+    _open.add(closable)
 
 
 def _before() -> None:
     no_fork.acquire()
-    for held in _open:
-        held.close()
+    for closable in _open:
+        closable.close()
     _open.clear()
 
 
-if sys.platform != "win32":
-    # Not only in the child: SQLite takes the locks of inherited connections for its own, and a log is lost.
-    os.register_at_fork(before=_before, after_in_parent=no_fork.release, after_in_child=no_fork.release)
+# Closing in the child is too late: SQLite takes the locks of inherited connections for its own, and a log is lost.
+around_fork(_before, no_fork.release)

@@ -11,10 +11,10 @@ from ..types import Evaluation, Memories
 
 
 class LocalEvaluator:
-    """Pure and quick, so it answers inline. `tool_roles` and `failure_types` are the caller's own declarations."""
+    """Runs the monitors in place. `tool_roles` and `failure_types` are the caller's own declarations."""
 
     inline = True
-    """Its answers are built from checked values, so they are not checked again."""
+    """Pure and bounded by its input: it needs no worker, and its answers are not validated again."""
     __slots__ = ("_calibration", "_failure_types", "_tool_roles")
 
     def __init__(

@@ -136,8 +136,8 @@ class StepDecision:
     replayed: bool = False
     doubts: tuple[Doubt, ...] = ()
     """Doubts that the final step raised; only its decision has them. Not part of a snapshot."""
-    notes: tuple[str, ...] = ()
-    """What the user should hear of once a run: a pattern that lacks a field, say. Not part of a snapshot."""
+    warnings: tuple[str, ...] = ()
+    """Warnings that are logged once a run, such as a pattern that lacks a field. Not part of a snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

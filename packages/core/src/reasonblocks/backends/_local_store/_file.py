@@ -15,7 +15,7 @@ from ..._patterns import COUNTED, pattern_of, revised
 from ..._text import whole
 from ...exceptions import StoreError
 from ...types import Pattern
-from .._forks import Held, opened
+from .._forks import Closable, opened
 from .._stores.rows import Row, Stats, body
 from ._store import Changes
 
@@ -132,7 +132,7 @@ class File:
     Vectors are stored per embedder, so several embedders may share a file.
     """
 
-    def __init__(self, path: str, space: Callable[[], tuple[str, int]], held: Held) -> None:
+    def __init__(self, path: str, space: Callable[[], tuple[str, int]], held: Closable) -> None:
         self.path, self._space, self._held = path, space, held
         self._db: sqlite3.Connection | None = None
         self._form = 0

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from ..._json import evolve
 from ..._patterns import COUNTED, checked, revised
 from ..._requests import Retrieve
+from ..._threads import in_daemon
 from ...exceptions import ConfigError, StoreError
 from ...ports import Embedder
 from ...types import ETrace, Pattern, Tier
-from .._daemon import in_daemon
 from .._forks import no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..._requests import Retrieve
 from ..._secret import shown_url
+from ..._threads import in_daemon
 from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...types import ETrace, Pattern
-from .._daemon import in_daemon
 from .._stores import embedders
 from .._stores.point_store import PointStore, require
 from .._stores.points import PointSearch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +13,12 @@ from types import TracebackType
 from typing import TypeAlias
 
 from ..._patterns import COUNTED, checked, exemplars, revised
+from ..._process import on_fork
 from ..._requests import Retrieve
+from ..._threads import in_daemon
 from ...exceptions import ConfigError, ExtraMissing
 from ...ports import Embedder
 from ...types import ETrace, Pattern, Tier
-from .._daemon import in_daemon
 from .index import Index
 from .points import Point, PointQuery, Points, PointSearch, nearest, pattern_in, point_id, points_of, standing_rules
 from .rows import Row, row_of
@@ -46,7 +46,8 @@ class PointStore:
     def __init__(self, points: Points, layer: Iterable[Pattern], vectors: Vectors) -> None:
         self._points, self._vectors = points, vectors
         self._layer = {pattern.id: checked(pattern) for pattern in layer}
-        self._lock, self._process = threading.Lock(), os.getpid()
+        self._new_lock()
+        on_fork(self._new_lock)
         self._last: _Known | None = None
 
     @property
@@ -144,12 +145,8 @@ class PointStore:
         """Close the database. The next use opens it again."""
         self._points.close()
 
-    @property
-    def _one_writer(self) -> threading.Lock:
-        """Return this process's lock. After a fork it is a new one: a thread of the parent may hold the old one."""
-        if self._process != os.getpid():
-            self._lock, self._process = threading.Lock(), os.getpid()
-        return self._lock
+    def _new_lock(self) -> None:
+        self._one_writer = threading.Lock()
 
     def _asking(self, request: Retrieve) -> PointSearch:
         known = self._known()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..._patterns import SimilarityCurves
+from ..._process import on_fork
 from ..._secret import KEY_RULE, Secret, described, is_key
 from ..._text import clip, whole
 from ...exceptions import BadAnswer, ConfigError, Unavailable
@@ -51,7 +51,8 @@ class OpenAIEmbedder:
         self.curves: SimilarityCurves = curves_for(self.id, curves)
         self._model, self._url, self._dim, self._timeout_s = model, _url(base_url), dim, timeout_s
         self._key = _checked(api_key)
-        self._client, self._process = self._made(), os.getpid()
+        self._client: httpx.Client | None = self._made()
+        on_fork(self._forget_client)
 
     @property
     def dim(self) -> int:
@@ -86,9 +87,13 @@ class OpenAIEmbedder:
 
     def _connected(self) -> httpx.Client:
         """Return the client of this process: connections are not shared with a forked one."""
-        if self._process != os.getpid():
-            self._client, self._process = self._made(), os.getpid()
+        if self._client is None:
+            self._client = self._made()
         return self._client
+
+    def _forget_client(self) -> None:
+        """Drop the connections, which a forked process must not share."""
+        self._client = None
 
     def _made(self) -> httpx.Client:
         """Make a client whose connections are closed with the embedder."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..._memo import WORDS_KEPT, Memo
 from ..._patterns import Curve, SimilarityCurves
+from ..._process import on_fork
 from ..._text import clip, words
 from ...exceptions import Unavailable
 from ._tokenizer import SPECIAL, UNKNOWN, Tokenizer
@@ -49,14 +48,13 @@ def table() -> Table:
     return _loaded[0]
 
 
-def _after_fork() -> None:
+def _new_lock() -> None:
     """Replace the lock: a thread of the parent may have held it at the fork."""
     global _lock
     _lock = threading.Lock()
 
 
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_after_fork)
+on_fork(_new_lock)
 
 
 def read(folder: Path) -> Table:

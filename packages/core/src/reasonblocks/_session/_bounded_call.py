@@ -1,23 +1,20 @@
-"""Where a caller's callable runs: a daemon thread, so that neither a step nor the exit ever waits for it.
+"""Calls a caller's code with a deadline, and switches it off after repeated deadlines.
 
-`concurrent.futures` joins its threads at exit; these are daemons. A thread that is done takes the next call or, after
-some idle seconds, ends. One that hangs is left behind, and the breaker sees to it that there are few.
+A call that hangs keeps its thread; the breaker sees to it that there are few.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextvars import copy_context
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from .._threads import Workers, contained
 from ..exceptions import DeadlineExceeded, SwitchedOff
-from ._guard import logger, tamed
+from ._guard import logger
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,71 +22,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _Future: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 
-IDLE_SECONDS = 5.0
 DEADLINES_IN_A_ROW = 3
+"""Missed deadlines after which a callable is switched off."""
 OFF_SECONDS = 60.0
-
-_Job = tuple["Future[Any]", Callable[[], Any]]
-
-
-class Workers:
-    """Idle daemon threads of this process, as many as there are calls at once."""
-
-    def __init__(self) -> None:
-        self._forget_threads()
-
-    def _forget_threads(self) -> None:
-        """None is there yet, or none came along into a forked process."""
-        self._pid = os.getpid()
-        self._idle: list[SimpleQueue[_Job | None]] = []
-        self._lock = threading.Lock()
-
-    def submit(self, call: Callable[[], T]) -> Future[T]:
-        if self._pid != os.getpid():
-            self._forget_threads()
-        future: Future[T] = Future()
-        context = copy_context()
-        job: _Job = (future, lambda: context.run(call))
-        with self._lock:
-            inbox = self._idle.pop() if self._idle else None
-        if inbox is None:
-            inbox = SimpleQueue()
-            threading.Thread(target=self._serve, args=(inbox,), name="reasonblocks-worker", daemon=True).start()
-        inbox.put(job)
-        return future
-
-    def _serve(self, inbox: SimpleQueue[_Job | None]) -> None:
-        while (job := self._next(inbox)) is not None:
-            _run(*job)
-            del job
-            with self._lock:
-                self._idle.append(inbox)
-
-    def _next(self, inbox: SimpleQueue[_Job | None]) -> _Job | None:
-        try:
-            return inbox.get(timeout=IDLE_SECONDS)
-        except Empty:
-            with self._lock:
-                if inbox in self._idle:
-                    self._idle.remove(inbox)
-                    return None
-            return inbox.get()  # a job was handed over at the last moment
+"""How long it stays off before it is tried once."""
 
 
-def _run(future: Future[Any], call: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        with tamed("a callable"):
-            result = call()
-    except BaseException as exc:  # noqa: BLE001 - the thread's edge: the guard on the other side decides
-        future.set_exception(exc)
-    else:
-        future.set_result(result)
-
-
-def _heard(late: asyncio.Future[Any]) -> None:
-    """An error that comes after the deadline is nobody's any more, and the event loop need not speak of it."""
+def _consume(late: asyncio.Future[Any]) -> None:
+    """Retrieve a late exception, so that asyncio does not log that it was never retrieved."""
     if not late.cancelled():
         late.exception()
 
@@ -105,7 +45,7 @@ class Breaker:
         self._off_until: float | None = None
 
     def check(self) -> None:
-        """Raises `SwitchedOff` while off; when the time is over, lets one call through."""
+        """Raise `SwitchedOff` while off; when the time is over, let one call through."""
         with self._lock:
             if self._off_until is None:
                 return
@@ -132,8 +72,8 @@ class Breaker:
             )
 
 
-class Guest:
-    """A caller's callable behind its breaker: called in a worker thread, for at most `seconds`."""
+class BoundedCall:
+    """Runs a caller's callable in a worker thread or on the event loop, behind its breaker, for at most `seconds`."""
 
     def __init__(self, name: str, workers: Workers, breaker: Breaker | None = None) -> None:
         self.name = name
@@ -141,7 +81,7 @@ class Guest:
         self._breaker = breaker or Breaker(name)
 
     def call(self, work: Callable[[], T], seconds: float) -> T:
-        """Raises `DeadlineExceeded`, `SwitchedOff`, or what the callable raised."""
+        """Call and wait. Raises `DeadlineExceeded`, `SwitchedOff`, or what the callable raised."""
         future = self._start(work, seconds)
         try:
             done = future.result(timeout=seconds)
@@ -154,14 +94,14 @@ class Guest:
         return done
 
     async def acall(self, work: Callable[[], T], seconds: float) -> T:
-        """The same, while the event loop goes on."""
-        import asyncio  # there already, in whoever awaits this; others are spared its cost
+        """Call in a worker thread without blocking the event loop. Raises as `call` does."""
+        import asyncio  # already imported by whoever awaits this; others do not pay for it
 
         future = self._start(work, seconds)
         return await self._awaited(asyncio.wrap_future(future), future, seconds)
 
     async def wait_for(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T:
-        """The same for a coroutine, which runs on the caller's event loop and is cancelled at the deadline."""
+        """Run a coroutine on the caller's event loop; cancel it at the deadline. Raises as `call` does."""
         import asyncio
 
         self._may_start(seconds)
@@ -173,15 +113,17 @@ class Guest:
 
         in_time: set[asyncio.Future[T]] = set()
         try:
-            in_time, _ = await asyncio.wait((waited,), timeout=seconds)  # wait_for waits for what ignores its end, too
+            in_time, _ = await asyncio.wait(
+                (waited,), timeout=seconds
+            )  # wait_for would wait for a task that ignores its cancellation
         finally:
             if not in_time:
                 waited.cancel()
-                waited.add_done_callback(_heard)
+                waited.add_done_callback(_consume)
         if not in_time:
             raise self._missed(future, seconds)
         self._breaker.in_time()
-        with tamed(self.name):
+        with contained(self.name):
             return waited.result()
 
     def _start(self, work: Callable[[], T], seconds: float) -> Future[T]:
@@ -194,7 +136,7 @@ class Guest:
         self._breaker.check()
 
     def _missed(self, future: _Future, seconds: float) -> Exception:
-        """A deadline, unless the callable itself raised a time-out in time."""
+        """Return `DeadlineExceeded`, or the callable's own time-out if it raised one in time."""
         own = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(own, Exception):
             self._breaker.in_time()
@@ -202,3 +144,8 @@ class Guest:
         future.cancel()
         self._breaker.too_late()
         return DeadlineExceeded(self.name, seconds)
+
+
+def bounded_calls(names: Iterable[str], workers: Workers) -> dict[str, BoundedCall]:
+    """Return one for each name, each with its own breaker."""
+    return {name: BoundedCall(name, workers) for name in names}
