@@ -99,15 +99,18 @@ def bench(session: nox.Session) -> None:
 # --- test it on this Python
 
 
+QUICK_CHECKS = ("lint", "layers")
+LONGEST = ("adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "adapters(langchain)", "types", "repo")
+"""These sessions start first, the longest at the beginning, so that both lanes end at about the same time."""
+
+
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
     """All that follows but `parity`, two sessions at a time, and a closing line; arguments go to pytest."""
-    adapters = {f"adapters({name})": every_commit(name) for name in ADAPTERS}
-    tested = {**adapters, "core": (), "repo": (), "examples": (), **{f"outside({name})": () for name in OUTSIDE}}
-    first = ["adapters(openai-agents)", "wheel", "core", "adapters(claude-agent)", "adapters(langchain)", "types"]
-    stages = {name: [*only, *session.posargs] for name, only in tested.items()}
-    stages |= {name: [] for name in ("wheel", "types", "lint", "layers")}
-    run_stages(session, {name: stages[name] for name in dict.fromkeys([*first, *stages])})
+    stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
+    stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
+    stages |= dict.fromkeys(["core", "repo", "examples", *(f"outside({name})" for name in OUTSIDE)], session.posargs)
+    run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
 
 def every_commit(adapter: str) -> list[str]:

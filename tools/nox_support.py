@@ -194,13 +194,14 @@ def module_of(package: str, core: str = "reasonblocks") -> str:
 
 def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) -> None:
     """Install each wheel, with the core's, into an environment of its own, and run its script there."""
+    variables = {**TEST_ENV, "REASONBLOCKS_HOME": str(folder / "home"), "QDRANT_URL": None}
     for package, script in SMOKE_SCRIPTS.items():
         env = folder / f"env-{package}"
         python = fresh_environment(session, env, *{wheels["core"], wheels[package]})
         with session.chdir(folder):
             modules = {module_of("core"), module_of(package)}
             session.run(python, "-I", "-W", "error", "-c", WHERE_INSTALLED, *modules, external=True, log=False)
-            session.run(python, "-W", "error", str(ROOT / script), env=TEST_ENV, external=True, silent=True)
+            session.run(python, "-W", "error", str(ROOT / script), env=variables, external=True, silent=True)
 
 
 def install_as_readers_do(session: nox.Session, python: str) -> None:
