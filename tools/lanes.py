@@ -115,7 +115,10 @@ def stop(stages: Sequence[Stage]) -> None:
         while not all([has_ended(stage) for stage in stages]) and time.monotonic() < until:
             time.sleep(POLL_S)
     finally:
-        send(signal.SIGKILL, stages)
+        send(signal.SIGKILL, stages)  # children may ignore an interrupt, for instance background jobs of a shell
+        for stage in stages:
+            if stage.process is not None and stage.code is None:
+                stage.code = stage.process.wait()
 
 
 def send(number: signal.Signals, stages: Sequence[Stage]) -> None:

@@ -69,11 +69,18 @@ lanes.run(stages, Path("."), cwd=Path("."))
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_stops_both_lanes_with_their_children(number: signal.Signals, tmp_path: Path) -> None:
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     files = [tmp_path / "one.pid", tmp_path / "other.pid"]
-    wait_for(lambda: all(file.exists() and file.read_text().endswith("\n") for file in files))
-    program.send_signal(number)
-    _, errors = program.communicate(timeout=LIMIT_S)
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a background shell starts us with SIGINT ignored
+    )  # fmt: skip
+    with program:
+        try:
+            wait_for(lambda: all(file.exists() and file.read_text().endswith("\n") for file in files))
+            program.send_signal(number)
+            _, errors = program.communicate(timeout=LIMIT_S)
+        finally:
+            program.kill()
     assert program.returncode != 0
     assert errors.endswith("KeyboardInterrupt\n")
     assert not (tmp_path / "never.pid").exists()
