@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
@@ -152,7 +153,7 @@ def run_stages(session: nox.Session, stages: Mapping[str, Sequence[str]], last: 
 def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[str]:
     """Run sessions as `./dev` runs them, in two lanes, and return the names of those that failed."""
     commands = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
-    return [stage.name for stage in lanes.run(commands, REPORTS, cwd=ROOT)]
+    return [stage.name for stage in lanes.run(commands, REPORTS, cwd=ROOT, say=partial(print, flush=True))]
 
 
 def closing_line(names: Iterable[str]) -> None:
