@@ -45,11 +45,11 @@ OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.to
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools", "noxfile.py")
 
 CORE = ("-e", "packages/core[cli,learn,testing]")
-ALL_ADAPTERS = tuple(part for name in ADAPTERS for part in ("-e", f"packages/{name}"))
+EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" for part in ("-e", str(package))))
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
-    "all": (*CORE, *ALL_ADAPTERS, *group("types", "bench", "examples", "repo", *map(group_of, ADAPTERS))),
+    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, ADAPTERS))),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
 
@@ -61,12 +61,13 @@ MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
 
 
 def shared(session: nox.Session, name: str) -> str:
+    """Return the Python of a shared environment."""
     return shared_environment(session, name, SHARED[name])
 
 
-def own(session: nox.Session, name: str = "python") -> str:
-    """Return the path of a program in the environment that only this session uses."""
-    return str(Path(session.bin) / name)
+def own(session: nox.Session) -> str:
+    """Return the Python of the environment that only this session uses."""
+    return str(Path(session.bin) / "python")
 
 
 def leaves(folder: Path) -> dict[str, str]:
@@ -97,7 +98,6 @@ def bench(session: nox.Session) -> None:
 
 
 # --- test it on this Python
-
 
 QUICK_CHECKS = ("lint", "layers")
 LONGEST = ("adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "adapters(langchain)", "types", "repo")
@@ -138,8 +138,9 @@ def layers(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """mypy, strict, on everything but what `outside` checks."""
     elsewhere = f"^examples/({'|'.join(OUTSIDE)})/"  # their frameworks are installed in the sessions `outside`
-    python = shared(session, "all")
-    session.run(python, "-m", "mypy", "--exclude", elsewhere, *(session.posargs or TYPED), external=True)
+    session.run(
+        shared(session, "all"), "-m", "mypy", "--exclude", elsewhere, *(session.posargs or TYPED), external=True
+    )
 
 
 @nox.session(python=False)

@@ -186,14 +186,13 @@ def build_wheels(session: nox.Session, python: str, folder: Path) -> dict[str, s
         with session.chdir(package):
             build = (python, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
             session.run(*build, silent=True, external=True)
-    (version,) = {nox.project.load_toml(package / "pyproject.toml")["project"]["version"] for package in PACKAGES}
-    found = {path.name.split("-")[0]: str(path) for path in folder.glob(f"*-{version}-*.whl")}
-    return {package.name: found[module_of(package.name, core="reasonblocks_core")] for package in PACKAGES}
+    names = {package.name: f"reasonblocks_{package.name.replace('-', '_')}-*.whl" for package in PACKAGES}
+    return {package: str(next(folder.glob(name))) for package, name in names.items()}
 
 
-def module_of(package: str, core: str = "reasonblocks") -> str:
+def module_of(package: str) -> str:
     """Return the module of a package of ours."""
-    return core if package == "core" else f"reasonblocks_{package.replace('-', '_')}"
+    return "reasonblocks" if package == "core" else f"reasonblocks_{package.replace('-', '_')}"
 
 
 def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) -> None:
