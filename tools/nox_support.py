@@ -157,17 +157,19 @@ def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def closing_line(names: Iterable[str]) -> None:
-    """Print what the reports of these sessions add up to. A session without tests leaves no report."""
-    paths = [path for name in names if (path := REPORTS / f"{name}.xml").exists()]
-    suites = [suite for path in paths for suite in ElementTree.parse(path).getroot().iter("testsuite")]
-    total = {key: sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")}
-    failed = total["failures"] + total["errors"]
-    for noted in (found for suite in suites for found in suite.iter("property")):
-        if noted.get("name") == COMPARED:
-            print(f"{COMPARED}: {noted.get('value')}")
-    print(
-        f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped", flush=True
+    """Print the sum of these sessions' reports, after the names of those that left none: they ran no tests."""
+    paths = {name: REPORTS / f"{name}.xml" for name in names}
+    if missing := [name for name, path in paths.items() if not path.exists()]:
+        print(f"no tests ran in {', '.join(missing)}")
+    there = [path for path in paths.values() if path.exists()]
+    suites = [suite for path in there for suite in ElementTree.parse(path).getroot().iter("testsuite")]
+    for noted in (found for suite in suites for found in suite.iter("property") if found.get("name") == COMPARED):
+        print(f"{COMPARED}: {noted.get('value')}")
+    tests, failures, errors, skipped = (
+        sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")
     )
+    failed = failures + errors
+    print(f"{tests - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
 
 
 # --- wheels and installs

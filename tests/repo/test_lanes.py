@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
+import lanes
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
 LIMIT_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def lanes() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lanes", TOOLS / "lanes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "lanes", module)  # dataclasses look their module up
-        spec.loader.exec_module(module)
-    return module
-
-
-def run(lanes: ModuleType, folder: Path, **scripts: str) -> tuple[list[str], str]:
+def run(folder: Path, **scripts: str) -> tuple[list[str], str]:
     """Return the names of the failed stages, and what was printed."""
     said: list[str] = []
     stages = [lanes.Stage(name=name, command=["sh", "-c", script]) for name, script in scripts.items()]
@@ -37,22 +24,22 @@ def run(lanes: ModuleType, folder: Path, **scripts: str) -> tuple[list[str], str
     return [stage.name for stage in failed], "\n".join(said)
 
 
-def test_a_failure_in_either_lane_is_returned_and_the_others_run(lanes: ModuleType, tmp_path: Path) -> None:
-    failed, _ = run(lanes, tmp_path, first="exit 3", second="exit 0", third="touch ran", fourth="kill -9 $$")
+def test_a_failure_in_either_lane_is_returned_and_the_others_run(tmp_path: Path) -> None:
+    failed, _ = run(tmp_path, first="exit 3", second="exit 0", third="touch ran", fourth="kill -9 $$")
     assert sorted(failed) == ["first", "fourth"]
     assert (tmp_path / "ran").exists()
 
 
-def test_a_stage_s_whole_output_is_in_one_block(lanes: ModuleType, tmp_path: Path) -> None:
-    _, said = run(lanes, tmp_path, one="echo a; echo b >&2; exit 1", other="echo c; echo d")
+def test_a_stage_s_whole_output_is_in_one_block(tmp_path: Path) -> None:
+    _, said = run(tmp_path, one="echo a; echo b >&2; exit 1", other="echo c; echo d")
     assert "--- one\na\nb\n--- one: failed (1) in " in said
     assert "--- other\nc\nd\n--- other: succeeded in " in said
 
 
-def test_two_stages_run_at_the_same_time(lanes: ModuleType, tmp_path: Path) -> None:
+def test_two_stages_run_at_the_same_time(tmp_path: Path) -> None:
     """Each waits for the other."""
     waits = "touch {0}; n=0; until [ -e {1} ]; do n=$((n+1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done"
-    failed, _ = run(lanes, tmp_path, one=waits.format("a", "b"), other=waits.format("b", "a"))
+    failed, _ = run(tmp_path, one=waits.format("a", "b"), other=waits.format("b", "a"))
     assert failed == []
 
 
