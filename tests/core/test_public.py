@@ -32,8 +32,8 @@ PROMISED = {
         ToolResult TraceState Transition Usage
     """,
     "reasonblocks.ports": """
-        AsyncPatternStore Curve Embedder Evaluate Evaluator Memo Monitor PatternStore Retrieve SimilarityCurves
-        SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
+        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Memo Monitor PatternStore Retrieve
+        SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded ExtraMissing ForeignDistribution NotYetAvailable

@@ -97,7 +97,7 @@ def test_a_mode_without_the_run_is_noticed(file: ParityFile) -> None:
 
 
 def test_an_adapter_without_a_file_fails_and_is_told_what_makes_one(tmp_path: Path) -> None:
-    with pytest.raises(pytest.fail.Exception, match=r"langchain has left no file in .* run `./dev tests`"):
+    with pytest.raises(pytest.fail.Exception, match=r"langchain has left no file in .* run `./dev parity`"):
         files_of(ADAPTER, tmp_path)
 
 

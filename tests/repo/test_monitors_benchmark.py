@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,16 +21,19 @@ from _monitors.measure import scored_source
 from _monitors.sources import Source
 from _monitors.states import states_of
 from _monitors.trail import Trail, judged, library
+from _monitors.trail import _Stopwatch as Stopwatch
 
 from reasonblocks import ReasonBlocks
 from reasonblocks._monitors.builtin import Calibration
 from reasonblocks._replay import replay
+from reasonblocks._requests import Evaluate
+from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import Observed, shipped
 from reasonblocks.calibration._columns import columns
 from reasonblocks.calibration._compare import first_firings
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.traces import RecordedRun
-from reasonblocks.types import FSMState, Step, ToolCall, ToolResult, Usage
+from reasonblocks.types import Evaluation, FSMState, Memories, Step, ToolCall, ToolResult, Usage
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
@@ -77,7 +82,27 @@ def test_the_library_is_measured_by_its_own_decisions() -> None:
 def test_every_step_of_the_library_is_timed() -> None:
     (trail,) = judged(library(), [run(["cat a"] * 4)])
     assert len(trail.monitors_us) == len(trail.features_us) == 4
-    assert min(*trail.monitors_us, *trail.features_us) > 0
+
+
+def test_times_are_those_of_the_monitors_and_of_the_features_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    class Slow:
+        def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+            passes(2.0)
+            return LocalEvaluator(shipped()).evaluate(request)
+
+    def passes(seconds: float, *given: object) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("_monitors.trail.time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr("_monitors.trail.features_of", partial(passes, 0.5))
+    stopwatch = Stopwatch(Slow())
+    stopwatch.evaluate(
+        Evaluate(step=step("ls"), index=0, memories={}, injected=(), task="", profile="default", weights={})
+    )
+    assert (stopwatch.monitors_us, stopwatch.features_us) == ([2e6], [0.5e6])
 
 
 def test_other_processes_say_the_same() -> None:

@@ -1,0 +1,87 @@
+"""tools/lanes.py runs two stages at a time, shows their whole output, and stops them on Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lanes
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+LIMIT_S = 60.0
+
+
+def run(folder: Path, **scripts: str) -> tuple[list[str], str]:
+    """Return the names of the failed stages, and what was printed."""
+    said: list[str] = []
+    stages = [lanes.Stage(name=name, command=["sh", "-c", script]) for name, script in scripts.items()]
+    failed = lanes.run(stages, folder, cwd=folder, say=said.append)
+    return [stage.name for stage in failed], "\n".join(said)
+
+
+def test_a_failure_in_either_lane_is_returned_and_the_others_run(tmp_path: Path) -> None:
+    failed, _ = run(tmp_path, first="exit 3", second="exit 0", third="touch ran", fourth="kill -9 $$")
+    assert sorted(failed) == ["first", "fourth"]
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_stage_s_whole_output_is_in_one_block(tmp_path: Path) -> None:
+    _, said = run(tmp_path, one="echo a; echo b >&2; exit 1", other="echo c; echo d")
+    assert "--- one\na\nb\n--- one: failed (1) in " in said
+    assert "--- other\nc\nd\n--- other: succeeded in " in said
+
+
+def test_two_stages_run_at_the_same_time(tmp_path: Path) -> None:
+    """Each waits for the other."""
+    waits = "touch {0}; n=0; until [ -e {1} ]; do n=$((n+1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done"
+    failed, _ = run(tmp_path, one=waits.format("a", "b"), other=waits.format("b", "a"))
+    assert failed == []
+
+
+PROGRAM = f"""
+import sys
+from pathlib import Path
+sys.path.append({str(TOOLS)!r})
+import lanes
+waits = "sleep 600 & echo $! > $0.pid; wait"
+stages = [lanes.Stage(name=name, command=["sh", "-c", waits, name]) for name in ("one", "other", "never")]
+lanes.run(stages, Path("."), cwd=Path("."))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_stops_both_lanes_with_their_children(number: signal.Signals, tmp_path: Path) -> None:
+    files = [tmp_path / "one.pid", tmp_path / "other.pid"]
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a background shell starts us with SIGINT ignored
+    )  # fmt: skip
+    with program:
+        try:
+            wait_for(lambda: all(file.exists() and file.read_text().endswith("\n") for file in files))
+            program.send_signal(number)
+            _, errors = program.communicate(timeout=LIMIT_S)
+        finally:
+            program.kill()
+    assert program.returncode != 0
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert not (tmp_path / "never.pid").exists()
+    wait_for(lambda: not any(is_running(int(file.read_text())) for file in files))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def is_running(process: int) -> bool:
+    """Return whether the process exists. A zombie counts as ended."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return state.stdout.strip()[:1] not in ("", "Z")

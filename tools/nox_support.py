@@ -1,0 +1,268 @@
+"""Helpers of noxfile.py: environments, installs, pytest with a report, stages, and the closing line."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+from xml.etree import ElementTree
+
+import lanes
+import nox
+from nox.command import CommandFailed
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+ENVIRONMENTS = ROOT / ".nox"
+REPORTS = ROOT / ".nox/reports"
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
+VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
+PYTHONS: list[str] = VERSIONS["python"]
+ADAPTERS: dict[str, dict[str, Any]] = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
+
+COMPARED = "compared with the core"
+"""The property under which tests/parity reports what it has compared; Hypothesis leaves other properties."""
+TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}
+"""Set for the tests and for the processes that they start: a warning is an error, and our own errors are raised."""
+PINNED_BUILD = {"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT": str(CONSTRAINTS)}
+"""Makes pip and uv build a package with the pinned versions of its build requirements."""
+SMOKE_SCRIPTS = {
+    "core": "tools/bare_core.py",
+    "langchain": "examples/demo.py",
+    "openai-agents": "examples/openai_agents_run.py",
+    "claude-agent": "examples/claude_agent_run.py",
+}
+"""A script for each package, run where only the core and this package are installed."""
+
+
+def group(*names: str) -> tuple[str, ...]:
+    """Return the requirements of dependency groups of pyproject.toml, each once."""
+    found = nox.project.dependency_groups(nox.project.load_toml(ROOT / "pyproject.toml"), *names)
+    return tuple(dict.fromkeys(found))
+
+
+def group_of(name: str) -> str:
+    """Return the dependency group of the tests of an adapter or of an example."""
+    return f"test-{name.replace('_', '-')}"
+
+
+def tests_of(adapter: str) -> str:
+    """Return the folder of an adapter's tests."""
+    return f"tests/{adapter.replace('-', '_')}"
+
+
+# --- environments
+
+
+def python_of(folder: Path) -> str:
+    return str(folder / "bin/python")
+
+
+def install(session: nox.Session, python: str, *wanted: str) -> None:
+    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip."""
+    uv = Path(sys.executable).with_name("uv")
+    if uv.exists():
+        try:
+            session.run_install(str(uv), "pip", "install", "--quiet", "--python", python, *wanted, external=True)
+            return
+        except CommandFailed:
+            session.warn("uv could not install this; trying again with pip")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
+    session.run_install(*pip, *wanted, external=True)
+
+
+def install_pinned(session: nox.Session, python: str, *wanted: str) -> None:
+    """Install the versions of constraints.txt."""
+    session.env.update(PINNED_BUILD)
+    install(session, python, "--constraint", str(CONSTRAINTS), *wanted)
+
+
+def fresh_environment(session: nox.Session, folder: Path, *wanted: str) -> str:
+    """Make an environment with pinned versions and return its Python."""
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run_install(sys.executable, "-m", "venv", "--without-pip", str(folder), external=True)
+    install_pinned(session, python_of(folder), *wanted)
+    return python_of(folder)
+
+
+_IN_USE: list[TextIO] = []
+"""Locks of the environments that this process uses, held until it ends."""
+
+
+def shared_environment(session: nox.Session, name: str, wanted: Sequence[str]) -> str:
+    """Return the Python of the environment `.nox/NAME`, which several sessions use at the same time.
+
+    Make it if it is missing, or if the requirements, constraints.txt or a package's pyproject.toml have changed since
+    it was made. In that case wait until no other session uses it.
+    """
+    folder, ready = ENVIRONMENTS / name, ENVIRONMENTS / name / "made-from.txt"
+    files = [CONSTRAINTS, *(package / "pyproject.toml" for package in PACKAGES)]
+    made_from = "\n".join([sys.version, *wanted, *(file.read_text(encoding="utf-8") for file in files)])
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    lock = (ENVIRONMENTS / f"{name}.environment.lock").open("w", encoding="utf-8")
+    _IN_USE.append(lock)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    while not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
+            fresh_environment(session, folder, *wanted)
+            ready.write_text(made_from, encoding="utf-8")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    return python_of(folder)
+
+
+# --- tests
+
+
+def run_pytest(
+    session: nox.Session,
+    python: str,
+    *paths: str,
+    report: str,
+    got: str = "constraints.txt",
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Run pytest with the session's arguments, and leave a report for `closing_line` and `./dev frameworks`.
+
+    `got` names the tested versions in the report. `env` is added to the variables of the tests.
+    """
+    options = (f"--junitxml={REPORTS / report}.xml", "-o", f"junit_suite_name={got}")
+    nothing_chosen = [5] if session.posargs else []
+    session.run(
+        python, "-m", "pytest", *options, *paths, *session.posargs,
+        env={**TEST_ENV, **(env or {})}, success_codes=[0, *nothing_chosen], external=True,
+    )  # fmt: skip
+
+
+def run_stages(session: nox.Session, stages: Mapping[str, Sequence[str]], last: str | None = None) -> None:
+    """Run sessions with their arguments as stages in two lanes, then the session `last`, then the closing line."""
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True)
+    failed = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
+    closing_line([*stages, *([last] if last else [])])
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[str]:
+    """Run sessions as `./dev` runs them, in two lanes, and return the names of those that failed."""
+    commands = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
+    return [stage.name for stage in lanes.run(commands, REPORTS, cwd=ROOT, say=partial(print, flush=True))]
+
+
+def closing_line(names: Iterable[str]) -> None:
+    """Print the sum of these sessions' reports, after the names of those that left none: they ran no tests."""
+    paths = {name: REPORTS / f"{name}.xml" for name in names}
+    if missing := [name for name, path in paths.items() if not path.exists()]:
+        print(f"no tests ran in {', '.join(missing)}")
+    there = [path for path in paths.values() if path.exists()]
+    suites = [suite for path in there for suite in ElementTree.parse(path).getroot().iter("testsuite")]
+    for noted in (found for suite in suites for found in suite.iter("property") if found.get("name") == COMPARED):
+        print(f"{COMPARED}: {noted.get('value')}")
+    tests, failures, errors, skipped = (
+        sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")
+    )
+    failed = failures + errors
+    print(f"{tests - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
+
+
+# --- wheels and installs
+
+WHERE_INSTALLED = """
+import importlib, pathlib, sys
+for name in sys.argv[1:]:
+    path = pathlib.Path(importlib.import_module(name).__file__)
+    assert "site-packages" in path.parts, path
+"""
+
+
+def build_wheels(session: nox.Session, python: str, folder: Path) -> dict[str, str]:
+    """Build the wheels of all packages into the folder, and return their paths by package."""
+    for package in PACKAGES:
+        with session.chdir(package):
+            build = (python, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+            session.run(*build, silent=True, external=True)
+    names = {package.name: f"reasonblocks_{package.name.replace('-', '_')}-*.whl" for package in PACKAGES}
+    return {package: str(next(folder.glob(name))) for package, name in names.items()}
+
+
+def module_of(package: str) -> str:
+    """Return the module of a package of ours."""
+    return "reasonblocks" if package == "core" else f"reasonblocks_{package.replace('-', '_')}"
+
+
+def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) -> None:
+    """Install each wheel, with the core's, into an environment of its own, and run its script there."""
+    variables = {**TEST_ENV, "REASONBLOCKS_HOME": str(folder / "home"), "QDRANT_URL": None}
+    for package, script in SMOKE_SCRIPTS.items():
+        env = folder / f"env-{package}"
+        python = fresh_environment(session, env, *{wheels["core"], wheels[package]})
+        with session.chdir(folder):
+            modules = {module_of("core"), module_of(package)}
+            session.run(python, "-I", "-W", "error", "-c", WHERE_INSTALLED, *modules, external=True, log=False)
+            session.run(python, "-W", "error", str(ROOT / script), env=variables, external=True, silent=True)
+
+
+def install_as_readers_do(session: nox.Session, python: str) -> None:
+    """Run the commands of the README's section "Install" with the pip that this Python bundles."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Install\n")[1].split("\n## ")[0]
+    commands = re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)
+    if {folders.rpartition("/")[2] for folders in commands} != set(SMOKE_SCRIPTS):
+        session.error(f"the README installs {commands}, SMOKE_SCRIPTS has {list(SMOKE_SCRIPTS)}")
+    for folders in commands:
+        script = SMOKE_SCRIPTS[folders.rpartition("/")[2]]
+        session.run(python, "tools/fresh_install.py", "--run", script, *folders.split(), external=True)
+
+
+# --- the matrix
+
+
+def check_python(session: nox.Session) -> str:
+    """Print and return the version of the session's Python. Fail the session if another one was asked for."""
+    got = printed(session, "import platform; print(platform.python_version())")
+    print(f"got Python {got}")
+    if not got.startswith(f"{session.python}."):
+        session.error(f"asked for Python {session.python}, got {got}")
+    return f"Python {got}"
+
+
+def check_framework(session: nox.Session, supported: Mapping[str, Any], framework: str) -> str:
+    """Print and return the version of the framework. Fail the session if another one was asked for."""
+    name = supported["distribution"]
+    got = printed(session, f"from importlib.metadata import version; print(version({name!r}))")
+    print(f"got {name} {got}")
+    if framework == "oldest" and got != supported["oldest"]:
+        session.error(f"asked for {name} {supported['oldest']}, got {got}")
+    line = supported.get("newest_line", {}).get(session.python)
+    if framework == "newest" and line and not got.startswith(f"{line}."):
+        session.error(f"asked for {name} {line}, got {got}")
+    if framework == "newest" and not line and Version(got) < Version(supported["newest"]):
+        session.error(f"asked for {name} {supported['newest']} or newer, got {got}")
+    return f"{name} {got}"
+
+
+def printed(session: nox.Session, program: str) -> str:
+    """Run a Python program in the session's environment and return its output."""
+    return str(session.run("python", "-c", program, silent=True, log=False)).strip()
+
+
+# --- constraints.txt
+
+NOT_INSTALLED = {"fastembed", "model2vec", "sentence-transformers"}
+"""Extras that no session installs: they are large, and their models would be downloaded."""
+
+
+def requirements(groups: Iterable[str]) -> list[str]:
+    """Return everything that these dependency groups and our packages need, without our own packages."""
+    wanted = set(group(*groups))
+    for project in (nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES):
+        wanted.update(project["dependencies"])
+        for name, extra in project.get("optional-dependencies", {}).items():
+            wanted.update(() if name in NOT_INSTALLED else extra)
+    return sorted(line for line in wanted if not line.startswith("reasonblocks-"))
