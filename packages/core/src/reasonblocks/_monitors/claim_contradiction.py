@@ -165,7 +165,7 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` claim, value or assumed; `tool`, whose error was ignored (claim), or that was called."""
+    """Return the finding. Its facts: `kind` claim, value or assumed; `tool` that failed (claim), or was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
     assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]

@@ -28,7 +28,7 @@ PLAN_EDGE = 48
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `tool` of the newest repetition; `count` of repetitions."""
+    """Return the finding. Its facts: `tool` of the newest repetition; `count` of repetitions."""
     kept = table(memory)
     seen = [] if "edit" in features.roles else numbers(kept, "seen")
     plans = numbers(kept, "plans")

@@ -29,7 +29,7 @@ BITS = 0xFFFF
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `tool` of the newest step with new ground; `count` of such steps."""
+    """Return the finding. Its facts: `tool` of the newest step with new ground; `count` of such steps."""
     kept = table(memory)
     kinds, targets = numbers(kept, "kinds"), numbers(kept, "targets")
     actions = count(kept, "actions")

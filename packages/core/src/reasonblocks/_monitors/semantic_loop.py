@@ -69,7 +69,7 @@ class Action(NamedTuple):
 
     @property
     def outcome(self) -> tuple[int, int]:
-        """What was called, and the result."""
+        """The call and its result."""
         return self.call, self.result
 
     @property
@@ -115,7 +115,7 @@ _NO_MATCH = Match(0.0, "", [])
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` is a key of the texts below; `tool`; `count` of steps."""
+    """Return the finding. Its facts: `kind` is a key of the texts below; `tool`; `count` of steps."""
     before = rows(table(memory), "rows")
     if features.call is None:
         return settle({"rows": before}, memory)

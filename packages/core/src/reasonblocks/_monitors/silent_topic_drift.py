@@ -50,7 +50,7 @@ Chinese, Korean."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `tool` of the newest step off the subject; `count` of them in a row."""
+    """Return the finding. Its facts: `tool` of the newest step off the subject; `count` of them in a row."""
     kept = table(memory)
     off, touched = numbers(kept, "off"), bool(kept.get("touched"))
     subject, pairs = _subject(features.task)

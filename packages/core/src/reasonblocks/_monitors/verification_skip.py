@@ -28,7 +28,7 @@ _DONE = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """`facts`: `kind` done or many; `tool` that made the last change; `count` of repeated changes."""
+    """Return the finding. Its facts: `kind` done or many; `tool` of the last change; `count` of repeated changes."""
     kept = table(memory)
     if not _CHECKS.isdisjoint(features.roles):
         return Finding(memory={})

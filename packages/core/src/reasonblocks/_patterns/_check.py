@@ -26,7 +26,7 @@ MATCHED: Mapping[Tier, tuple[str, ...]] = {
 
 
 def checked(pattern: Pattern) -> Pattern:
-    """Return a valid pattern. Raises `ConfigError` with the pattern's id, the field, its value and the rule."""
+    """Return the pattern if it is valid. Raises `ConfigError` with the pattern's id, field, value and the rule."""
     name: object = pattern.id
     if not isinstance(name, str) or not name.strip() or not _is_name(name):
         raise ConfigError("pattern id", name, f"must be a text of 1 to {NAME_BYTES} bytes, in whole characters")

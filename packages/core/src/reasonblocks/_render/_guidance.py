@@ -42,6 +42,7 @@ FORMS: Mapping[Family, Mapping[Tier, str]] = {
         "e3": "- {instruction}",
     },
 }
+"""Each model family's text of each tier's patterns, with their fields in braces."""
 FIELDS: Mapping[Tier, tuple[str, ...]] = {
     "e1": ("observation", "recommended_action"),
     "e2": ("diagnosis", "intervention", "anti_pattern"),
