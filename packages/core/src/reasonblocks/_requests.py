@@ -1,6 +1,6 @@
-"""What the engine needs from outside, as values: it yields a request and is sent the answer.
+"""The engine's requests to the outside: it yields a request and is sent the answer.
 
-`Unavailable` thrown in at the yield means that a backend could not answer; any other error ends the step as a fault.
+`Unavailable`, thrown in at the yield, means that a backend could not answer. Any other error ends the step as a fault.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """One question; `T` is the type of its answer."""
+    """Base of the requests; `T` is the type of the answer."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Request[float]):
-    """The caller's scorer: how hard was this step, 0..1?"""
+    """Asks the caller's scorer for the difficulty of a step, in [0, 1]."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance(Request[FSMState]):
-    """The caller's transition: which state follows?"""
+    """Asks the caller's transition for the next state."""
 
     state: FSMState
     history: tuple[float, ...]
@@ -38,7 +38,7 @@ class Advance(Request[FSMState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observe(Request[Observed]):
-    """The caller's own monitors: (name, score, memory, evidence) of each, in the order of their names."""
+    """Asks the caller's monitors for (name, score, memory, evidence) of each, in the order of their names."""
 
     step: Step
     index: int
@@ -47,7 +47,7 @@ class Observe(Request[Observed]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say(Request["str | None"]):
-    """Asks a caller's own monitor for its text about this evidence; None if it has none of its own."""
+    """Asks a caller's monitor for its text about this evidence, or None."""
 
     monitor: str
     evidence: tuple[int, ...]
@@ -56,7 +56,7 @@ class Say(Request["str | None"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
-    """All monitors: the evaluation of completed step `index`, and the memories after it."""
+    """Asks for the evaluation of completed step `index` by all monitors, and for their memories after it."""
 
     step: Step
     index: int
@@ -70,24 +70,24 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieve(Request[tuple[ETrace, ...]]):
-    """The pattern store: at most `top_k` of a tier at or above `similarity`, each pattern's own gate going first."""
+    """Asks the store for at most `top_k` patterns of a tier, at or above `similarity` or their own gate."""
 
     tier: Tier
     texts: tuple[str, ...]
-    """What happened last, a text a step, the newest last; empty for tier e3."""
+    """The last steps, one text each, the newest last; empty for tier e3."""
     top_k: int
     similarity: float
     org_id: str
     failure_type: str | None
     model: str
     words: Sequence[str] | None = None
-    """The newest text's words, where the scorer cut the same text already."""
+    """The words of the newest text, if the scorer has split it already."""
     memo: Memo | None = None
-    """The run's own: where a store keeps what was costly to compute of these texts."""
+    """The run's cache for values that a store computes from these texts."""
 
     @property
     def query(self) -> str:
-        """The texts as one."""
+        """The texts joined by newlines."""
         return "\n".join(self.texts)
 
 
@@ -95,6 +95,6 @@ Flow: TypeAlias = Generator[Request[Any], Any, T]
 
 
 def ask(request: Request[T]) -> Flow[T]:
-    """Yield a request and give back its answer, typed."""
+    """Yield a request and return its answer, typed."""
     answer: T = yield request
     return answer
