@@ -11,17 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from reasonblocks import ReasonBlocks, StepOutcome, adapters
+from reasonblocks import ReasonBlocks, StepOutcome
 from reasonblocks.adapters import RunKeywords, RunOptions, failure_of, same_model
 from reasonblocks.exceptions import ConfigError, ForeignDistribution
 from reasonblocks.types import JSON
 from tests.core.world import client, run
-
-
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        _ = adapters.Nothing
-
 
 # ------------------------------------------------------------ the caller's options
 
