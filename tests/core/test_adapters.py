@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from uuid import UUID
 
 import pytest
 
-from reasonblocks import ReasonBlocks, StepOutcome, adapters
-from reasonblocks.adapters import RunOptions, failure_of, same_model
+from reasonblocks import ReasonBlocks, StepOutcome
+from reasonblocks.adapters import RunKeywords, RunOptions, failure_of, same_model
 from reasonblocks.exceptions import ConfigError, ForeignDistribution
 from reasonblocks.types import JSON
 from tests.core.world import client, run
-
-
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        _ = getattr(adapters, "Nothing")  # noqa: B009
-
 
 # ------------------------------------------------------------ the caller's options
 
@@ -62,6 +57,28 @@ def test_every_other_option_reaches_the_run() -> None:
     assert (told.framework, told.codebase_id, told.org_id, told.project_id) == ("f", "code", "org", "project")
     assert (told.task_profile, told.metadata) == ("qa", {"pull_request": 7})
     assert (told.parent_run_id, told.parent_call_id, told.session_id) == ("p", "c", "s")
+
+
+def test_the_keywords_are_the_options() -> None:
+    plain = {"Sequence": Sequence, "JSON": Any}
+    assert get_type_hints(RunKeywords, localns=plain) == get_type_hints(RunOptions, localns=plain)
+
+
+def test_the_client_takes_options_as_one_value_and_as_keywords_which_replace_its_fields() -> None:
+    told = client().session(RunOptions(run_id="r", agent_name="mine"), agent_name="another", model="m").run
+    assert (told.run_id, told.agent_name, told.model) == ("r", "another", "m")
+
+
+def test_what_is_no_run_options_is_refused() -> None:
+    with pytest.raises(ConfigError, match="options='r': must be RunOptions"):
+        client().session("r")  # type: ignore[arg-type]  # on purpose
+
+
+def test_a_keyword_that_is_no_option_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="agent"):
+        client().session(agent="x")  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(TypeError, match="agent"):
+        client().session(RunOptions(), agent="x")  # type: ignore[call-arg]  # on purpose
 
 
 def test_a_session_goes_on_from_a_snapshot() -> None:

@@ -1,4 +1,4 @@
-"""Reads and writes a calibration: the fitted numbers of the monitors, as TOML that a reader can follow."""
+"""Reads and writes calibrations, the fitted numbers of the monitors, as TOML."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MAX_WEIGHT = 10.0
 
 @cache
 def shipped() -> Calibration:
-    """What is used where the user gives none: the fitted file, and the level that belongs to the scorer."""
+    """Return the default calibration: the fitted file, with the level that belongs to the scorer."""
     values = loads(SHIPPED.read_text(encoding="utf-8"))
     return Calibration(
         level=SHIPPED_LEVEL,
         fires=values["fires"],
         composite=values["composite_fires"],
-        evidence={name: IndicatorWeight(**told) for name, told in values["evidence"].items()},
+        evidence={name: IndicatorWeight(**weighed) for name, weighed in values["evidence"].items()},
     )
 
 
 def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Calibration:
-    """From a mapping, or from the TOML file that holds it; what is missing is as shipped. Raises `ConfigError`."""
+    """Return the calibration of a mapping or a TOML file; missing values are as shipped. Raises `ConfigError`."""
     base = shipped()
     if given is None:
         return base
@@ -59,7 +59,7 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
 
 
 def as_toml(calibration: Calibration, said: str = "") -> str:
-    """The file's text; `said`, how it was made, goes before it as comments."""
+    """Return the file's text, with `said` before it as comments."""
     level = calibration.level
     lines = ["# The raw difficulty that is normal, and how far it spreads."]
     lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}", ""]
@@ -67,12 +67,12 @@ def as_toml(calibration: Calibration, said: str = "") -> str:
 
 
 def comments(said: str) -> str:
-    """The text as comments, and an empty line; nothing for no text."""
+    """Return the text as comments and an empty line; nothing for no text."""
     return "".join([f"# {line}".rstrip() + "\n" for line in said.splitlines()]) + ("\n" if said else "")
 
 
 def monitors_toml(calibration: Calibration) -> str:
-    """All but the level, which for the shipped numbers belongs to the scorer."""
+    """Return all but the level, which for the shipped numbers belongs to the scorer."""
     lines = ["# The composite, twice in a row, at which the second path opens."]
     lines += [f"composite_fires = {calibration.composite!r}", "", "# The score at which each monitor fires.", "[fires]"]
     lines += [f"{name} = {value!r}" for name, value in calibration.fires.items()]
@@ -82,7 +82,8 @@ def monitors_toml(calibration: Calibration) -> str:
         "[evidence]",
     ]
     lines += [
-        f"{name} = {{ weight = {one.weight!r}, centre = {one.centre!r} }}" for name, one in calibration.evidence.items()
+        f"{name} = {{ weight = {item.weight!r}, centre = {item.centre!r} }}"
+        for name, item in calibration.evidence.items()
     ]
     return "\n".join(lines) + "\n"
 
@@ -107,7 +108,7 @@ def _table(values: Mapping[str, Any], name: str, known: Mapping[str, object]) ->
 def _number(
     values: Mapping[str, Any], name: str, default: float, table: str | None = None, *, above: bool = False
 ) -> float:
-    """In [0, 1], and above 0 if so asked."""
+    """Return a number in [0, 1], above 0 if `above` is set."""
     value = values.get(name, default)
     if not is_number(value) or not 0 <= value <= 1 or (above and value == 0):
         where = f"calibration[{table!r}][{name!r}]" if table else f"calibration[{name!r}]"

@@ -1,4 +1,4 @@
-"""Finds the adapters that are installed, and refuses what would break them."""
+"""Finds installed adapters, and refuses a distribution that would overwrite this package."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ADAPTERS = {
     "openai_run_streamed": "reasonblocks-openai-agents",
     "openai_run_sync": "reasonblocks-openai-agents",
 }
-"""Which distribution brings which method of `rb`."""
+"""The distribution that provides each method of `rb`."""
 FIRST_CALLED_IN_A_STEP = {"agents": "openai_run", "claude_agent_sdk": "claude_hooks"}
-"""Frameworks, by the module that everyone imports, whose adapter's first call may stand in an event loop."""
+"""Frameworks, by their module, whose adapter may first be called in an event loop; each with one of its methods."""
 FOREIGN = "reasonblocks"
 
 _FOUND: dict[str, Callable[..., Any]] = {}
 
 
 def find_adapter(method: str) -> Callable[..., Any] | None:
-    """What an installed adapter offers under this name; None for a name that no adapter has.
+    """Return the function of an installed adapter; None for a name that no adapter has.
 
     Raises `AdapterMissing` with the `pip install` line for an adapter that is not installed.
     """
@@ -42,7 +42,7 @@ def find_adapter(method: str) -> Callable[..., Any] | None:
 
 
 def _loaded(method: str) -> Callable[..., Any] | None:
-    """Looked up once: it reads the metadata of everything that is installed."""
+    """Load the entry point once, because a lookup reads the metadata of every distribution."""
     from importlib.metadata import entry_points  # slow to import, and needed by adapters only
 
     for point in entry_points(group=ADAPTER_GROUP, name=method):
@@ -51,7 +51,7 @@ def _loaded(method: str) -> Callable[..., Any] | None:
 
 
 def installed_methods() -> list[str]:
-    """Of the table, those whose distribution is here: what an editor is to offer, without loading any."""
+    """Return the methods whose distribution is installed, for editors, without loading any."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     here = set()
@@ -63,14 +63,14 @@ def installed_methods() -> list[str]:
 
 
 def load_adapters() -> None:
-    """Load the installed adapters of the frameworks that are loaded already, so that no step has to."""
+    """Load the adapters of frameworks that are loaded already, so that no step has to."""
     for framework, method in FIRST_CALLED_IN_A_STEP.items():
         if framework in sys.modules and method not in _FOUND:
             _loaded(method)
 
 
 def refuse_foreign() -> None:
-    """For adapters: raise `ForeignDistribution` where another product has overwritten our import package."""
+    """Raise `ForeignDistribution` if the other product called `reasonblocks` is installed."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

@@ -24,7 +24,7 @@ STORE = "patterns.db"
 
 
 def home(environ: Mapping[str, str]) -> Path | None:
-    """The folder, made when something is first added to it; None for a user without a home folder."""
+    """Return the user's folder, which may not exist yet; None for a user without a home folder."""
     try:
         given = environ.get(HOME)
         return Path(given).expanduser().absolute() if given else Path.home() / ".reasonblocks"
@@ -33,7 +33,7 @@ def home(environ: Mapping[str, str]) -> Path | None:
 
 
 def store_path(environ: Mapping[str, str]) -> Path | None:
-    """The file of the user's own patterns."""
+    """Return the file of the user's own patterns."""
     folder = home(environ)
     return folder and folder / STORE
 
@@ -79,7 +79,7 @@ SYSTEM_FOLDERS = ("/dev/", "/proc/")
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write the text as UTF-8, with the same line ends on every system. Raises `OSError` with the path.
+    """Write the text as UTF-8, with the same line endings on every system. Raises `OSError` with the path.
 
     An existing file keeps its mode. If the path is a link, its target is replaced. Pipes and devices are written to
     directly.

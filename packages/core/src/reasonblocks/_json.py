@@ -1,4 +1,4 @@
-"""What may stand in a snapshot or on the wire: plain JSON."""
+"""Converts values to JSON that snapshots, files and the wire can hold, and copies frozen values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
 DEEPEST = 32
-"""Levels of a value that its canonical form shows."""
+"""The nesting levels in the canonical form of a value."""
 MAX_ITEMS = 1_000
-"""Items of one list or object that its canonical form shows."""
+"""The items in the canonical form of one list or object."""
 FEW_ITEMS = 16
-"""Items of an object that is shown the short way."""
+"""Items of an object that `_short` encodes."""
 _TEXTS, _TEXTS_AND_NUMBERS = frozenset({str}), frozenset({str, int})
 
 
@@ -34,7 +34,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def compact(value: JSON) -> str:
-    """The compact form: no spaces, UTF-8 as it is, keys in their order."""
+    """Return compact JSON: no spaces, no escapes of non-ASCII characters, keys in their order."""
     return _COMPACT.encode(value)
 
 
@@ -44,9 +44,10 @@ def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str,
 
 
 def canonical(value: Any) -> str:
-    """The compact form with sorted keys: equal values give equal text.
+    """Return compact JSON with sorted keys, so that equal values give equal text.
 
-    Of any value: what is no JSON is shown as text; strings over 16,000 characters, long lists, deep levels are cut.
+    Accepts any value: it shows as text what is not JSON, and cuts strings over 16,000 characters, long lists and
+    deep levels.
     """
     try:
         return _short(value) if _is_short(value) else _CANONICAL.encode(_pruned(value, 0))
@@ -55,7 +56,7 @@ def canonical(value: Any) -> str:
 
 
 def _is_short(value: Any) -> bool:
-    """The arguments of most calls: a few names with texts and whole numbers."""
+    """Return True for the arguments of most calls: a few names with texts and whole numbers."""
     return (
         type(value) is dict
         and 0 < len(value) <= FEW_ITEMS
@@ -66,7 +67,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _short(value: dict[str, str | int]) -> str:
-    """What the encoder makes of it, in half of the time."""
+    """Return the same as the encoder, in half of the time."""
     items = [
         f"{encode_basestring(key)}:{encode_basestring(clip(item)) if type(item) is str else item}"
         for key, item in sorted(value.items())
@@ -102,14 +103,14 @@ _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_ke
 MAX_INT = 2**63 - 1
 """The largest integer of msgpack and of database columns; the smallest is `-MAX_INT - 1`."""
 MAX_CHARS = 65_536
-"""The limit of one value, which is that of a whole snapshot; a number or a bracket counts as one."""
+"""The limit of one value, the same as of a whole snapshot. A number or a bracket counts as one character."""
 
 
 def storable(value: object, most: int = MAX_CHARS) -> JSON:
     """Return a copy of `value` in plain JSON types that shares nothing with it.
 
     Tuples become lists, and values of subclasses plain ones. Raises `ValueError` with the broken rule: integers of 64
-    bits, finite floats, texts without halves of surrogate pairs, strings as keys, `DEEPEST` levels, and about
+    bits, finite floats, texts without unpaired surrogates, strings as keys, `DEEPEST` levels, and about
     `most` characters in all.
     """
     if type(value) is str and len(value) < most and value.isascii():  # nearly all, in a fifth of the time

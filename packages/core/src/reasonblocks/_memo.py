@@ -1,4 +1,4 @@
-"""What a run remembers so that nothing of a text is computed twice: bounded, and never shared between runs."""
+"""A run's bounded cache of values computed from texts. Runs never share one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar
 V = TypeVar("V")
 
 WORDS_KEPT = 4_096
-"""The most words that an embedder keeps of one run."""
+"""The words that an embedder keeps for one run."""
 VECTORS_KEPT = 16
-"""The most texts whose vectors are kept: a query has those of the 5 newest steps."""
+"""The texts whose vectors are kept; a query has those of the 5 newest steps."""
 
 
 class Ring(Generic[V]):
-    """The newest values by key: at most `size`, the oldest goes first. Used by one thread at a time."""
+    """Keeps the newest `size` values by key. Used by one thread at a time."""
 
     __slots__ = ("_kept", "size")
 
@@ -26,7 +26,7 @@ class Ring(Generic[V]):
         return len(self._kept)
 
     def of(self, key: Any, make: Callable[[], V]) -> V:
-        """The value of a key; made, if it is not there."""
+        """Return the value of a key, made if it is missing."""
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = make()
@@ -36,7 +36,7 @@ class Ring(Generic[V]):
 
 
 class Memo:
-    """Of one run: `words` has a table of each embedder by its id, `vectors` what it made of a text by (id, text)."""
+    """The cache of one run: `words` has a table for each embedder id, `vectors` a vector for each (id, text)."""
 
     __slots__ = ("vectors", "words")
 

@@ -1,6 +1,6 @@
 """Defines the engine's requests: it yields one and is sent the answer.
 
-`Unavailable` thrown in at the yield means that a backend could not answer; any other error ends the step as a fault.
+`Unavailable`, thrown in at the yield, means that a backend could not answer. Any other error ends the step as a fault.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Observe(Request[Observed]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say(Request["str | None"]):
-    """Asks a caller's own monitor for its text about this evidence; None if it has none of its own."""
+    """Asks a caller's monitor for its text about this evidence, or None."""
 
     monitor: str
     evidence: tuple[int, ...]
@@ -91,7 +91,7 @@ class Retrieve(Request[tuple[ETrace, ...]]):
 
     @property
     def query(self) -> str:
-        """The texts as one."""
+        """The texts joined by newlines."""
         return "\n".join(self.texts)
 
 

@@ -1,4 +1,4 @@
-"""The trace state as plain JSON and back, exactly: versioned, unknown keys ignored, a newer version refused."""
+"""Converts the trace state to plain JSON and back without loss; refuses snapshots of a newer version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .types import (
 )
 
 VERSION = 3
-"""Rises when a change would make an older reader go on differently."""
+"""Incremented when a change would make an older reader continue a run differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset({*BY_NAME, INDICATOR_MEMORY, SUITE_MEMORY})
@@ -42,14 +42,14 @@ T = TypeVar("T")
 
 
 def encode(state: TraceState) -> dict[str, JSON]:
-    """Plain JSON that shares nothing with the state."""
+    """Return the state as plain JSON that shares nothing with it."""
     return {"version": VERSION, **{name: _plain(getattr(state, name)) for name in _NAMES[TraceState]}}
 
 
 def decode(data: Mapping[str, Any]) -> TraceState:
-    """The state that `encode` wrote. Raises `SnapshotError` with the field, its value and the rule.
+    """Return the state that `encode` wrote. Raises `SnapshotError` with the field, its value and the rule.
 
-    One of an older version goes on with its history, but scorer and monitors begin anew.
+    A state of an older version keeps its history, but its scorer and monitors start afresh.
     """
     version = _version(data)
     if version > VERSION:
@@ -61,11 +61,11 @@ def decode(data: Mapping[str, Any]) -> TraceState:
             raise
         raise SnapshotError("", type(data).__name__, f"cannot be read ({exc})") from exc
     _check_numbers(state)
-    return state if version >= _JUDGES_SINCE else _judged_anew(state)
+    return state if version >= _JUDGES_SINCE else _without_our_memories(state)
 
 
-def _judged_anew(state: TraceState) -> TraceState:
-    """What scorer and monitors of another form remember would mislead those of today. A caller's own stay."""
+def _without_our_memories(state: TraceState) -> TraceState:
+    """Drop memories that would mislead today's scorer and monitors; keep those of the caller's monitors."""
     kept = {name: memory for name, memory in state.memories.items() if name not in _OURS}
     return evolve(state, memories=kept, score_memory=ScoreMemory())
 
@@ -121,7 +121,7 @@ _NEEDED: Mapping[type, tuple[str, ...]] = {
 
 
 class _Missing:
-    """What a field that is not there has as its value."""
+    """Stands for the value of a missing field in errors."""
 
     def __repr__(self) -> str:
         return "missing"
@@ -131,7 +131,7 @@ _MISSING = _Missing()
 
 
 def _built(cls: type[T], data: Any, name: str = "") -> T:
-    """A value from the keys that it knows, each read as its type says; what is missing has its default."""
+    """Build a value from its known keys, each read by its type; a missing one gets its default."""
     if not isinstance(data, Mapping):
         raise SnapshotError(name, data, "must be an object")
     given = {key: _read(key, data[key], hint) for key, hint in _hints(cls.__name__).items() if key in data}
@@ -144,14 +144,14 @@ def _built(cls: type[T], data: Any, name: str = "") -> T:
 
 @lru_cache(maxsize=32)
 def _hints(name: str) -> Mapping[str, Any]:
-    """Field names and type hints of one of our values."""
+    """Return the field names and type hints of one of our values."""
     cls = next(cls for cls in _VALUES if cls.__name__ == name)
     hints = get_type_hints(cls, localns={"JSON": Any})
     return {name: hints[name] for name in _NAMES[cls]}
 
 
 def _read(name: str, value: Any, hint: Any) -> Any:
-    """The value as its type hint wants it: the hints of the values are the whole schema."""
+    """Return the value converted to its type hint. The hints are the whole schema."""
     kind, parts = get_origin(hint), get_args(hint)
     if kind in (Union, UnionType):  # all of ours are "or None"
         return None if value is None else _read(name, value, next(part for part in parts if part is not NoneType))

@@ -1,4 +1,4 @@
-"""Text as the pure rooms see it: bounded, cut into words, hashed. Nothing here knows what it means."""
+"""Bounds, splits and hashes text."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
 
 WIDEST = 6
-"""Bytes that one character takes in compact JSON, at most: a control character's escape."""
+"""The most bytes that one character takes in compact JSON: the escape of a control character."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WORD_BYTES = bytes(byte if chr(byte).isalnum() or byte == ord("'") else ord(" ") for byte in range(128)).ljust(256)
-"""Every ASCII character that no word holds becomes a blank."""
+"""Translates every ASCII character that is not part of a word to a blank."""
 _ESCAPED_SHORT = b'"\\\n\r\t\f\b'
-"""What compact JSON escapes in two bytes; other control characters take `WIDEST`."""
+"""Characters that compact JSON escapes in two bytes; other control characters take `WIDEST`."""
 _AS_THEY_ARE = bytes(byte for byte in range(32, 128) if byte not in _ESCAPED_SHORT)
 
 
 def clip(text: str) -> str:
-    """The first and last 8,000 characters: bounded input bounds our time."""
+    """Return the first and last 8,000 characters, because bounded input bounds our time."""
     return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
 
 
 def ends(items: tuple[T, ...], each: int) -> tuple[T, ...]:
-    """The first and last so many of a sequence, all of a short one."""
+    """Return the first and last `each` items of a sequence, or all of a short one."""
     return items if len(items) <= 2 * each else (*items[:each], *items[-each:])
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Lower-cased words, contractions whole ("couldn't" holds no "could"). The text must be clipped already.
+    """Return the lower-cased words of a clipped text. Contractions are single words: "couldn't" contains no "could".
 
-    Plain ASCII is cut by a table of bytes, in a fifth of the pattern's time.
+    ASCII is split by a table of bytes, which takes a fifth of the pattern's time.
     """
     text = text.lower()
     if not text.isascii():
         return tuple(_WORD.findall(text))
     cut_up = text.replace("''", "  ").encode().translate(_WORD_BYTES)
-    if b"'" in cut_up:  # each of them alone now: those at the edge of a word are quotes
+    if b"'" in cut_up:  # an apostrophe at the edge of a word is a quote
         cut_up = b" %b " % cut_up
         cut_up = cut_up.replace(b" '", b" ").replace(b"' ", b" ")
     return tuple(cut_up.decode().split())
 
 
 def collapse(text: str) -> str:
-    """White space runs as one blank, none at the ends."""
+    """Return the text with every run of white space as one blank, and none at the ends."""
     return " ".join(text.split())
 
 
 def digest(text: str) -> str:
-    """16 hex characters that stand for a text of any length."""
+    """Return a hash of the text as 16 hex characters."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def size(text: str) -> int:
-    """Bytes that a text takes in compact JSON, quotes aside: UTF-8 with its escapes."""
+    """Return the bytes that a text takes in compact JSON without the quotes."""
     if not text.isascii():
         return len(encode_basestring(text).encode("utf-8", "replace")) - 2
     escaped = text.encode().translate(None, _AS_THEY_ARE)
@@ -68,7 +68,7 @@ def size(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """The longest start of a text that takes at most `limit` bytes in compact JSON."""
+    """Return the longest start of the text that takes at most `limit` bytes in compact JSON."""
     text = text[:limit]
     while (over := size(text)) > limit:
         text = text[: min(len(text) - 1, len(text) * limit // over)]
@@ -76,12 +76,12 @@ def cut(text: str, limit: int) -> str:
 
 
 def whole(text: str) -> str:
-    """The text without halves of surrogate pairs, which no file and no wire takes."""
+    """Return the text without unpaired surrogates, which cannot be encoded."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def bounded(text: str, limit: int) -> str:
-    """At most `limit` bytes in compact JSON; what was cut is stood for by "#" and the hash of the whole."""
+    """Return at most `limit` bytes in compact JSON; a cut text ends in "#" and the hash of the whole."""
     if not text.isascii():
         text = whole(text)
     if len(text) * WIDEST <= limit or (len(text) <= limit and size(text) <= limit):
@@ -91,15 +91,15 @@ def bounded(text: str, limit: int) -> str:
 
 
 def nearest(name: object, valid: Iterable[str]) -> str | None:
-    """The valid name that was meant, as it seems, in whatever case it was written."""
-    from difflib import get_close_matches  # for whoever made a mistake
+    """Return the valid name that is most similar, ignoring case, if any is near."""
+    from difflib import get_close_matches  # for errors only
 
-    names = {one.casefold(): one for one in valid}
+    names = {known.casefold(): known for known in valid}
     near = get_close_matches(str(name).casefold(), names, n=1)
     return names[near[0]] if near else None
 
 
 def preview(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
+    """Return the start of the text as one line of at most `limit` characters."""
     line = collapse(whole(text[: 2 * limit]))
     return line if len(line) <= limit else line[: limit - 1] + "…"

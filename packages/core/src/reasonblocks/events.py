@@ -1,4 +1,4 @@
-"""What a sink is told of a run: its start, each call, its finish, as values (the wire's telemetry bodies)."""
+"""The events that sinks receive: a run's start, each call, and its finish (the telemetry bodies of the wire)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """Before call 0. `timestamp` in seconds since the epoch."""
+    """The start of a run, before call 0. `timestamp` is seconds since the epoch."""
 
     run: RunInfo
     timestamp: float
@@ -29,7 +29,7 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvent:
-    """Call n: thought, action and observation of completed step n-1, model and tokens of call n."""
+    """Call n: its model and tokens, with thought, action and observation of completed step n-1."""
 
     run_id: str
     step_index: int
@@ -78,7 +78,7 @@ Event: TypeAlias = RunStart | StepEvent | RunFinish
 
 
 def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapping[str, float]) -> StepEvent:
-    """The event of a log entry; `step` is the completed step that it was decided from."""
+    """Return the event of a log entry; `step` is the completed step from which it was decided."""
     done = step or Step()
     return StepEvent(
         run_id=run_id,
@@ -106,7 +106,7 @@ def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapp
 
 
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
-    """What the wire's fixed fields have no room for; keys without a value are left out, `final` marks the last step."""
+    """Return what has no field of its own on the wire, without empty values; `final` marks the last step."""
     known: dict[str, JSON] = {
         "fsm_state": entry.fsm_state,
         "difficulty": entry.difficulty,

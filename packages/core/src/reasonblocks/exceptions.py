@@ -1,6 +1,6 @@
-"""Every error that this library raises on purpose, under one root.
+"""The errors of this library, all derived from `ReasonBlocksError`.
 
-Each carries the data of its message as fields, so that callers never parse text.
+Each has the data of its message as attributes, so that callers never parse text.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ __all__ = [
 
 
 VALUE_CHARS = 500
-"""The most characters of a wrong setting that its error shows: enough for a whole path."""
+"""The characters of an invalid setting that its error shows: enough for a whole path."""
 
 
 class ReasonBlocksError(Exception):
-    """The root: catch this to catch everything that is ours."""
+    """Base of all errors of this library."""
 
 
 class ConfigError(ReasonBlocksError, ValueError):
-    """A setting is wrong. `name`, `value`, `rule` say which, what it was, and what holds."""
+    """An invalid setting: its `name`, its `value`, and the `rule` that it breaks."""
 
     def __init__(self, name: str, value: object, rule: str) -> None:
         self.name, self.value, self.rule = name, value, rule
@@ -45,8 +45,8 @@ class ConfigError(ReasonBlocksError, ValueError):
 
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
-        """An unknown key, with the nearest valid name where one is near."""
-        from ._text import nearest  # for whoever made a mistake
+        """Return the error for an unknown key, with the nearest valid name if one is near."""
+        from ._text import nearest  # for errors only
 
         names = sorted(valid)
         near = nearest(name, names)
@@ -55,7 +55,7 @@ class ConfigError(ReasonBlocksError, ValueError):
 
 
 class NotYetAvailable(ReasonBlocksError):
-    """A setting of a part that this version does not have. `name`, `value`, `reason`."""
+    """A setting of a feature that this version does not have. `name`, `value`, `reason`."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         self.name, self.value, self.reason = name, value, reason
@@ -63,7 +63,7 @@ class NotYetAvailable(ReasonBlocksError):
 
 
 class AdapterMissing(ReasonBlocksError, AttributeError):
-    """A method of an adapter that is not installed. `method`, `distribution`, `folder` (in a clone)."""
+    """A method of `rb` whose adapter is not installed. `method`, `distribution`, `folder` (in a clone)."""
 
     def __init__(self, method: str, distribution: str) -> None:
         self.method, self.distribution = method, distribution
@@ -75,7 +75,7 @@ class AdapterMissing(ReasonBlocksError, AttributeError):
 
 
 class ExtraMissing(ReasonBlocksError, ImportError):
-    """Something needs a distribution of an extra. `what`, `distribution`, `extra`, `requirements` (of the extra).
+    """A feature needs a distribution of an extra. `what`, `distribution`, `extra`, `requirements` (of the extra).
 
     The requirements default to those of the core's extra; an adapter passes those of its own.
     """
@@ -87,7 +87,7 @@ class ExtraMissing(ReasonBlocksError, ImportError):
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):
-    """Another product that overwrites our import package is installed. `distribution`."""
+    """Another product, which overwrites our import package, is installed. `distribution`."""
 
     def __init__(self, distribution: str) -> None:
         self.distribution = distribution
@@ -110,7 +110,7 @@ class Unavailable(ReasonBlocksError):
 
 
 class DeadlineExceeded(Unavailable):
-    """No answer within the step's deadline. `seconds` is what was left of it."""
+    """A backend did not answer within the step's deadline, of which `seconds` were left."""
 
     def __init__(self, backend: str, seconds: float) -> None:
         self.seconds = seconds
@@ -118,7 +118,7 @@ class DeadlineExceeded(Unavailable):
 
 
 class SwitchedOff(Unavailable):
-    """Off for a while after deadlines in a row. `seconds` until it is tried again."""
+    """A backend is switched off after repeated deadlines, for `seconds` more."""
 
     def __init__(self, backend: str, seconds: float) -> None:
         self.seconds = seconds
@@ -126,7 +126,7 @@ class SwitchedOff(Unavailable):
 
 
 class BadAnswer(ReasonBlocksError):
-    """What a caller, a callable or a backend gave is not what was promised. `source`, `value`, `rule`."""
+    """A caller, a callable or a backend returned an invalid value. `source`, `value`, `rule`."""
 
     def __init__(self, source: str, value: object, rule: str) -> None:
         self.source, self.value, self.rule = source, value, rule
@@ -134,7 +134,7 @@ class BadAnswer(ReasonBlocksError):
 
 
 class ProtocolError(ReasonBlocksError):
-    """An adapter called the step lifecycle out of order. `reason` says what to do."""
+    """An adapter called the methods of a session out of order. `reason` says what to do."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -142,7 +142,7 @@ class ProtocolError(ReasonBlocksError):
 
 
 class StaleKey(ProtocolError):
-    """`begin_step` got the key of a step before the last one. `key`, `last_key`."""
+    """`begin_step` received the key of a step before the last one. `key`, `last_key`."""
 
     def __init__(self, key: str, last_key: str | None) -> None:
         self.key, self.last_key = key, last_key
@@ -161,7 +161,7 @@ class SnapshotError(ReasonBlocksError, ValueError):
 
 
 class RecordError(ReasonBlocksError, ValueError):
-    """A recorded run that cannot be read. `file`, `line` (1-based, None: the whole file), `reason`."""
+    """A recorded run that cannot be read. `file`, `line` (from 1; None for the whole file), `reason`."""
 
     def __init__(self, file: str, line: int | None, reason: str) -> None:
         self.file, self.line, self.reason = file, line, reason
@@ -169,7 +169,7 @@ class RecordError(ReasonBlocksError, ValueError):
 
 
 class StoreError(ReasonBlocksError):
-    """A pattern store that cannot be read or written; nothing of it was changed. `store`, `reason`."""
+    """A pattern store that cannot be read or written, and is unchanged. `store`, `reason`."""
 
     def __init__(self, store: str, reason: str) -> None:
         self.store, self.reason = store, reason

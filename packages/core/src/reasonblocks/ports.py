@@ -1,7 +1,7 @@
 """Defines the methods of a backend as Protocols: any object that has them is one, without inheriting anything.
 
-Methods are called from whichever thread runs the step, several runs at a time. A backend that cannot answer raises
-`reasonblocks.exceptions.Unavailable`: the step goes on without it, and it is not a fault.
+Methods are called from the thread that runs the step, for several runs at once. A backend that cannot answer raises
+`reasonblocks.exceptions.Unavailable`: the step continues without it, and that does not count as a fault.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PatternStore(Protocol):
 
 @runtime_checkable
 class AsyncPatternStore(Protocol):
-    """The second face of a store, for event loops: it must not block them."""
+    """The async method of a store. It must not block the event loop."""
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]: ...
 
@@ -90,7 +90,7 @@ class AsyncPatternStore(Protocol):
 class Embedder(Protocol):
     """Turns texts into vectors of `dim` finite numbers, of any length: stores compare directions.
 
-    `id` names the embedding space: vectors of two ids are never compared. `curves` say what a cosine is worth.
+    `id` names the embedding space: vectors of two ids are never compared. `curves` map cosines to similarities.
     """
 
     @property
@@ -105,9 +105,9 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SummingEmbedder(Protocol):
-    """An embedder for which several texts together are the sum of each: that of older steps is not computed again.
+    """An embedder whose vector of several texts is the sum of theirs, so that older steps are not embedded again.
 
-    `words` are the last text's, cut already, if someone did; `memo` is the run's own, to keep things in.
+    `words` are those of the last text, or None if it is not split yet. `memo` is the run's own cache.
     """
 
     def embed_sum(self, texts: Sequence[str], words: Sequence[str] | None, memo: Memo | None) -> Vector: ...
@@ -115,9 +115,11 @@ class SummingEmbedder(Protocol):
 
 @runtime_checkable
 class Monitor(Protocol):
-    """A caller's own monitor. `observe` is pure: it returns (score 0..1, new memory as JSON <= 3 KB, evidence steps).
+    """A caller's monitor.
 
-    A monitor that raises, returns anything else, or takes too long is skipped for that step; all others continue.
+    `observe` is pure. It returns a score in [0, 1], the new memory as JSON of at most 3 KB, and the evidence steps.
+
+    A monitor that raises, returns anything else or takes too long is skipped for that step.
     """
 
     @property
@@ -129,10 +131,10 @@ class Monitor(Protocol):
 
 @runtime_checkable
 class SpeakingMonitor(Monitor, Protocol):
-    """A caller's own monitor with its own words.
+    """A caller's monitor that writes its own text.
 
-    `say` gets the evidence that `observe` returned and the rung, 1 to 3 (the evidence, firmer, wrap up). It returns
-    the text for the agent, whose first sentence is the evidence, or None for the usual text.
+    `say` receives the evidence that `observe` returned and the rung, 1 to 3 (the evidence, firmer, wrap up). It returns
+    the text for the agent, whose first sentence states the evidence, or None for the usual text.
     """
 
     def say(self, evidence: tuple[int, ...], rung: int) -> str | None: ...

@@ -1,4 +1,4 @@
-"""What steering knows of a run, bounded however long the run gets."""
+"""The state of a run and its step log; the state's size is bounded for runs of any length."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ._step import ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """A completed step as the trace state keeps it: bounded texts, a hash stands for what was cut.
+    """A completed step as the trace state keeps it. A text that was cut ends in the hash of the whole.
 
-    `text` at most 1,200 bytes of JSON text, `action` 200, `action_input` and `observation` 500 each.
+    The limits in bytes of JSON text are 1,200 for `text`, 200 for `action`, 500 for `action_input` and `observation`.
     """
 
     step: int
@@ -29,7 +29,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
-    """How far one tier has got in this run: its requests, whether it is used up, when it may ask again."""
+    """A tier's progress in this run: the number of its requests, if it is used up, and its next possible call."""
 
     asked: int = 0
     used: bool = False
@@ -38,7 +38,7 @@ class TierUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What the last call said, kept for adapters that cannot read the history: 1,200 bytes a text, four calls."""
+    """The answer to the last call, for adapters that cannot read the history: 1,200 bytes a text, four tool calls."""
 
     text: str = ""
     reasoning: str = ""
@@ -47,7 +47,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceState:
-    """The state that decides the rest of a run. Frozen: a step that fails changes nothing.
+    """The state that decides the rest of a run. It is frozen, so a step that fails changes nothing.
 
     `calls` counts the decisions, so it is the number of the next call; `auxiliary_calls` of them were not steps.
     `keys` are short hashes of the newest keys.
@@ -71,13 +71,13 @@ class TraceState:
     injected_types: tuple[str, ...] = ()
     patterns_shown: tuple[str, ...] = ()
     sent: tuple[str, ...] = ()
-    """Of a framework that keeps what it is told: short hashes of the texts, none of which is sent again."""
+    """Short hashes of the texts that a framework keeps in its history; none of them is sent again."""
     e1: TierUse = field(default_factory=TierUse)
     e2: TierUse = field(default_factory=TierUse)
     e3: TierUse = field(default_factory=TierUse)
     standing_rules: str = ""
     call_tokens: int | None = None
-    """Input and output of the last call: what a provider may have cached."""
+    """Input and output tokens of the last call, which a provider may have cached."""
     pending: Pending | None = None
     keys: tuple[str, ...] = ()
     last: StepDecision | None = None
@@ -93,13 +93,13 @@ class TraceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLogEntry:
-    """Entry n is call n: what was decided before it from completed step n-1, what it got, what it did.
+    """Entry n describes call n: the decision from completed step n-1, the call's input, and its outcome.
 
-    `timestamp` is seconds since the epoch; `latency_ms` the model's, `overhead_ms` what steering took before and
-    after it; `tokens` input + output as the framework reports them, None where it does not. `route` is the state whose
-    mapped model the call went to, None where it was the agent's own. `retrieved` has the ids of the patterns that the
-    store gave, by tier that was asked ("monitor": the E2 that may speak with one), None where it could not answer;
-    `pattern_ids` are those that the call was shown.
+    `timestamp` is seconds since the epoch, `latency_ms` the time of the model, and `overhead_ms` the time that
+    steering took before and after it. `tokens` is input plus output, None if the framework does not report them.
+    `route` is the state whose mapped model was called, None for the agent's own model. `retrieved` has the ids of the
+    patterns that the store returned, by tier ("monitor": the e2 lesson for a monitor's text), None if the store could
+    not answer. `pattern_ids` are the patterns that the call was shown.
     """
 
     step: int
@@ -112,7 +112,7 @@ class StepLogEntry:
     failure_type: str | None = None
     gate_decision: str | None = None
     thought_preview: str = ""
-    # what the call got
+    # the call's input
     fsm_state: str = "INIT"
     injections: tuple[str, ...] = ()
     injection_sources: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class StepLogEntry:
     cache_tokens_at_risk: int | None = None
     skipped_reason: str | None = None
     route: str | None = None
-    # what it did
+    # the call's outcome
     model_id: str | None = None
     tool_calls: tuple[str, ...] = ()
     tokens: int | None = None
@@ -138,9 +138,9 @@ class StepLogEntry:
     error: str | None = None
     # only in the final entry
     doubts: tuple[Doubt, ...] = ()
-    """Doubts that the last step raised, so that an outcome never hides a contradiction."""
+    """Doubts that the last step raised, recorded so that an outcome cannot hide a contradiction."""
 
     def as_dict(self) -> dict[str, JSON]:
-        """JSON-ready, one key a field."""
+        """Return the fields in JSON types."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
         return {**plain, "retrieved": retrieved_json(self.retrieved)}

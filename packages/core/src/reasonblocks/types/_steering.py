@@ -1,4 +1,4 @@
-"""What steering concludes of a step: difficulty, evaluation, lessons, injections, the decision."""
+"""The conclusions of steering about a step: difficulty, evaluation, lessons, injections and the decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._json import JSON
 
 
 class FSMState(Enum):
-    """How hard the run is going. The values are the upper-case names (BEHAVIOUR section 2)."""
+    """The difficulty state of a run (BEHAVIOUR section 2)."""
 
     INIT = "INIT"
     FAST = "FAST"
@@ -33,7 +33,7 @@ SkippedReason: TypeAlias = Literal["auxiliary", "end", "fault", "disabled", "fas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifficultyParts:
-    """The four parts of a difficulty, each in [0, 1] before they are weighed."""
+    """The four parts of a difficulty, each in [0, 1], before weighting."""
 
     hedging: float = 0.0
     length: float = 0.0
@@ -43,8 +43,11 @@ class DifficultyParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreMemory:
-    """What scoring keeps of a run: steps scored, the sum of `raw` without errors over the first of them, the decayed
-    mean of `raw` up to the newest, and a hash of each of the last results."""
+    """The scorer's memory of a run.
+
+    `count` is the number of scored steps, `total` the sum of the first steps' raw difficulty without errors, `recent`
+    the decayed mean of the raw difficulty, and `seen` has a hash of each of the last results.
+    """
 
     count: int = 0
     total: float = 0.0
@@ -54,8 +57,10 @@ class ScoreMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What is normal for an agent: the mean of its raw difficulty without errors, and how far below its own level an
-    easy stretch lies. The prior, shipped or from `calibration`."""
+    """An agent's normal difficulty, shipped or from `calibration`.
+
+    `mean` is that of the raw difficulty without errors; `spread` is the distance of an easy stretch below it.
+    """
 
     mean: float
     spread: float
@@ -63,7 +68,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """A point that a run's last step leaves open: the monitor that found it, and its text."""
+    """A question that a run's last step leaves open, as text, and the monitor that found it."""
 
     monitor: str
     text: str
@@ -71,7 +76,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What all monitors say of a step. `scores` has every monitor, each in [0, 1], 1 is worst."""
+    """The result of all monitors for one step. `scores` has every monitor's score in [0, 1], where 1 is worst."""
 
     inject: bool = False
     intervention_text: str | None = None
@@ -83,14 +88,14 @@ class Evaluation:
     intervention_source: str | None = None
     pattern_id: str | None = None
     monitor: str | None = None
-    """The monitor that the text speaks for; the rung of the next text counts its injections."""
+    """The monitor whose text it is. Its injections so far select the rung of its next text."""
     doubts: tuple[Doubt, ...] = ()
-    """Points that this step would leave open if the run ended with it."""
+    """Questions that this step would leave open if the run ended with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injected:
-    """One monitor injection of this run: before which call, and which monitor it spoke for."""
+    """One monitor injection of this run: the call that it preceded, and its monitor."""
 
     step: int
     monitor: str
@@ -107,7 +112,7 @@ class Injection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDecision:
-    """What one model call gets, decided from the completed step before it. `step` is the call's number."""
+    """The decision for one model call, made from the completed step before it. `step` is the call's number."""
 
     step: int
     fsm_state: FSMState
@@ -125,12 +130,11 @@ class StepDecision:
     placement: Placement = "tail"
     injections: tuple[Injection, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Ids that the store gave, by tier that was asked ("monitor": the E2 that may speak with one); None: it could not
-    answer."""
+    """Ids that the store returned, by tier ("monitor": the e2 lesson for a monitor's text); None without an answer."""
     dropped: tuple[Source, ...] = ()
-    """Injections that did not fit into the guidance, or that a framework which keeps texts has already, by source."""
+    """Sources of the injections that were left out: they did not fit, or the framework's history has them already."""
     standing_rules: str = ""
-    """With `standing_rules="run"`: what belongs to the base block of every call."""
+    """With `standing_rules="run"`, the rules that belong into the system prompt of every call."""
     guidance: str = ""
     cache_tokens_at_risk: int | None = 0
     replayed: bool = False
@@ -142,7 +146,7 @@ class StepDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCaps:
-    """What a framework can do."""
+    """The capabilities of a framework."""
 
     ephemeral: bool = True
     placements: frozenset[Placement] = frozenset({"system", "tail"})
@@ -154,10 +158,10 @@ class AdapterCaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that decides, for one run, checked once when it was made (`reasonblocks.config`).
+    """The validated settings of one run.
 
-    `transition` is the built-in machine, or None when the caller gave one (it is asked for then); `caller_scorer` and
-    `custom_monitors` say that the caller's are asked. `routes` maps a state's name to the name of its model.
+    `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
+    `custom_monitors` are True if it has to ask for those. `routes` maps a state's name to the name of its model.
     """
 
     level: Level
@@ -189,10 +193,11 @@ class Pattern:
 
     `fields` are texts, by tier: e1 `observation, recommended_action` (and `task_context_embedding_text`); e2
     `diagnosis, intervention, anti_pattern` (and `trigger_state: {trajectory_description}`); e3 `instruction`.
-    `exemplars` are what similarity is measured against, by the best of them; without them the field in brackets is.
-    `gate_threshold` replaces the tier's similarity for this pattern. `stats` counts `retrieved`, `injected`,
-    `recovered`, `not_recovered`. `requires_signal`: only a search that names its `failure_type` sees it, so that its
-    gate may be lower. `off`: never retrieved, and it hides a pattern of the same id in a layer below.
+    Similarity is the best one to any of the `exemplars`, or to the field in brackets if there are none.
+    `gate_threshold` replaces the tier's minimum similarity for this pattern. `stats` counts `retrieved`, `injected`,
+    `recovered` and `not_recovered`. A pattern with `requires_signal` is only visible to searches that name its
+    `failure_type`, so that its gate may be lower. A pattern that is `off` is never retrieved, and hides a pattern of
+    the same id in a lower layer.
     """
 
     id: str
@@ -213,7 +218,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ETrace:
-    """A pattern that was retrieved. `similarity` in [0, 1]; 1 for tier e3, which is not searched."""
+    """A retrieved pattern. `similarity` is in [0, 1]; it is 1 for tier e3, which is not searched."""
 
     pattern: Pattern
     similarity: float = 1.0

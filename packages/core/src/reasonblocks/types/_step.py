@@ -1,4 +1,4 @@
-"""A completed step and what belongs to it: calls, results, the input and the outcome of a call."""
+"""The values of a step: its tool calls and results, and the input and outcome of a model call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._text import clip, words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One tool call that a model asked for. `arguments` is JSON, usually an object."""
+    """One tool call requested by a model. `arguments` is JSON, usually an object."""
 
     id: str
     name: str
@@ -19,7 +19,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What one tool call gave back. `is_error` is None where the framework does not say."""
+    """The result of one tool call. `is_error` is None if the framework does not report it."""
 
     call_id: str
     output: str
@@ -29,7 +29,7 @@ class ToolResult:
 
 
 class _Cut:
-    """Where a step keeps its scored text as words: cut once, for scorer, monitors and embedder."""
+    """Adds a slot that caches the words of a step's scored text for scorer, monitors and embedder."""
 
     __slots__ = ("_cut",)
 
@@ -38,7 +38,7 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
-    """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
+    """One completed step: the text and tool calls of a model call, parallel ones included, and their results."""
 
     thought: str = ""
     reasoning: str = ""
@@ -47,12 +47,12 @@ class Step(_Cut):
 
     @property
     def action(self) -> str:
-        """The flat form: tool names joined by " + "."""
+        """The tool names, joined by " + "."""
         return " + ".join(call.name for call in self.tool_calls)
 
     @property
     def action_input(self) -> str:
-        """The flat form: canonical JSON of the arguments, a list of them when there are several calls."""
+        """The arguments as canonical JSON; a list for several calls."""
         if not self.tool_calls:
             return ""
         arguments = [call.arguments for call in self.tool_calls]
@@ -60,18 +60,18 @@ class Step(_Cut):
 
     @property
     def observation(self) -> str:
-        """The flat form: outputs joined by a blank line."""
+        """The outputs, joined by a blank line."""
         return "\n\n".join(result.output for result in self.tool_results)
 
     @property
     def is_error(self) -> bool | None:
-        """True if any result is an error, None if none says."""
+        """True if any result is an error, None if no result reports it."""
         flags = [result.is_error for result in self.tool_results if result.is_error is not None]
         return any(flags) if flags else None
 
     @property
     def scored_text(self) -> str:
-        """What difficulty is judged on: visible text, else reasoning, else the calls and what came back."""
+        """The text that difficulty is scored on: the visible text, else the reasoning, else the calls and results."""
         if self.thought.strip():
             return self.thought
         if self.reasoning.strip():
@@ -81,12 +81,12 @@ class Step(_Cut):
 
     @property
     def scored_words(self) -> tuple[str, ...]:
-        """Lower-cased words of `scored_text`, of its first and last 8,000 characters."""
+        """The lower-cased words of the first and last 8,000 characters of `scored_text`."""
         text = self.scored_text
         cut: tuple[str, tuple[str, ...]] | None = getattr(self, "_cut", None)
         if cut is None or cut[0] != text:
             cut = (text, words(clip(text)))
-            object.__setattr__(self, "_cut", cut)  # the same whoever asks first
+            object.__setattr__(self, "_cut", cut)  # threads may race here, with the same value
         return cut[1]
 
 
@@ -94,16 +94,16 @@ class Step(_Cut):
 class StepInput:
     """The input of an adapter before a model call.
 
-    `key` names the call (the same key again gives the same decision; None: always a new step). `default_model` is the
-    name of the model that the agent would call by itself.
+    `key` names the call: the same key again returns the same decision, and None always begins a new step.
+    `default_model` is the name of the model that the agent would call without routing.
 
-    `completed` is the previous step. With a thought or a reasoning it is complete and used as it is. Otherwise both are
-    those that `end_step` stored, and so are the calls if it has none. So calls that are known only after the answer was
-    executed can be passed here; the log entry of the call that led to them is amended.
+    `completed` is the previous step. If it has a thought or a reasoning, it is complete and used unchanged. Otherwise
+    `end_step` has stored both, and also the calls if it has none. So you can pass calls here that are known only after
+    the answer was executed; the log entry of the call that led to them is amended.
 
-    `auxiliary` marks a call that is not a step: planning, summarising, making a title. It gets no guidance, and is
-    logged with its tokens as `skipped_reason="auxiliary"`; every rule ignores it. Its `completed` is not read: pass it
-    with the next step.
+    `auxiliary` marks a call that is not a step, such as planning, summarising or making a title. It gets no guidance,
+    is logged with its tokens as `skipped_reason="auxiliary"`, and is ignored by every rule. Its `completed` is not
+    read: pass it with the next step.
     """
 
     key: str | None = None
@@ -115,7 +115,7 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call as the framework reports them; None where it does not. `reasoning` is part of output."""
+    """Tokens of one model call as the framework reports them, else None. `reasoning` is part of `output`."""
 
     input: int | None = None
     output: int | None = None
@@ -124,7 +124,7 @@ class Usage:
     reasoning: int | None = None
 
     def __post_init__(self) -> None:
-        """What is no count of tokens is not known."""
+        """Replace every value that is not a token count by None."""
         for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 0 <= value <= MAX_INT):
@@ -146,7 +146,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """What a model call did. `latency_ms`, `ttft_ms` in milliseconds; `error` is the exception's type and text."""
+    """The outcome of a model call. Times are milliseconds; `error` is the exception's type and text."""
 
     model: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -161,5 +161,5 @@ class StepOutcome:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    """Add counts, at most up to the largest integer that a store holds."""
+    """Add two counts, up to the largest integer that a store holds."""
     return other if one is None else one if other is None else min(one + other, MAX_INT)
