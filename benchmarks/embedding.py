@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from reasonblocks import _text as text
 from reasonblocks._engine._assess import TEXT_BYTES
-from reasonblocks._memo import Memo
 from reasonblocks._text import bounded
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import table
 from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
 from reasonblocks.exceptions import RecordError
+from reasonblocks.ports import Memo
 from reasonblocks.traces import RecordedRun, read_runs
 
 ROOT = Path(__file__).parents[1]
@@ -46,7 +46,7 @@ OTHER_SEED = 77
 LOADED = """
 import time, numpy
 from pathlib import Path
-from reasonblocks.backends.embed._static import StaticEmbedder
+from reasonblocks.backends.embed import StaticEmbedder
 def pages():
     told = Path("/proc/self/statm")
     return int(told.read_text().split()[1]) if told.exists() else 0

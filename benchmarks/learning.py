@@ -15,17 +15,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reasonblocks import ReasonBlocks
+from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks._gates import TIER_RULES
 from reasonblocks._replay import replay
-from reasonblocks._requests import Retrieve
-from reasonblocks.backends._local_store import LocalStore
 from reasonblocks.backends.embed import HashEmbedder, default_embedder
 from reasonblocks.exceptions import ReasonBlocksError
 from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, proposals
 from reasonblocks.learning._digest import asks, failed_before, texts_at
 from reasonblocks.learning._learn import Similar
-from reasonblocks.ports import Embedder
+from reasonblocks.ports import Embedder, Retrieve
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Tier
 

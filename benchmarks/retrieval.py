@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reasonblocks import Pattern
-from reasonblocks._patterns import Curve, SimilarityCurves
-from reasonblocks._requests import Retrieve
+from reasonblocks.ports import Curve, Retrieve, SimilarityCurves
 from reasonblocks.types import ETrace
 
 SEED = 20

@@ -15,8 +15,8 @@ from anthropic.types import Message, ToolParam, ToolResultBlockParam, ToolUseBlo
 from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, run_tools, story
 
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
-from reasonblocks._render import steered_request
 from reasonblocks.adapters import failure_of, ms_since
+from reasonblocks.render import steered_request
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reasonblocks import SteeringSession, ToolCall, ToolResult
-from reasonblocks._render import FRAME
+from reasonblocks.render import FRAME
 from reasonblocks.testing import Script, Turn, tool_call
 from reasonblocks.testing.server import Asked
 from reasonblocks.types import JSON, Usage

@@ -25,8 +25,8 @@ from openai.types.responses import FunctionToolParam, Response, ResponseStreamEv
 from openai.types.responses.response_input_param import FunctionCallOutput
 
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
-from reasonblocks._render import steered_request
 from reasonblocks.adapters import failure_of, ms_since
+from reasonblocks.render import steered_request
 from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
 

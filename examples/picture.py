@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from two_runs import MAX_CALLS, Run, Seen, both_runs
 
-from reasonblocks._fsm import Thresholds
+from reasonblocks import Thresholds
 
 WIDTH = 920
 LEFT, RIGHT = 62, 896

@@ -15,6 +15,7 @@ DEFAULTS = Thresholds()
 
 
 def diagram() -> str:
+    """Return the diagram as a Mermaid code block."""
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> INIT", *arrows(), "```", ""])
 
 
@@ -30,12 +31,13 @@ def arrow(start: FSMState, end: FSMState, why: str) -> str:
 
 
 def condition(row: Row) -> str:
-    """With the default numbers: a reader looks for them first."""
+    """Return the row's condition with the default numbers."""
     steps = "newest" if row.window == "newest" else f"last {getattr(DEFAULTS, row.window)} all"
     return f"{steps} {row.side} {getattr(DEFAULTS, row.bound)}"
 
 
 def with_diagram(page: str) -> str:
+    """Return the page with the diagram between its two markers."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{diagram()}{END}{after}"

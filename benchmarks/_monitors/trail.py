@@ -13,12 +13,13 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks._json import compact
 from reasonblocks._monitors.features import features_of
 from reasonblocks._replay import replay
-from reasonblocks._requests import Evaluate
+from reasonblocks.adapters import RunOptions
+from reasonblocks.ports import Evaluate
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories
 
 if TYPE_CHECKING:
-    from reasonblocks._config import Calibration
+    from reasonblocks._config import CalibrationSource
     from reasonblocks._session import Backends
     from reasonblocks.ports import Evaluator
 
@@ -66,12 +67,12 @@ def side_by_side(
         return [one for made in pool.map(work, batches) for one in made]
 
 
-def library(calibration: Calibration | None = None) -> Judge:
+def library(calibration: CalibrationSource | None = None) -> Judge:
     """The library as it is by default, or with a calibration."""
     return partial(_replayed, calibration)
 
 
-def _replayed(calibration: Calibration | None, runs: Sequence[RecordedRun]) -> list[Trail]:
+def _replayed(calibration: CalibrationSource | None, runs: Sequence[RecordedRun]) -> list[Trail]:
     with _Watched(calibration=calibration, strict=True) as rb:
         return [rb.trail(run) for run in runs]
 
@@ -95,8 +96,8 @@ class _Watched(ReasonBlocks):
             state_bytes=len(compact(self._last.trace.snapshot()).encode()),
         )
 
-    def session(self, **options: Any) -> SteeringSession:  # Any: the options of the method that it hands them to
-        self._last = super().session(**options)
+    def session(self, options: RunOptions | None = None, **keywords: Any) -> SteeringSession:
+        self._last = super().session(options, **keywords)
         return self._last
 
     @property

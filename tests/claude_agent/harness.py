@@ -23,6 +23,7 @@ from claude_agent_sdk import (
     ToolUseBlock,
     create_sdk_mcp_server,
 )
+from reasonblocks_claude_agent._desk import GATEWAY_CAPS
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.testing import Ran, Script, Seen, Turn
@@ -31,7 +32,6 @@ from reasonblocks.types import JSON, AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks
 from reasonblocks_claude_agent._agents import AgentRun
 from reasonblocks_claude_agent._client import Mode
-from reasonblocks_claude_agent._desk import GATEWAY_CAPS
 from reasonblocks_claude_agent._steering import HOOKS_CAPS
 
 WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reasonblocks_claude_agent._request import Awaited, is_side, newest, steered, with_tail, without_foreign_thinking
 
 from reasonblocks.types import FSMState, Placement, StepDecision
-from reasonblocks_claude_agent._request import Awaited, is_side, newest, steered, with_tail, without_foreign_thinking
 
 GUIDANCE = "[REASONBLOCKS]\nLook again."
 CACHED = {"type": "ephemeral"}

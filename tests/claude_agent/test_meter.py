@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from reasonblocks_claude_agent._meter import Meter
 
 EVENTS: list[dict[str, Any]] = [

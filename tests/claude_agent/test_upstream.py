@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from reasonblocks_claude_agent._upstream import address, environment, proxy, refuse_elsewhere
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_claude_agent._upstream import address, environment, proxy, refuse_elsewhere
 
 GATEWAY = "http://127.0.0.1:1/secret"
 

@@ -18,7 +18,7 @@ import pytest
 
 import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
-from reasonblocks._config import Options, configure
+from reasonblocks._config import configure
 from reasonblocks._fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
@@ -428,7 +428,7 @@ def test_what_the_caller_changes_afterwards_changes_nothing() -> None:
 
 def store_with(environ: dict[str, str], **given: Any) -> object:
     defaults = {name: one.default for name, one in signature(ReasonBlocks).parameters.items()}
-    return configure(Options(**{**defaults, **given}), environ).backends.store
+    return configure(environ, **{**defaults, **given}).backends.store
 
 
 def test_a_qdrant_server_that_is_named_has_the_patterns() -> None:

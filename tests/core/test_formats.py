@@ -22,12 +22,12 @@ LANGCHAIN = {
     "content": [{"type": "thinking", "thinking": "Which file?"}, {"type": "text", "text": "I look."}],
     "tool_calls": [{"id": "c1", "name": "look", "args": {"path": "a"}}],
 }
-OPENAI = [
+OPENAI: list[dict[str, Any]] = [
     {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Which file?"}]},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
     {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"path": "a"}'},
 ]
-ANTHROPIC = [
+ANTHROPIC: list[dict[str, Any]] = [
     {"type": "thinking", "thinking": "Which file?", "signature": "s"},
     {"type": "text", "text": "I look."},
     {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
@@ -50,8 +50,8 @@ def test_one_answer_is_one_step_in_every_format() -> None:
 
 def test_objects_are_read_by_attribute() -> None:
     assert langchain.answer_of(as_object(LANGCHAIN)) == ANSWER
-    assert openai.answer_of(map(as_object, OPENAI)) == ANSWER
-    assert anthropic.answer_of(map(as_object, ANTHROPIC)) == ANSWER
+    assert openai.answer_of([as_object(item) for item in OPENAI]) == ANSWER
+    assert anthropic.answer_of([as_object(block) for block in ANTHROPIC]) == ANSWER
 
 
 def test_a_failed_result_is_an_error_in_every_format() -> None:

@@ -369,7 +369,7 @@ def test_a_chain_of_responses_counts_its_answers() -> None:
         first = ask(server, "responses")[1]
         outputs = [{"type": "function_call_output", "call_id": "c1", "output": "empty"}]
         second = ask(server, "responses", input=outputs, previous_response_id=first["id"])[1]
-    assert [(one.answers, one.task) for one in server.requests] == [(0, TASK), (1, TASK)]
+    assert [(request.answers, request.task) for request in server.requests] == [(0, TASK), (1, TASK)]
     assert (heard("responses", second), second["previous_response_id"]) == (DONE, first["id"])
 
 

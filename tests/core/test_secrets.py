@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import QdrantStore, ReasonBlocks, StepInput
-from reasonblocks._config import Options, configure
+from reasonblocks._config import configure
 from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.cli import main
 from reasonblocks.exceptions import ConfigError, NotYetAvailable, Unavailable
@@ -51,9 +51,9 @@ def assert_hidden(text: str) -> None:
     assert [key for key in KEYS if key in text] == []
 
 
-def options(**given: Any) -> Options:
-    defaults = {name: one.default for name, one in inspect.signature(ReasonBlocks).parameters.items()}
-    return Options(**{**defaults, **given})
+def options(**given: Any) -> dict[str, Any]:
+    defaults = {name: option.default for name, option in inspect.signature(ReasonBlocks).parameters.items()}
+    return {**defaults, **given}
 
 
 def qdrant(monkeypatch: pytest.MonkeyPatch) -> ReasonBlocks:
@@ -64,9 +64,8 @@ def qdrant(monkeypatch: pytest.MonkeyPatch) -> ReasonBlocks:
 
 MADE: dict[str, Callable[[], object]] = {
     "a client": lambda: ReasonBlocks(api_key=KEYS[0]),
-    "the options": lambda: options(api_key=KEYS[0]),
-    "the configuration": lambda: configure(options(api_key=KEYS[0]), {}),
-    "the configuration of an environment": lambda: configure(options(), {"REASONBLOCKS_API_KEY": KEYS[1]}),
+    "the configuration": lambda: configure({}, **options(api_key=KEYS[0])),
+    "the configuration of an environment": lambda: configure({"REASONBLOCKS_API_KEY": KEYS[1]}, **options()),
     "an embedder": lambda: OpenAIEmbedder("m", "http://127.0.0.1:9", KEYS[0]),
 }
 
@@ -102,7 +101,7 @@ def test_the_error_of_a_server_that_does_not_answer_shows_no_key() -> None:
 
 
 def test_the_key_of_a_configuration_is_there_for_whoever_asks() -> None:
-    key = configure(options(api_key=KEYS[0]), {}).api_key
+    key = configure({}, **options(api_key=KEYS[0])).api_key
     assert key is not None
     assert key.reveal() == KEYS[0]
 
@@ -124,7 +123,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: str, key: Any) -> Non
 
 def test_a_key_of_the_environment_that_cannot_be_used_is_refused_unseen() -> None:
     with pytest.raises(ConfigError, match=r"^REASONBLOCKS_API_KEY=") as caught:
-        configure(options(), {"REASONBLOCKS_API_KEY": f"{KEYS[0]}\n"})
+        configure({"REASONBLOCKS_API_KEY": f"{KEYS[0]}\n"}, **options())
     assert KEYS[0] not in str(caught.value)
 
 

@@ -72,8 +72,8 @@ def test_parallel_calls_and_their_results_are_one_step() -> None:
     said = answer("a", "Two files.", tool_calls=[call("c1"), call("c2")])
     step = completed_step([ASKED, said, result("c2", "two"), result("c1", "one", status="error")], "a")
     assert step is not None
-    assert [one.id for one in step.tool_calls] == ["c1", "c2"]
-    assert [(one.call_id, one.output, one.name, one.is_error) for one in step.tool_results] == [
+    assert [call.id for call in step.tool_calls] == ["c1", "c2"]
+    assert [(found.call_id, found.output, found.name, found.is_error) for found in step.tool_results] == [
         ("c2", "two", "look", None),
         ("c1", "one", "look", True),
     ]
@@ -90,7 +90,7 @@ def test_of_an_answer_that_is_gone_the_results_are_left() -> None:
     step = completed_step([HumanMessage("So far: ..."), result("c1", "one"), result("c2", "two")], "gone")
     assert step == Step(tool_results=step.tool_results if step else ())
     assert step is not None
-    assert [one.output for one in step.tool_results] == ["one", "two"]
+    assert [found.output for found in step.tool_results] == ["one", "two"]
 
 
 def test_what_a_tool_keeps_for_itself_is_not_its_output() -> None:

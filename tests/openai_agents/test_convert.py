@@ -148,10 +148,10 @@ def test_a_tool_of_the_provider_brings_its_result_with_it(
 ) -> None:
     said = answer_of(form(item))
     assert said.tool_calls == (call,)
-    assert [(one.call_id, one.name, one.is_error) for one in said.tool_results] == [
-        (one.call_id, one.name, one.is_error) for one in results
+    assert [(result.call_id, result.name, result.is_error) for result in said.tool_results] == [
+        (result.call_id, result.name, result.is_error) for result in results
     ]
-    assert [sorted(one.output) for one in said.tool_results] == [sorted(one.output) for one in results]
+    assert [sorted(result.output) for result in said.tool_results] == [sorted(result.output) for result in results]
 
 
 @pytest.mark.parametrize("error", ["no such file", {"type": "http_error", "code": 404, "message": "no such file"}])

@@ -19,8 +19,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._render import FRAME
 from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.render import FRAME
 
 from .harness import ScriptedModel, answers
 

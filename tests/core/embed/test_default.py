@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reasonblocks.backends import embed
-from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _default, _static, default_embedder, embedder_line
+from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _default, _static, default_embedder
+from reasonblocks.backends.embed._default import embedder_line
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def printed(code: str) -> str:
 WITHOUT_NUMPY = """
 import sys
 sys.modules["numpy"] = None
-from reasonblocks.backends.embed import embedder_line
+from reasonblocks.backends.embed._default import embedder_line
 print(embedder_line())
 """
 

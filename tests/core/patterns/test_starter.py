@@ -121,7 +121,7 @@ def test_no_two_exemplars_share_most_of_their_words() -> None:
     assert alike == []
 
 
-@pytest.mark.parametrize("name", starter.FILES)
+@pytest.mark.parametrize("name", starter._FILES)
 def test_a_file_holds_what_an_export_would_write(name: str) -> None:
     file = Path(starter.__file__).with_name(f"{name}.json")
     told = json.loads(file.read_text(encoding="utf-8"))
@@ -131,7 +131,7 @@ def test_a_file_holds_what_an_export_would_write(name: str) -> None:
 
 def test_every_file_is_read() -> None:
     files = Path(starter.__file__).parent.glob("*.json")
-    assert sorted(path.stem for path in files) == sorted(starter.FILES)
+    assert sorted(path.stem for path in files) == sorted(starter._FILES)
 
 
 def test_it_is_read_while_a_client_is_made_without_being_noticed() -> None:

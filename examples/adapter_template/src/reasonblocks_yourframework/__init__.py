@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from reasonblocks._routing import model_name
 from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
@@ -16,6 +15,7 @@ from reasonblocks.adapters import (
     SteeringFace,
     call_key,
     failure_of,
+    model_name,
     ms_since,
     split_keywords,
 )

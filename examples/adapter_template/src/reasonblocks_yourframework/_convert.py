@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from reasonblocks._render import place
+from reasonblocks.render import place
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
 # YOURS: the types of your framework.

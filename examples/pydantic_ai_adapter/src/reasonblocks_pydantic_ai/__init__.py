@@ -14,15 +14,15 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 
-from reasonblocks._routing import model_name
-from reasonblocks._snapshot import decode
 from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
     Runs,
     SteeringFace,
     call_key,
+    decode,
     failure_of,
+    model_name,
     ms_since,
     split_keywords,
 )

@@ -1,4 +1,7 @@
-"""ReasonBlocks steers tool-calling agents while they run. Names are loaded when they are first used."""
+"""ReasonBlocks steers tool-calling agents while they run.
+
+A name is loaded when it is first used, because loading all of them takes much longer than `ReasonBlocks` alone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._client import ReasonBlocks
-    from ._fsm import DifficultyFSM
-    from ._session import SteeringSession, TraceStateManager
+    from ._fsm import DifficultyFSM, Thresholds
+    from ._session import RunView, SteeringSession, TraceStateManager
     from .backends._edge_store import EdgeStore
     from .backends._jsonl_sink import JsonlSink
     from .backends._local_store import LocalStore
@@ -41,12 +44,14 @@ __all__ = [
     "QdrantStore",
     "ReasonBlocks",
     "ReasonBlocksError",
+    "RunView",
     "SQLiteMonitorSink",
     "SteeringSession",
     "Step",
     "StepInput",
     "StepLogEntry",
     "StepOutcome",
+    "Thresholds",
     "ToolCall",
     "ToolResult",
     "TraceStateManager",
@@ -65,11 +70,13 @@ _HOMES = {
     "QdrantStore": "backends._qdrant_store",
     "ReasonBlocks": "_client",
     "ReasonBlocksError": "exceptions",
+    "RunView": "_session",
     "SQLiteMonitorSink": "backends._sqlite_sink",
     "SteeringSession": "_session",
+    "Thresholds": "_fsm",
     "TraceStateManager": "_session",
 }
-"""Where a name lives; what is not here lives in `types`."""
+"""The module of each name; the others are in `types`."""
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ._files import NotToml, loads, read_toml
+from ._json import is_number
 from ._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
 from ._monitors.indicators import INDICATORS
 from ._scoring import SHIPPED_LEVEL
@@ -109,7 +109,7 @@ def _number(
 ) -> float:
     """In [0, 1], and above 0 if so asked."""
     value = values.get(name, default)
-    if not _is_number(value) or not 0 <= value <= 1 or (above and value == 0):
+    if not is_number(value) or not 0 <= value <= 1 or (above and value == 0):
         where = f"calibration[{table!r}][{name!r}]" if table else f"calibration[{name!r}]"
         raise ConfigError(where, value, "must be a number in (0, 1]" if above else "must be a number in [0, 1]")
     return float(value)
@@ -124,11 +124,6 @@ def _weighed(name: str, told: object) -> IndicatorWeight:
     if not isinstance(told, Mapping) or set(told) != {"weight", "centre"}:
         raise ConfigError(f"calibration['evidence'][{name!r}]", told, rule)
     weight, centre = told["weight"], told["centre"]
-    if not (_is_number(weight) and abs(weight) <= MAX_WEIGHT and _is_number(centre) and 0 <= centre <= 1):
+    if not (is_number(weight) and abs(weight) <= MAX_WEIGHT and is_number(centre) and 0 <= centre <= 1):
         raise ConfigError(f"calibration['evidence'][{name!r}]", dict(told), rule)
     return IndicatorWeight(weight=float(weight), centre=float(centre))
-
-
-def _is_number(value: object) -> bool:
-    """Return True for a finite number that is not a bool; an int too large for a float is finite, too."""
-    return math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)

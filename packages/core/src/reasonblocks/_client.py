@@ -1,4 +1,4 @@
-"""`ReasonBlocks`: settings become backends once, and sessions one a run; adapters are found when they are used."""
+"""The client: holds the configuration and backends, and makes one session for each run."""
 
 from __future__ import annotations
 
@@ -11,44 +11,52 @@ from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from .adapters._find import ADAPTERS, find_adapter, installed_methods, load_adapters
+from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters, refuse_foreign
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._config import Calibration, Standing
+    from ._config import CalibrationSource, StandingRules
     from ._session import Backends, SteeringSession
-    from .adapters import RunKeywords
     from .ports import Embedder, Monitor, PatternStore, TelemetrySink
-    from .types import JSON, AdapterCaps, Placement, Step, Transition
+    from .types import AdapterCaps, Placement, RunKeywords, RunOptions, Step, Transition
 
 EXIT_SECONDS = 1.0
-"""The most that the sinks of all clients may hold up the interpreter's exit."""
+"""The limit for the sinks of all clients together to delay the interpreter's exit."""
 SINKS_SHARE = 0.9
-"""The sinks' share of the time of `close`. The rest is for the store, which sinks may write to until then."""
+"""The sinks' share of the timeout of `close`. The store, which sinks may write to until then, gets the rest."""
 
 
 class ReasonBlocks:
-    """Steering for any number of runs, at once and in any thread. Works with no server, no key and no network.
+    """Steers any number of runs, at once and in any thread. Needs no server, no key and no network.
 
-    `fsm_thresholds` are the parameters of `DifficultyFSM`; `transition` replaces the machine. `model_routing` maps
-    "FAST", "NORMAL", "SLOW", "SKIP" to a model identifier or object. `token_budget` is tracked only. `weights` go over
-    those of `task_profile` ("coding", "pr_review", "qa"). `monitors` are your own, or names that an installed package
-    offers. `tool_roles` maps tools to "edit", "test", "read", "search", "finish". `scorer(step)` replaces the built-in
-    difficulty; `calibration` are the numbers that fit your agent: the TOML file that `reasonblocks calibrate` writes,
-    or a mapping of its form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`), where
-    what is missing is as shipped. `pattern_store` finds lessons; without it they are those of the library and of the
-    file that `reasonblocks patterns` writes, or of the server at QDRANT_URL, searched with `embedder`.
-    `e_traces_enabled=False` leaves lessons out, `e2_requires_signal` keeps tier e2 for trouble, `standing_rules="run"`
-    shows the rules at every call. `sinks` receive events of every run and step; `redact(text)` sees every text before
-    they do. `placement` puts guidance at the "tail", the end of a request's messages, or into the "system" message,
-    which also serves runs that have no tail. `live_streaming_enabled` needs a server: not here yet. `strict` raises
-    faults of steering instead of logging them. Your own callables run in daemon threads for at most `step_deadline_ms`
-    a step; code that holds the interpreter lock cannot be bounded.
+    State machine and models: `fsm_thresholds` are the parameters of `DifficultyFSM`, and `transition` replaces that
+    machine. `model_routing` maps "FAST", "NORMAL", "SLOW" and "SKIP" to a model identifier or object. `token_budget`
+    is only tracked.
 
-    Read when the argument is absent: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
-    REASONBLOCKS_HOME (the folder of that file, ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY;
-    REASONBLOCKS_DISABLED=1 lets everything pass untouched. Raises `ConfigError` for a wrong value.
+    Monitors: `task_profile` ("coding", "pr_review" or "qa") selects their weights, and `weights` overrides single
+    ones. `monitors` adds your own, or those that an installed package offers under a name. `tool_roles` maps tools to
+    "edit", "test", "read", "search" or "finish". `scorer(step)` replaces the built-in difficulty. `calibration` fits
+    the numbers to your agent: the path of the TOML file that `reasonblocks calibrate` writes, or a mapping of the same
+    form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`); what is missing keeps its
+    shipped value.
+
+    Lessons: `pattern_store` finds them. Without it they come from the library and from the file that
+    `reasonblocks patterns` writes, or from the server at QDRANT_URL, searched with `embedder`.
+    `e_traces_enabled=False` disables lessons, `e2_requires_signal` restricts tier e2 to trouble, and
+    `standing_rules="run"` shows the rules at every call.
+
+    Events and guidance: `sinks` receive an event for every run and step, after `redact(text)` has seen every text.
+    `placement` puts guidance at the "tail", which is the end of a request's messages, or into the "system" message,
+    which is also used for runs that have no tail.
+
+    `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
+    `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped. `base_url` and
+    `live_streaming_enabled` need a server and raise `NotYetAvailable` in this version.
+
+    Environment variables for absent arguments: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
+    REASONBLOCKS_HOME (the folder of that file, by default ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY.
+    REASONBLOCKS_DISABLED=1 disables steering. Raises `ConfigError` for an invalid value.
     """
 
     def __init__(
@@ -67,12 +75,12 @@ class ReasonBlocks:
         monitors: Iterable[Monitor | str] = (),
         tool_roles: Mapping[str, str] | None = None,
         scorer: Callable[[Step], float] | None = None,
-        calibration: Calibration | None = None,
+        calibration: CalibrationSource | None = None,
         pattern_store: PatternStore | None = None,
         embedder: Embedder | None = None,
         e_traces_enabled: bool = True,
         e2_requires_signal: bool = False,
-        standing_rules: Standing = "first_call",
+        standing_rules: StandingRules = "first_call",
         sinks: Iterable[TelemetrySink] = (),
         live_streaming_enabled: bool | None = None,
         redact: Callable[[str], str] | None = None,
@@ -80,13 +88,19 @@ class ReasonBlocks:
         step_deadline_ms: float = 800,
         strict: bool | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self"}
-        # The rooms behind this door are loaded here: not by the import of a name, and never inside a step.
-        from ._config import Options, configure
+        # Imported here, so that `from reasonblocks import ReasonBlocks` is cheap; never inside a step.
+        from ._config import configure
         from ._session import Faults, OpenRuns, Telemetry
 
-        self._config = configure(Options(**given), os.environ)
-        self._project_id = project_id
+        self._config = configure(
+            os.environ, api_key=api_key, base_url=base_url, live_streaming_enabled=live_streaming_enabled,
+            org_id=org_id, project_id=project_id, fsm_thresholds=fsm_thresholds, transition=transition, scorer=scorer,
+            model_routing=model_routing, token_budget=token_budget, task_profile=task_profile, weights=weights,
+            monitors=monitors, tool_roles=tool_roles, calibration=calibration, pattern_store=pattern_store,
+            embedder=embedder, e_traces_enabled=e_traces_enabled, e2_requires_signal=e2_requires_signal,
+            standing_rules=standing_rules, placement=placement, sinks=sinks, redact=redact,
+            step_deadline_ms=step_deadline_ms, strict=strict,
+        )  # fmt: skip
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
         self._runs = OpenRuns()
@@ -99,17 +113,8 @@ class ReasonBlocks:
 
     def session(
         self,
+        options: RunOptions | None = None,
         *,
-        run_id: str | None = None,
-        agent_name: str | None = None,
-        task: str | None = None,
-        model: str | None = None,
-        codebase_id: str | None = None,
-        org_id: str | None = None,
-        project_id: str | None = None,
-        task_profile: str | None = None,
-        metadata: Mapping[str, JSON] | None = None,
-        placement: Placement | None = None,
         framework: str = "custom",
         caps: AdapterCaps | None = None,
         snapshot: Mapping[str, Any] | None = None,
@@ -117,37 +122,34 @@ class ReasonBlocks:
         parent_call_id: str | None = None,
         session_id: str | None = None,
         route_names: Mapping[str, str] | None = None,
+        **keywords: Unpack[RunKeywords],
     ) -> SteeringSession:
-        """One run. `org_id`, `project_id`, `task_profile`, `placement` are the client's, `run_id` a random one.
+        """Return the session of one run, configured by `options`, by the same fields as keywords, or by both.
 
-        `snapshot` goes on where another session stopped, under that run's id: another `run_id` beside it is refused.
-        `route_names` are the names by which an adapter knows the mapped models. Raises `ConfigError`, and
+        A keyword replaces the field of `options`. `run_id` defaults to a random id; `org_id`, `project_id`,
+        `task_profile` and `placement` default to those of the client.
+
+        A `snapshot` continues a run where another session stopped, under that run's id; a different `run_id` beside
+        it is an error. `route_names` are an adapter's names for the mapped models. Raises `ConfigError`, and
         `SnapshotError` for a snapshot that cannot be read.
         """
-        from ._config import bounded_id, bounded_task, check_given, settings_of
+        from ._config import check_options, options_of, run_info, settings_of
         from ._session import SteeringSession
-        from .types import AdapterCaps, RunInfo
+        from .types import AdapterCaps
 
-        check_given(locals())
-        run = RunInfo(
-            run_id=bounded_id(run_id) if run_id else os.urandom(16).hex(),
-            framework=framework,
-            agent_name=agent_name or "",
-            task=bounded_task(task or ""),
-            model=model or "",
-            parent_run_id=parent_run_id,
-            parent_call_id=parent_call_id,
-            session_id=session_id,
-            codebase_id=codebase_id,
-            org_id=org_id or self._config.settings.org_id,
-            project_id=project_id or self._project_id,
-            task_profile=task_profile or self._config.settings.task_profile,
-            metadata=dict(metadata or {}),
-        )
+        given = options_of(options, keywords)
+        found = {
+            "framework": framework,
+            "parent_run_id": parent_run_id,
+            "parent_call_id": parent_call_id,
+            "session_id": session_id,
+        }
+        check_options(given, snapshot, found)
+        run = run_info(self._config, given, os.urandom(16).hex(), found)
         caps = caps or AdapterCaps()
         return SteeringSession(
             run=run,
-            settings=settings_of(self._config, run, caps, placement, route_names),
+            settings=settings_of(self._config, run, caps, given.placement, route_names),
             backends=self._backends,
             telemetry=self._telemetry,
             caps=caps,
@@ -156,46 +158,53 @@ class ReasonBlocks:
             strict=self._config.strict,
             open_runs=self._runs,
             owner=self,
-        ).placed(placement or self._config.settings.placement)
+        ).placed(given.placement or self._config.settings.placement)
 
-    def check_run(self, snapshot: Mapping[str, Any] | None = None, **options: Unpack[RunKeywords]) -> None:
-        """For adapters: refuse a wrong run option where it is given. Raises `ConfigError`."""
-        from ._config import check_given, settings_of
-        from .types import AdapterCaps, RunInfo
+    def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None:
+        """Validate run options where an adapter receives them, before there is a run.
 
-        check_given({**options, "snapshot": snapshot})
-        run = RunInfo(run_id="", task_profile=options.get("task_profile") or self._config.settings.task_profile)
-        settings_of(self._config, run, AdapterCaps(), options.get("placement"), None)
+        Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
+        """
+        from ._config import check_options, run_info, settings_of
+        from .types import AdapterCaps
+
+        refuse_foreign()
+        check_options(options, snapshot)
+        settings_of(self._config, run_info(self._config, options, "", {}), AdapterCaps(), options.placement)
 
     def score_step(self, text: str) -> float:
-        """The built-in difficulty of a text in [0, 1], by the prior alone."""
+        """Return the built-in difficulty of a text in [0, 1], without the history of a run."""
         from ._scoring import score_text
 
         return score_text(text, self._config.settings.level)
 
     @property
     def model_routing(self) -> Mapping[str, object]:
-        """The mapped models, as given, by state name."""
+        """The mapped models by state name, as given."""
         return self._config.model_routing
 
     @property
     def disabled(self) -> bool:
-        """REASONBLOCKS_DISABLED=1: everything passes through untouched."""
+        """True if REASONBLOCKS_DISABLED=1 is set: agents then run unsteered."""
         return self._config.settings.disabled
 
     @property
     def step_deadline_seconds(self) -> float:
-        """The most that steering may hold up one step: `step_deadline_ms`, in seconds."""
+        """The limit for steering to delay one step: `step_deadline_ms`, in seconds."""
         return self._config.deadline_seconds
 
     def guard(self, kind: str) -> AbstractContextManager[None]:
-        """For an adapter's code outside any run: what it raises is said once per kind, and goes no further."""
+        """Return a context manager that logs the errors of an adapter's code outside any run, each kind once.
+
+        With `strict` it raises them.
+        """
         return self._faults.guard(kind)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Finish open runs as abandoned, close the sinks, then the store, in at most `timeout` seconds in all.
+        """Finish open runs as abandoned, then close the sinks and the store, in at most `timeout` seconds in all.
 
-        The last steps of open runs get the first half of it. A sink or store that hangs is logged and abandoned.
+        The last steps of open runs get the first half of that time. A sink or store that hangs is logged and
+        abandoned.
         """
         begun = time.monotonic()
         for session in self._runs.all():
@@ -211,11 +220,11 @@ class ReasonBlocks:
         self.close()
 
     def __getattr__(self, name: str) -> Any:
-        """The methods that adapters bring: `rb.middleware(...)` and its like."""
+        """Return the method of an installed adapter, such as `rb.middleware`."""
         if (method := find_adapter(name)) is None:
             from ._text import nearest
 
-            near = nearest(name, [one for one in (*dir(type(self)), *ADAPTERS) if not one.startswith("_")])
+            near = nearest(name, [known for known in (*dir(type(self)), *ADAPTERS) if not known.startswith("_")])
             hint = f": did you mean {near!r}?" if near else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
         return MethodType(method, self)
@@ -233,7 +242,7 @@ _CLIENTS: weakref.WeakSet[ReasonBlocks] = weakref.WeakSet()
 
 @atexit.register
 def _at_exit() -> None:
-    """Finish open runs as abandoned; the sinks of all clients share one deadline."""
+    """Finish open runs as abandoned, and close the sinks of all clients by one deadline."""
     ends = time.monotonic() + EXIT_SECONDS
     clients = list(_CLIENTS)
     for client in clients:

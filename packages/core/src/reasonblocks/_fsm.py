@@ -1,4 +1,4 @@
-"""The difficulty state machine: one table of transitions (BEHAVIOUR section 2)."""
+"""The difficulty state machine, as one table of transitions (BEHAVIOUR section 2)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .exceptions import ConfigError
 from .types import FSMState
 
 HISTORY_LIMIT = 64
-"""Difficulties kept where nobody asks for more."""
+"""Newest difficulties that are kept by default."""
 MAX_HISTORY_LIMIT = 1_000
-"""The most that a window or a caller's `history_limit` may ask for: the trace state stays small."""
+"""The largest window or caller's `history_limit`, in steps: the trace state stays small."""
 _EXACT = Context(prec=60, traps=[])
-"""Ours, so that the caller's decimal context moves no bound."""
+"""A decimal context of our own: the caller's must not change a bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """The machine's parameters, checked when made: thresholds are difficulties in [0, 1], windows are steps.
+    """The machine's parameters, which the constructor checks: thresholds are difficulties in [0, 1], windows steps.
 
     Raises `ConfigError` with the parameter, its value and the rule.
     """
@@ -57,7 +57,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> Thresholds:
-        """From a mapping; an unknown key is refused with the nearest valid name."""
+        """Return the thresholds of a mapping. Raises `ConfigError` for an unknown key, with the nearest valid name."""
         valid = {field.name for field in fields(cls)}
         for name in given:
             if name not in valid:
@@ -85,7 +85,7 @@ Window: TypeAlias = Literal["newest", "fast_window", "slow_window", "skip_window
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The newest `window` difficulties are all strictly `side` the `bound`: go `to`."""
+    """One transition: if the newest `window` difficulties are all strictly `side` the `bound`, go `to` that state."""
 
     window: Window
     side: Literal["above", "below"]
@@ -93,6 +93,7 @@ class Row:
     to: FSMState
 
     def holds(self, thresholds: Thresholds, history: Sequence[float]) -> bool:
+        """Return True if the history is long enough and the condition is met."""
         size = 1 if self.window == "newest" else getattr(thresholds, self.window)
         if len(history) < size:
             return False
@@ -115,14 +116,14 @@ TABLE: Mapping[FSMState, tuple[Row, ...]] = {
     FSMState.SKIP: (Row("newest", "below", "leave_slow", FSMState.NORMAL),),
     FSMState.END: (),
 }
-"""The first row that holds wins; none: the state stays."""
+"""The transitions from each state. The first row that holds is taken; if none does, the state stays."""
 
 ELSE: Mapping[FSMState, FSMState] = {FSMState.INIT: FSMState.NORMAL}
-"""Where a state goes when no row holds, if it does not stay."""
+"""The next state if no row holds, for states that do not stay."""
 
 
 class DifficultyFSM:
-    """The built-in machine: `transition` is a pure function of state and history, the newest difficulty last."""
+    """The built-in machine; `transition` is a pure function of state and history, the newest difficulty last."""
 
     __slots__ = ("thresholds",)
 
@@ -149,17 +150,17 @@ class DifficultyFSM:
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> DifficultyFSM:
-        """From a mapping of parameters, as `ReasonBlocks(fsm_thresholds=...)` takes it."""
+        """Return the machine with the parameters of a mapping, like that of `ReasonBlocks(fsm_thresholds=...)`."""
         Thresholds.of(given)
         return cls(**given)  # type: ignore[arg-type]  # Thresholds.of has just checked them
 
     @property
     def history_limit(self) -> int:
-        """How many difficulties the machine needs to see."""
+        """The number of newest difficulties that the machine needs."""
         return max(HISTORY_LIMIT, self.thresholds.largest_window)
 
     def transition(self, state: FSMState, history: Sequence[float]) -> FSMState:
-        """The state that follows; never END unless `state` is END."""
+        """Return the next state; never END unless `state` is END."""
         for row in TABLE[state]:
             if row.holds(self.thresholds, history):
                 return row.to
@@ -177,7 +178,7 @@ def _below(threshold: float, margin: float) -> float:
 
 
 def _decimal(number: float) -> Decimal:
-    """The decimal number as written: 0.2 is 0.2, not 0.200000000000000011."""
+    """Return the decimal number as written: 0.2, not 0.200000000000000011."""
     return Decimal(repr(float(number)))
 
 

@@ -1,4 +1,4 @@
-"""Yes or no: may a monitor's text be injected, may a tier be asked (BEHAVIOUR sections 4 and 5)."""
+"""Decides whether a monitor's text may be injected and whether a tier may be asked (BEHAVIOUR sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ._text import collapse, digest
 from .types import Evaluation, FSMState, GateDecision, Tier, TierUse, TraceState
 
 MONITOR_CAP = 5
-"""Monitor injections in one run."""
+"""Monitor injections in one run, at most."""
 COOLDOWN = MappingProxyType({FSMState.FAST: 5, FSMState.NORMAL: 3, FSMState.SLOW: 2, FSMState.SKIP: 2})
-"""Steps between two monitor injections, by the state after this step's advance."""
+"""Steps from one monitor injection to the next, at least, by the state after this step's advance."""
 E1_COMPOSITE = 0.15
-"""A composite above this opens the E1 gate, and counts as a signal for E2."""
+"""A composite above this opens the E1 gate, and is a signal for E2."""
 LOOK_BACK = 2
-"""Previous steps on which a fired monitor keeps the E1 gate open."""
+"""Previous steps whose fired monitors keep the E1 gate open."""
 RETRY_AFTER = 3
-"""Calls after which an empty or failed E1 or E2 request is tried again."""
+"""Calls after which an empty or failed E1 or E2 request is retried."""
 E3_RETRIES = 3
-"""Following steps on which a failed E3 request is tried again."""
+"""Following steps on which a failed E3 request is retried, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRule:
-    """One row of the table of tiers: how many patterns, how similar, from how many completed steps."""
+    """One tier's rule: at most `top_k` patterns of at least this `similarity` to the last `steps` completed ones."""
 
     top_k: int
     similarity: float
@@ -57,50 +57,50 @@ def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) 
 
 
 def is_duplicate(state: TraceState, text: str) -> bool:
-    """Equal, white space aside, to the last monitor text that was injected."""
+    """Return True if the text equals the monitor text that was injected last, white space aside."""
     return state.injected_text == text_key(text)
 
 
 def text_key(text: str) -> str:
-    """What duplicates are compared by."""
+    """Return the key by which duplicates are compared."""
     return digest(collapse(text))
 
 
 def first_of_type(state: TraceState, failure_type: str | None) -> bool:
-    """No text of this failure type was injected yet: its first may carry an E2's intervention."""
+    """Return True if no text of this failure type was injected yet: the first may include an E2's intervention."""
     return failure_type is not None and failure_type not in state.injected_types
 
 
 def first_sentence(text: str) -> str:
-    """The evidence: what stands before the advice."""
+    """Return a text's evidence, which comes before its advice."""
     found = _SENTENCE.match(text.strip())
     return found.group(0) if found else text.strip()
 
 
 def e1_open(state: TraceState, evaluation: Evaluation | None) -> bool:
-    """Is anything the matter now or on the previous two steps? Open while no evaluation has ever answered."""
+    """Return True if there are signs of trouble now or in the previous two steps, or if no evaluation ever answered."""
     if evaluation is not None and (evaluation.fired or evaluation.composite > E1_COMPOSITE):
         return True
     return any(state.fired_before) or (evaluation is None and not state.evaluated)
 
 
 def e2_signalled(now: FSMState, evaluation: Evaluation | None) -> bool:
-    """For `e2_requires_signal`: a failure type, a raised composite, or a hard state."""
+    """Return True for a failure type, a raised composite, SLOW or SKIP: the signals of `e2_requires_signal`."""
     if now in (FSMState.SLOW, FSMState.SKIP):
         return True
     return evaluation is not None and (evaluation.failure_type is not None or evaluation.composite > E1_COMPOSITE)
 
 
 def may_ask(use: TierUse, call: int) -> bool:
-    """Is a tier neither used up nor waiting?"""
+    """Return True if the tier is neither used up nor waiting for a retry."""
     return not use.used and call >= use.next_call
 
 
 def after_answer(use: TierUse, call: int, *, got_any: bool) -> TierUse:
-    """E1 and E2: used up by at least one pattern, an empty answer is tried again later."""
+    """Return an answered tier's use: a pattern uses up E1 and E2, and an empty answer is retried later."""
     return TierUse(asked=use.asked + 1, used=got_any, next_call=call + RETRY_AFTER)
 
 
 def after_failure(use: TierUse) -> TierUse:
-    """E3: a failed request is tried on the following steps, so many times."""
+    """Return E3's use after a failed request, which is retried on the following steps up to `E3_RETRIES` times."""
     return TierUse(asked=use.asked + 1, used=use.asked >= E3_RETRIES, next_call=0)

@@ -1,4 +1,4 @@
-"""How a recorded run is driven through a fresh session: each step completed, the next call decided, the last final."""
+"""Replays a recorded run through a new session, which decides each call from the steps before it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SessionFactory(Protocol):
-    """What makes sessions: a `ReasonBlocks`."""
+    """Anything with the `session` method of `ReasonBlocks`."""
 
     def session(
         self,
@@ -29,7 +29,7 @@ class SessionFactory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedRun:
-    """`start` is the decision of the first call; `decisions[k]` is taken from completed step k, the last is final."""
+    """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final."""
 
     run: RecordedRun
     start: StepDecision
@@ -42,7 +42,7 @@ class ReplayedRun:
 
 
 def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
-    """What steering would have decided, step by step, had it seen these steps live."""
+    """Return the decisions that steering would have made, step by step, if it had seen these steps live."""
     with rb.session(
         run_id=run.run_id,
         agent_name=run.source,
@@ -65,7 +65,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
 
 
 def _undecided(last: StepDecision) -> StepDecision:
-    """The final step of a run that passed through untouched."""
+    """Return the final decision of a run that was not steered."""
     return StepDecision(
         step=last.step + 1, fsm_state=last.fsm_state, gate_decision="final", skipped_reason=last.skipped_reason
     )

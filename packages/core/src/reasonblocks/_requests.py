@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ._json import quick
 from ._memo import Memo
 from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, Step, Tier
 
@@ -55,7 +54,6 @@ class Say(Request["str | None"]):
     rung: int
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
     """Asks the evaluator for the evaluation of completed step `index`, and for the memories after it."""
@@ -72,7 +70,6 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     """The step's deadline on the monotonic clock, in seconds; None: none."""
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieve(Request[tuple[ETrace, ...]]):
     """Asks the pattern store for at most `top_k` patterns of a tier, by `similarity` or the pattern's own gate."""

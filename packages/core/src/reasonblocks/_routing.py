@@ -1,4 +1,4 @@
-"""Which model a state's calls go to (BEHAVIOUR section 6). The engine sees names only."""
+"""Routes each state's calls to a model (BEHAVIOUR section 6). The engine sees names only."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .exceptions import ConfigError
 from .types import FSMState
 
 ROUTED_STATES = ("FAST", "NORMAL", "SLOW", "SKIP")
+"""States that can be mapped to a model; in the others no call is routed."""
 
 
 def check_routing(given: Mapping[str, object]) -> None:
-    """Refuse unknown states, and a state that is mapped to nothing."""
+    """Raise `ConfigError` for an unknown state, or for a state that is mapped to nothing."""
     for state, model in given.items():
         if state not in ROUTED_STATES:
             raise ConfigError.unknown("model_routing", state, ROUTED_STATES)
@@ -22,12 +23,12 @@ def check_routing(given: Mapping[str, object]) -> None:
 
 
 def route(state: FSMState, names: Mapping[str, str]) -> str | None:
-    """The name of the state whose model this call goes to; None leaves the agent's model alone."""
+    """Return the name of the state whose model this call goes to; None for the agent's own model."""
     return state.value if state.value in names else None
 
 
 def model_name(model: object) -> str:
-    """A name for a mapped model: the identifier itself, or what a model object calls itself."""
+    """Return a mapped model's name: the identifier itself, a model object's own name, or its class's."""
     if is_identifier(model):
         return model
     for name in ("model_name", "model", "model_id", "name"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from . import _render as render
-from ._json import storable
+from ._json import evolve, storable
 from ._monitors.builtin import BY_NAME
 from ._monitors.indicators import OWN_MEMORY as INDICATOR_MEMORY
 from ._monitors.suite import OWN_MEMORY as SUITE_MEMORY
@@ -67,7 +67,7 @@ def decode(data: Mapping[str, Any]) -> TraceState:
 def _judged_anew(state: TraceState) -> TraceState:
     """What scorer and monitors of another form remember would mislead those of today. A caller's own stay."""
     kept = {name: memory for name, memory in state.memories.items() if name not in _OURS}
-    return replace(state, memories=kept, score_memory=ScoreMemory())
+    return evolve(state, memories=kept, score_memory=ScoreMemory())
 
 
 def _check_numbers(state: TraceState) -> None:

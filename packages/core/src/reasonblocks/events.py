@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from .types import JSON, Doubt, RunInfo, Step, StepLogEntry, doubts_json, retrieved_json
+from ._json import retrieved_json
+from .types import JSON, Doubt, RunInfo, Step, StepLogEntry
 
 __all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
 
@@ -70,7 +71,7 @@ class RunFinish:
     doubts: tuple[Doubt, ...] = ()
 
     def as_dict(self) -> dict[str, JSON]:
-        return {"event": "run_finish", **asdict(self), "doubts": doubts_json(self.doubts)}
+        return {"event": "run_finish", **asdict(self), "doubts": [asdict(doubt) for doubt in self.doubts]}
 
 
 Event: TypeAlias = RunStart | StepEvent | RunFinish
@@ -119,7 +120,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "error": entry.error,
         "retrieved": retrieved_json(entry.retrieved) or None,
         "pattern_ids": list(entry.pattern_ids) or None,
-        "doubts": doubts_json(entry.doubts) or None,
+        "doubts": [asdict(doubt) for doubt in entry.doubts] or None,
         "final": True if entry.gate_decision == "final" else None,
     }
     return {key: value for key, value in known.items() if value is not None}

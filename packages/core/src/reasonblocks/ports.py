@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from ._memo import Memo
-from ._patterns import SimilarityCurves
+from ._patterns import Curve, SimilarityCurves
 from ._requests import Evaluate, Retrieve
 from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
 
@@ -24,10 +24,15 @@ __all__ = [
     "AsyncEvaluator",
     "AsyncPatternStore",
     "BatchSink",
+    "Curve",
     "Embedder",
+    "Evaluate",
     "Evaluator",
+    "Memo",
     "Monitor",
     "PatternStore",
+    "Retrieve",
+    "SimilarityCurves",
     "SpeakingMonitor",
     "SummingEmbedder",
     "TelemetrySink",

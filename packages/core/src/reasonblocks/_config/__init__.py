@@ -1,77 +1,96 @@
-"""What the user gives becomes `Settings` and backends, each value checked once, with its name in the message."""
+"""Turns a user's options into `Config`; each value is validated once, and errors name the option."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import get_args
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 from .._calibration_file import calibration_of
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._routing import check_routing
-from ..types import Placement, Settings
-from ._checks import call_back, choice, flag, mapping, text
-from ._options import Calibration, Config, Options, Standing
-from ._parts import backends, counting, monitors, sinks, store_of, tool_roles
-from ._run import bounded_id, bounded_task, check_given, settings_of
-from ._values import budget, deadline, key, machine, on, refuse_server
+from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..types import Placement, Settings, Step, Transition
+from ._options import (
+    api_key_of,
+    budget,
+    call_back,
+    choice,
+    deadline,
+    flag,
+    machine,
+    mapping,
+    refuse_server,
+    switch,
+    text,
+)
+from ._parts import Config, backends_of, counting, custom_monitors, sinks_of, store_of, tool_roles_of
+from ._run import check_options, options_of, run_info, settings_of
 
 __all__ = [
-    "Calibration",
+    "CalibrationSource",
     "Config",
-    "Options",
-    "Standing",
-    "bounded_id",
-    "bounded_task",
-    "check_given",
+    "StandingRules",
+    "check_options",
     "configure",
-    "on",
+    "options_of",
+    "run_info",
     "settings_of",
-    "tool_roles",
+    "tool_roles_of",
 ]
 
+CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+StandingRules = Literal["first_call", "run"]
 
-def configure(given: Options, environ: Mapping[str, str]) -> Config:
-    """Check everything. Raises `ConfigError` with the argument's name, its value and the rule."""
-    disabled = on("REASONBLOCKS_DISABLED", environ)
+
+def configure(
+    environ: Mapping[str, str], *,
+    api_key: str | None, base_url: str | None, live_streaming_enabled: bool | None, org_id: str, project_id: str,
+    fsm_thresholds: Mapping[str, float] | None, transition: Transition | None, scorer: Callable[[Step], float] | None,
+    model_routing: Mapping[str, object] | None, token_budget: int | None, task_profile: str,
+    weights: Mapping[str, float] | None, monitors: Iterable[Monitor | str], tool_roles: Mapping[str, str] | None,
+    calibration: CalibrationSource | None, pattern_store: PatternStore | None, embedder: Embedder | None,
+    e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
+    sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
+) -> Config:  # fmt: skip
+    """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
+    disabled = switch("REASONBLOCKS_DISABLED", environ)
     if not disabled:
-        refuse_server(given, environ)
-    own = tuple(monitors(given.monitors))
-    for name in ("org_id", "project_id"):
-        text(name, getattr(given, name))
-    for name in ("e_traces_enabled", "e2_requires_signal"):
-        flag(name, getattr(given, name))
-    routing = dict(mapping("model_routing", given.model_routing))
+        refuse_server(base_url, live_streaming_enabled, environ)
+    own = tuple(custom_monitors(monitors))
+    routing = dict(mapping("model_routing", model_routing))
     check_routing(routing)
-    transition, history_limit = machine(given)
-    weights = dict(mapping("weights", given.weights))
-    choice("task_profile", given.task_profile, tuple(WEIGHTS))
-    calibration = calibration_of(given.calibration)
+    own_weights = dict(mapping("weights", weights))
+    choice("task_profile", task_profile, tuple(WEIGHTS))
+    built_in, history_limit = machine(transition, fsm_thresholds)
+    numbers = calibration_of(calibration)
+    call_back("redact", redact)
+    store = store_of(pattern_store, embedder, environ)
     settings = Settings(
-        level=calibration.level,
-        transition=transition,
+        level=numbers.level,
+        transition=built_in,
         history_limit=history_limit,
-        caller_scorer=call_back("scorer", given.scorer) is not None,
+        caller_scorer=call_back("scorer", scorer) is not None,
         custom_monitors=bool(own),
-        task_profile=given.task_profile,
-        weights=resolve_weights(given.task_profile, weights, [monitor.name for monitor in own]),
-        org_id=given.org_id,
-        token_budget=budget(given.token_budget),
-        e_traces_enabled=given.e_traces_enabled,
-        e2_requires_signal=given.e2_requires_signal,
-        standing_rules=choice("standing_rules", given.standing_rules, get_args(Standing)),
-        placement=choice("placement", given.placement, get_args(Placement)),
+        task_profile=task_profile,
+        weights=resolve_weights(task_profile, own_weights, [monitor.name for monitor in own]),
+        org_id=text("org_id", org_id),
+        token_budget=budget(token_budget),
+        e_traces_enabled=flag("e_traces_enabled", e_traces_enabled),
+        e2_requires_signal=flag("e2_requires_signal", e2_requires_signal),
+        standing_rules=choice("standing_rules", standing_rules, get_args(StandingRules)),
+        placement=choice("placement", placement, get_args(Placement)),
         disabled=disabled,
     )
-    call_back("redact", given.redact)
-    store = store_of(given, environ)
     return Config(
         settings=settings,
-        backends=backends(given, own, calibration, store),
-        owns_store=given.pattern_store is None,
-        sinks=(*sinks(given.sinks), *counting(store)),
+        backends=backends_of(own, numbers, tool_roles, store, scorer, transition),
+        owns_store=pattern_store is None,
+        project_id=text("project_id", project_id),
+        sinks=(*sinks_of(sinks), *counting(store)),
         model_routing=routing,
-        weights=weights,
-        api_key=key(given.api_key, environ),
-        deadline_seconds=deadline(given.step_deadline_ms),
-        strict=on("REASONBLOCKS_STRICT", environ) if given.strict is None else flag("strict", given.strict),
+        weights=own_weights,
+        api_key=api_key_of(api_key, environ),
+        deadline_seconds=deadline(step_deadline_ms),
+        strict=switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict),
     )

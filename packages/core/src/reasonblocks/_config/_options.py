@@ -1,101 +1,135 @@
-"""What the user gives, and what it becomes."""
+"""Validates the options that are plain values; each error names the option, its value and the rule."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import wait
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+import json
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import TypeVar
 
-from .._secret import Secret
-from .._session import Backends, Faults, Workers
-from ..backends._local_store import LocalStore
-from ..exceptions import StoreError
-from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
-from ..types import Placement, Settings, Step, Transition
+from .._fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
+from .._json import MAX_INT, is_number
+from .._secret import KEY_RULE, Secret, described, is_key, shown_url
+from ..exceptions import ConfigError, NotYetAvailable
+from ..types import Transition
 
-Calibration = Mapping[str, Any] | str | os.PathLike[str]
-Standing = Literal["first_call", "run"]
-CLOSE_SECONDS = 0.05
-"""The least time in which a store may close; a file takes a millisecond."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The arguments of `ReasonBlocks`, as given."""
-
-    api_key: str | None = field(repr=False)
-    base_url: str | None = field(repr=False)
-    org_id: str
-    project_id: str
-    fsm_thresholds: Mapping[str, float] | None
-    transition: Transition | None
-    model_routing: Mapping[str, object] | None
-    token_budget: int | None
-    task_profile: str
-    weights: Mapping[str, float] | None
-    monitors: Iterable[Monitor | str]
-    tool_roles: Mapping[str, str] | None
-    scorer: Callable[[Step], float] | None
-    calibration: Calibration | None
-    pattern_store: PatternStore | None
-    embedder: Embedder | None
-    e_traces_enabled: bool
-    e2_requires_signal: bool
-    standing_rules: Standing
-    sinks: Iterable[TelemetrySink]
-    live_streaming_enabled: bool | None
-    redact: Callable[[str], str] | None
-    placement: Placement
-    step_deadline_ms: float
-    strict: bool | None
+def text(name: str, value: str) -> str:
+    given: object = value
+    if not isinstance(given, str) or not given:
+        raise ConfigError(name, value, "must be a string that is not empty")
+    return given
 
 
-@runtime_checkable
-class Closes(Protocol):
-    """A store that holds something open."""
-
-    def close(self) -> None: ...
+def optional_text(name: str, value: object) -> None:
+    if not isinstance(value, (str, NoneType)):
+        raise ConfigError(name, value, f"must be a string, or None: give str({name})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Checked: what every run of a client starts from."""
-
-    settings: Settings
-    backends: Backends
-    owns_store: bool
-    sinks: tuple[TelemetrySink, ...]
-    model_routing: Mapping[str, object]
-    weights: Mapping[str, float]
-    api_key: Secret | None
-    deadline_seconds: float
-    strict: bool
-
-    def load(self) -> None:
-        """Read now what a step would otherwise have to: patterns, and the tables that search them."""
-        store = self.backends.store
-        if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
-            try:
-                store.load()
-            except StoreError:  # the built-in lessons are still found
-                store.leave_file()
-                raise
-
-    def close(self, seconds: float, faults: Faults) -> None:
-        """Close the store, unless it is the caller's. A store that does not close in time is abandoned."""
-        store = self.backends.store
-        if not (self.owns_store and isinstance(store, Closes)):
-            return
+def json_by_name(name: str, value: object) -> None:
+    """Validate a mapping of strings to values that sinks can write, or None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(name, value, "must be a mapping of strings to JSON values, or None")
+    for key, item in (value or {}).items():
+        if not isinstance(key, str):
+            raise ConfigError(name, value, f"must have strings as keys: give str(key) in place of {key!r}")
         try:
-            closing = Workers().submit(store.close)
-        except RuntimeError:  # no thread can be started at exit
-            store.close()
-            return
-        wait([closing], timeout=max(seconds, CLOSE_SECONDS))
-        if closing.done():
-            closing.result()
-        else:
-            name = f"the pattern store {type(store).__name__}"
-            faults.say("left behind", f"{name} did not close in the time it had; it is left behind")
+            json.dumps(item, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ConfigError(f"{name}[{key!r}]", item, f"must be JSON ({exc}): give its text, or a list") from exc
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(name, value, "must be True or False")
+    return value
+
+
+def choice(name: str, value: T, valid: tuple[T, ...]) -> T:
+    if value not in valid:
+        raise ConfigError.unknown(name, value, map(str, valid))
+    return value
+
+
+def call_back(name: str, value: T) -> T:
+    if value is not None and not callable(value):
+        raise ConfigError(name, value, "must be callable")
+    return value
+
+
+def mapping(name: str, value: Mapping[str, T] | None) -> Mapping[str, T]:
+    given: object = {} if value is None else value
+    if not isinstance(given, Mapping):
+        raise ConfigError(name, value, "must be a mapping")
+    return given
+
+
+def items(name: str, value: Iterable[T]) -> Iterable[T]:
+    given: object = value
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ConfigError(name, value, "must be a list")
+    return given
+
+
+def switch(name: str, environ: Mapping[str, str]) -> bool:
+    """Return True for an environment variable that is 1, False for one that is 0, empty or missing."""
+    value = environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise ConfigError(name, value, "must be 1 or 0")
+    return value == "1"
+
+
+def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
+    """Return the key from the argument, else from the environment variable; no error shows it."""
+    name = "api_key"
+    if value is None:
+        name = "REASONBLOCKS_API_KEY"
+        value = environ.get(name) or None
+        if value is None:
+            return None
+    if not isinstance(value, str) or not is_key(value):
+        raise ConfigError(name, described(value), KEY_RULE)
+    return Secret(value)
+
+
+def refuse_server(base_url: object, live_streaming_enabled: object, environ: Mapping[str, str]) -> None:
+    """Raise `NotYetAvailable` for an option of the server client, which this version does not have."""
+    reason = "this version runs embedded only and cannot talk to a server; leave it out"
+    if base_url is not None:
+        raise NotYetAvailable("base_url", shown_url(base_url), reason)
+    if environ.get("REASONBLOCKS_BASE_URL"):
+        raise NotYetAvailable("REASONBLOCKS_BASE_URL", shown_url(environ["REASONBLOCKS_BASE_URL"]), reason)
+    if live_streaming_enabled:
+        raise NotYetAvailable("live_streaming_enabled", True, reason)
+
+
+def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] | None) -> tuple[Transition | None, int]:
+    """Return the built-in machine's transition, or None for the caller's own; and the history limit."""
+    if transition is None:
+        machine = DifficultyFSM.of(mapping("fsm_thresholds", fsm_thresholds))
+        return machine.transition, machine.history_limit
+    if fsm_thresholds is not None:
+        rule = "a transition of your own leaves no use for fsm_thresholds: give one of the two"
+        raise ConfigError("fsm_thresholds", fsm_thresholds, rule)
+    call_back("transition", transition)
+    limit: object = getattr(transition, "history_limit", HISTORY_LIMIT)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HISTORY_LIMIT:
+        raise ConfigError("transition.history_limit", limit, f"must be an int from 1 to {MAX_HISTORY_LIMIT}")
+    return None, limit
+
+
+def budget(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_INT:
+        raise ConfigError("token_budget", value, "must be an int from 1 to 2**63 - 1 (tokens), or None")
+    return value
+
+
+def deadline(value: object) -> float:
+    """Return the deadline of a step in seconds, of milliseconds."""
+    if not is_number(value) or not 0 < value <= 60_000:
+        raise ConfigError("step_deadline_ms", value, "must be a number of milliseconds above 0, at most 60,000")
+    return value / 1000

@@ -1,53 +1,112 @@
-"""The settings that are objects: stores, monitors, sinks, and the backends made of them."""
+"""Builds and validates the parts of a client that are objects: stores, monitors and sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import wait
+from dataclasses import dataclass
 from os.path import exists
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from .._files import store_path
 from .._monitors.builtin import MONITORS, Calibration
 from .._monitors.roles import ROLES
-from .._session import Backends, Workers, bounded_calls
+from .._secret import Secret
+from .._session import Backends, Faults, Workers, bounded_calls
 from .._text import size, whole
 from ..backends._local import LocalEvaluator
 from ..backends._local_store import LocalStore
 from ..backends._pattern_stats import Counts, PatternStats
-from ..exceptions import ConfigError
+from ..exceptions import ConfigError, StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
-from ._checks import items, mapping
-from ._options import Options
+from ..types import Settings, Step, Transition
+from ._options import items, mapping
 
+CLOSE_SECONDS = 0.05
+"""The least time in which a store may close; a file takes a millisecond."""
 MONITOR_GROUP = "reasonblocks.monitors"
 NAME_BYTES = 100
-"""The longest name or failure type of a monitor; every step record may contain them."""
+"""The limit of a monitor's name and failure type, because every step record may contain them."""
 MAX_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 
 
-def backends(given: Options, own: tuple[Monitor, ...], calibration: Calibration, store: PatternStore) -> Backends:
-    failure_types = {one.name: one.failure_type for one in own}
+@runtime_checkable
+class Closes(Protocol):
+    """A store that holds files or connections open."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The validated options of a client."""
+
+    settings: Settings
+    backends: Backends
+    owns_store: bool
+    project_id: str
+    sinks: tuple[TelemetrySink, ...]
+    model_routing: Mapping[str, object]
+    weights: Mapping[str, float]
+    api_key: Secret | None
+    deadline_seconds: float
+    strict: bool
+
+    def load(self) -> None:
+        """Read patterns and search tables now, so that no step has to."""
+        store = self.backends.store
+        if self.settings.e_traces_enabled and not self.settings.disabled and isinstance(store, LocalStore):
+            try:
+                store.load()
+            except StoreError:  # the built-in lessons are still found
+                store.leave_file()
+                raise
+
+    def close(self, seconds: float, faults: Faults) -> None:
+        """Close the store, unless it is the caller's. A store that does not close in time is abandoned."""
+        store = self.backends.store
+        if not (self.owns_store and isinstance(store, Closes)):
+            return
+        try:
+            closing = Workers().submit(store.close)
+        except RuntimeError:  # no thread can be started at exit
+            store.close()
+            return
+        wait([closing], timeout=max(seconds, CLOSE_SECONDS))
+        if closing.done():
+            closing.result()
+        else:
+            name = f"the pattern store {type(store).__name__}"
+            faults.say("left behind", f"{name} did not close in the time it had; it is left behind")
+
+
+def backends_of(
+    own: tuple[Monitor, ...],
+    calibration: Calibration,
+    roles: Mapping[str, str] | None,
+    store: PatternStore,
+    scorer: Callable[[Step], float] | None,
+    transition: Transition | None,
+) -> Backends:
+    """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
+    names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
+    names += [f"monitor {monitor.name}" for monitor in own]
+    failure_types = {monitor.name: monitor.failure_type for monitor in own}
     return Backends(
-        evaluator=LocalEvaluator(calibration, tool_roles(given.tool_roles), failure_types),
+        evaluator=LocalEvaluator(calibration, tool_roles_of(roles), failure_types),
         store=store,
-        scorer=given.scorer,
-        transition=given.transition,
+        scorer=scorer,
+        transition=transition,
         monitors=own,
-        bounded=bounded_calls(_bounded_names(given, own), Workers()),
+        bounded=bounded_calls(names, Workers()),
     )
 
 
-def _bounded_names(given: Options, own: Iterable[Monitor]) -> Iterable[str]:
-    """Name what gets a deadline: a caller's code, and a backend that is not `inline`."""
-    yield from ("the scorer", "the transition", "the evaluator", "the pattern store")
-    yield from (f"monitor {monitor.name}" for monitor in own)
-
-
-def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
+def custom_monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
     seen = {row.name for row in MONITORS}
-    found: list[Any] = [_named(one) if isinstance(one, str) else one for one in items("monitors", given)]
+    found: list[Any] = [_named(item) if isinstance(item, str) else item for item in items("monitors", given)]
     if len(found) > MAX_MONITORS:
         raise ConfigError("monitors", len(found), f"at most {MAX_MONITORS}: each may keep 3 KB of every run")
     for monitor in found:
@@ -63,14 +122,14 @@ def monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:
 
 
 def _kept_text(monitor: Any, label: object) -> None:
-    """Check a monitor's name or failure type, which enter the trace state."""
+    """Validate a monitor's name or failure type, because the trace state stores them."""
     if type(label) is not str or whole(label) != label or size(label) > NAME_BYTES:
         rule = f"name and failure_type must be strings of at most {NAME_BYTES} bytes, without unpaired surrogates"
         raise ConfigError(f"monitors[{type(monitor).__name__}]", label, rule)
 
 
 def _named(name: str) -> Monitor:
-    """A monitor that an installed package offers under that name."""
+    """Return the monitor that an installed package offers under that name."""
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     offered = {point.name: point for point in entry_points(group=MONITOR_GROUP)}
@@ -81,8 +140,8 @@ def _named(name: str) -> Monitor:
     return monitor
 
 
-def tool_roles(given: Mapping[str, str] | None) -> dict[str, str]:
-    """What the caller's tools are for, by name."""
+def tool_roles_of(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the roles of the caller's tools, by tool."""
     found = dict(mapping("tool_roles", given))
     for tool, role in found.items():
         if role not in ROLES:
@@ -90,7 +149,7 @@ def tool_roles(given: Mapping[str, str] | None) -> dict[str, str]:
     return found
 
 
-def sinks(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
+def sinks_of(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
     found = tuple(items("sinks", given))
     for sink in found:
         if not isinstance(sink, TelemetrySink):
@@ -98,11 +157,11 @@ def sinks(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
     return found
 
 
-def store_of(given: Options, environ: Mapping[str, str]) -> PatternStore:
-    """The store; where the caller gave none, with the starter library under it. Nothing is opened yet."""
-    if given.pattern_store is not None:
-        return _checked(given.pattern_store, given.embedder)
-    embedder, layer = _embedder(given.embedder), starter_patterns()
+def store_of(store: PatternStore | None, embedder: Embedder | None, environ: Mapping[str, str]) -> PatternStore:
+    """Return the caller's store, else ours over the starter library. Nothing is opened yet."""
+    if store is not None:
+        return _checked(store, embedder)
+    embedder, layer = _embedder(embedder), starter_patterns()
     if url := environ.get("QDRANT_URL"):
         from ..backends._qdrant_store import QdrantStore  # with the client, for those who have a server
         from ..backends._stores.point_store import require
@@ -113,7 +172,10 @@ def store_of(given: Options, environ: Mapping[str, str]) -> PatternStore:
 
 
 def counting(store: PatternStore) -> tuple[TelemetrySink, ...]:
-    """What counts into a store that outlives the process how its patterns did. A file that is not there stays so."""
+    """Return the sink that counts, in a store that outlives the process, how its patterns did.
+
+    None for a store whose file does not exist, because counting would create it.
+    """
     if not isinstance(store, Counts) or (isinstance(store, LocalStore) and not (store.path and exists(store.path))):
         return ()
     return (PatternStats(store),)

@@ -1,50 +1,76 @@
-"""What decides in one run: the client's settings, what the run asks for itself, what its framework can do."""
+"""Derives a run's settings from those of the client, the run's own options, and its framework's capabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields
+from typing import Any
 
+from .._json import evolve
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._render import CONTEXT_CHARS
 from .._routing import check_routing, model_name
 from .._text import bounded, whole
 from ..exceptions import ConfigError
-from ..types import AdapterCaps, Placement, RunInfo, Settings
-from ._checks import json_by_name, optional_text
-from ._options import Config
+from ..types import AdapterCaps, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ._options import json_by_name, optional_text
+from ._parts import Config
 
 RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
 """Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
 TASK_CHARS = 2_000
-TEXTS = (
-    *("run_id", "agent_name", "task", "model", "codebase_id", "org_id", "project_id", "task_profile", "placement"),
-    *("framework", "parent_run_id", "parent_call_id", "session_id"),
-)
+NAMES = tuple(field.name for field in fields(RunOptions) if field.name != "metadata")
+"""The run options that are strings."""
 
 
-def check_given(given: Mapping[str, object]) -> None:
-    """A run's options as its caller gives them. Raises `ConfigError` with the option's name."""
-    for name in TEXTS:
-        optional_text(name, given.get(name))
-    json_by_name("metadata", given.get("metadata"))
-    run_id, snapshot = given.get("run_id"), given.get("snapshot")
-    if isinstance(run_id, str) and run_id and isinstance(snapshot, Mapping):
+def options_of(options: RunOptions | None, keywords: RunKeywords) -> RunOptions:
+    """Return the options with the keywords' values in place of their own."""
+    if options is None:
+        return RunOptions(**keywords)
+    given: object = options
+    if not isinstance(given, RunOptions):
+        raise ConfigError("options", options, "must be RunOptions, or None")
+    return evolve(options, **keywords)
+
+
+def check_options(
+    options: RunOptions, snapshot: Mapping[str, Any] | None, found: Mapping[str, object] | None = None
+) -> None:
+    """Validate a run's options, its snapshot, and the names that its adapter found. Raises `ConfigError`."""
+    for name in NAMES:
+        optional_text(name, getattr(options, name))
+    for name, value in (found or {}).items():
+        optional_text(name, value)
+    json_by_name("metadata", options.metadata)
+    run_id = options.run_id
+    if run_id and isinstance(snapshot, Mapping):
         kept = snapshot.get("trace_id")
         if isinstance(kept, str) and kept not in (run_id, bounded_id(run_id)):
             rule = f"the snapshot is of run {kept!r}, which goes on under its own id: give that id, or none"
             raise ConfigError("run_id", run_id, rule)
 
 
+def run_info(config: Config, options: RunOptions, new_id: str, found: Mapping[str, Any]) -> RunInfo:
+    """Return the description of a run; `found` has the fields that only its adapter knows."""
+    settings = config.settings
+    return RunInfo(
+        run_id=bounded_id(options.run_id) if options.run_id else new_id,
+        agent_name=options.agent_name or "",
+        task=whole((options.task or "")[:TASK_CHARS]),
+        model=options.model or "",
+        codebase_id=options.codebase_id,
+        org_id=options.org_id or settings.org_id,
+        project_id=options.project_id or config.project_id,
+        task_profile=options.task_profile or settings.task_profile,
+        metadata=dict(options.metadata or {}),
+        **found,
+    )
+
+
 def bounded_id(run_id: str) -> str:
-    """The id as a run has it: what is too long ends in its hash."""
+    """Return the id that a run has; a longer one ends in its hash."""
     return bounded(run_id, RUN_ID_BYTES)
-
-
-def bounded_task(task: str) -> str:
-    """Return the run's task, shortened as it is recorded and stored."""
-    return whole(task[:TASK_CHARS])
 
 
 def settings_of(
@@ -54,14 +80,14 @@ def settings_of(
     placement: Placement | None = None,
     route_names: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The client's settings, for this run and what its framework can do. Raises `ConfigError`."""
+    """Return the settings of one run. Raises `ConfigError` for what its framework does not support."""
     base = config.settings
     where = _placement(placement, base.placement, caps)
     names = {state: model_name(model) for state, model in config.model_routing.items()}
     if route_names is not None:
         check_routing(route_names)
         names.update(route_names)
-    return replace(
+    return evolve(
         base,
         task=run.task,
         task_profile=run.task_profile,

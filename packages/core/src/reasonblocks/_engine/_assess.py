@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .. import _gates as gates
 from .. import _scoring as scoring
-from .._json import MAX_INT, canonical, evolve, quick, storable_json
+from .._json import MAX_INT, canonical, evolve, storable_json
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
 from .._text import bounded, preview
 from ..exceptions import BadAnswer, Unavailable
@@ -88,7 +88,6 @@ def amended_calls(state: TraceState, given: Step | None) -> tuple[ToolCall, ...]
     return () if given is None or state.pending is None else given.tool_calls
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     """A completed step with its difficulty, the new state of the run, and the monitors' evaluation."""

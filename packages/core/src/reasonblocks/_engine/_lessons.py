@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .. import _gates as gates
 from .. import _render as render
-from .._json import evolve, quick
+from .._json import evolve
 from .._patterns import gate, place
 from .._requests import Flow, Retrieve, ask
 from ..exceptions import Unavailable
@@ -60,7 +60,6 @@ def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
     return tuple([trace.pattern.id for trace in found])
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
     """The tiers' injections for one call, and how far each tier has got."""

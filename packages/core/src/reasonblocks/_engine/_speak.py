@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .. import _gates as gates
 from .. import _render as render
-from .._json import evolve, quick
+from .._json import evolve
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
 from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState
@@ -15,7 +15,6 @@ from ._assess import Assessment
 from ._lessons import ids_of, retrieve, with_shown_patterns
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
     """The gate's answer and, if it is "inject", the monitor's injection."""

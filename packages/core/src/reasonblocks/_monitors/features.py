@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-from .._json import quick
+from .._json import evolve
 from .._text import clip, ends
 from ..types import Step, ToolCall, ToolResult
 from .arguments import command_of, flattened, gist_of, longer, values_of
@@ -53,7 +53,6 @@ _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None for none.
@@ -142,7 +141,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
 def _bounded(step: Step) -> Step:
     if max(len(step.tool_calls), len(step.tool_results)) <= 2 * MAX_CALLS:
         return step
-    return replace(step, tool_calls=ends(step.tool_calls, MAX_CALLS), tool_results=ends(step.tool_results, MAX_CALLS))
+    return evolve(step, tool_calls=ends(step.tool_calls, MAX_CALLS), tool_results=ends(step.tool_results, MAX_CALLS))
 
 
 def _does_something(step: Step) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .._json import quick
 from ..types import JSON
 from .memory import EMPTY, fraction, numbers, table
 
@@ -17,7 +16,6 @@ MAX_STEPS = 5
 """Steps that a finding names: the newest ones."""
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A score in [0, 1] (1 is worst), the `steps` that show it, oldest first, and the `facts` that its text needs."""

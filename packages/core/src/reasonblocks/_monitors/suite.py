@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._json import quick
+from .._json import evolve
 from .._requests import Evaluate
 from ..types import JSON, Doubt, Evaluation, Injected, Memories
 from . import indicators
@@ -59,7 +59,6 @@ OWN_MEMORY = "_suite"
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StepScores:
     """The part of an evaluation that depends on the steps alone, not on earlier injections.
@@ -115,7 +114,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     }
     evaluation = _evaluation(scored, request.injected, settings.failure_types)
     doubts = _doubts(scored, request.index) if scored.fired else ()
-    return (replace(evaluation, doubts=doubts) if doubts else evaluation), left
+    return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
 def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -174,7 +173,7 @@ def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_typ
     speaker, path = _speaker(scored, injected)
     if speaker is None:
         return quiet
-    return replace(
+    return evolve(
         quiet,
         inject=True,
         intervention_text=_text(speaker, scored, injected),

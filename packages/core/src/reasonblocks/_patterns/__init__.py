@@ -1,4 +1,4 @@
-"""What holds of patterns in every store: their form, their checks, who sees them, and how they are ranked."""
+"""The rules for patterns that are the same in every store: form, validation, visibility, and ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a pattern be stored: are its values of the right kind, and could any search find it?"""
+"""Validates a pattern before it is stored: the kinds of its values, and that a search could find it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..types import Pattern, Tier
 from ..types._steering import TIERS
 
 NAME_BYTES = 200
-"""The longest id or name in compact JSON; a trace state holds about 100 of them and stays under 64 KB."""
+"""Bytes of the longest id or name in compact JSON; a trace state has about 100 of them and stays under 64 KB."""
 EXEMPLARS = 32
-"""The most exemplars of one pattern; each is a row that every search compares."""
+"""Exemplars of one pattern, at most; each is a row that every search compares."""
 EXEMPLAR_CHARS = 16_000
-"""Of one exemplar, and of each field: far beyond what is embedded or shown."""
+"""Characters of one exemplar, or of one field, at most: far more than is embedded or shown."""
 DEEPEST = 16
-"""Levels of a pattern's fields, which name no more than two."""
+"""Nested levels of a pattern's fields, at most; the tiers' own fields need two."""
 MATCHED: Mapping[Tier, tuple[str, ...]] = {
     "e1": ("task_context_embedding_text",),
     "e2": ("trigger_state", "trajectory_description"),
 }
-"""The field that is matched where a pattern has no exemplars."""
+"""The path to the field that is matched if a pattern has no exemplars."""
 
 
 def checked(pattern: Pattern) -> Pattern:
-    """The pattern itself. Raises `ConfigError` with the pattern's id, the field, its value and what holds."""
+    """Return a valid pattern. Raises `ConfigError` with the pattern's id, the field, its value and the rule."""
     name: object = pattern.id
     if not isinstance(name, str) or not name.strip() or not _is_name(name):
         raise ConfigError("pattern id", name, f"must be a text of 1 to {NAME_BYTES} bytes, in whole characters")
@@ -82,7 +82,7 @@ def _is_json(value: object, levels: int) -> bool:
 
 
 def exemplars(pattern: Pattern) -> tuple[str, ...]:
-    """What similarity is measured against: the exemplars, else the text that the tier's fields name for it."""
+    """Return the texts that a query is compared with: the exemplars, or else the tier's own field for it."""
     if pattern.tier == "e3" or pattern.exemplars:
         return pattern.exemplars
     value: object = pattern.fields

@@ -1,4 +1,4 @@
-"""A pattern as JSON and back: the form of files, of stores' payloads and of the wire."""
+"""Converts patterns to JSON and back: the form of files, of stores' payloads and of the wire."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ..exceptions import ConfigError
 from ..types import JSON, Pattern
 from ._check import checked
 
-_FIELDS = {one.name: one for one in fields(Pattern)}
+_FIELDS = {field.name: field for field in fields(Pattern)}
 _DEFAULTS = {
-    name: one.default if one.default_factory is MISSING else one.default_factory() for name, one in _FIELDS.items()
+    name: field.default if field.default_factory is MISSING else field.default_factory()
+    for name, field in _FIELDS.items()
 }
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,),
@@ -31,17 +32,17 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "requires_signal": (bool,),
     "off": (bool,),
 }
-_SAID = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int: "a number", float: "a number"}
+_KIND_NAMES = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int: "a number", float: "a number"}
 
 
 def pattern_json(pattern: Pattern) -> dict[str, JSON]:
-    """Plain JSON, without what is as it is by default."""
+    """Return the pattern in plain JSON, without fields that have their default."""
     values = ((name, getattr(pattern, name), default) for name, default in _DEFAULTS.items())
     return {name: _plain(value) for name, value, default in values if value != default}
 
 
 def pattern_of(given: Mapping[str, Any]) -> Pattern:
-    """The pattern, checked. Raises `ConfigError` with the field, its value, and what holds."""
+    """Return the valid pattern of a table. Raises `ConfigError` with the field, its value, and the rule."""
     table: object = given
     if not isinstance(table, Mapping):
         raise ConfigError("pattern", table, "must be a table of its fields")
@@ -49,7 +50,7 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
         if name not in _FIELDS:
             raise ConfigError.unknown("pattern: field", name, _FIELDS)
         if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
-            kinds = " or ".join(dict.fromkeys(_SAID.get(kind, "nothing") for kind in _KINDS[name]))
+            kinds = " or ".join(dict.fromkeys(_KIND_NAMES.get(kind, "nothing") for kind in _KINDS[name]))
             raise ConfigError(f"pattern: {name}", value, f"must be {kinds if name != 'off' else 'true or false'}")
     for name in ("id", "tier"):
         if name not in given:
@@ -59,7 +60,7 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
 
 
 def _plain(value: Any) -> JSON:
-    if isinstance(value, (str, int, float)):  # most are
+    if isinstance(value, (str, int, float)):  # most values: checked before the slow abstract class
         return value
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
@@ -70,14 +71,14 @@ def _plain(value: Any) -> JSON:
 
 
 COUNTED = ("retrieved", "injected", "recovered", "not_recovered")
-"""What `stats` count, in the order of a run."""
+"""The keys of `stats`, in the order of a run."""
 
 
 def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
-    """What is to be stored when `given` is added over `stored` at `now`, an ISO time.
+    """Return the pattern to store when `given` is added over `stored` at `now`, an ISO time.
 
-    What differs in more than revision, time and counts takes the next revision and keeps only the counts that it
-    brings: those of other words say nothing of these. What does not is `stored`, with the counts that `given` brings.
+    If the content changed, the revision is bumped and old counts are dropped, because they measured other wording.
+    Otherwise `stored` is returned with the given counts.
     """
     if stored is None:
         return evolve(given, created_at=given.created_at or now)
@@ -88,5 +89,6 @@ def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
 
 
 def _content(pattern: Pattern) -> dict[str, object]:
+    """Return everything but the revision, the time and the counts."""
     plain: dict[str, object] = dict(pattern_json(pattern))
     return {name: value for name, value in plain.items() if name not in ("revision", "created_at", "stats")}

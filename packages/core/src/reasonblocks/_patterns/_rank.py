@@ -1,4 +1,4 @@
-"""Which patterns a search may see, which of them pass, and in what order: the same in every store."""
+"""Selects and orders the patterns of a search, the same in every store, and converts cosines to similarities."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..exceptions import ConfigError
 from ..types import ETrace, Pattern, Tier
 
 HELPFUL_AFTER = 5
-"""Injections of a pattern after which what followed them counts."""
+"""Injections with a known result from which on a pattern is judged by them."""
 HELPFUL = 0.25
-"""The share of them that has to be followed by recovery: a pattern below it loses its place."""
+"""Share of these injections that recovery must follow; a pattern below it comes after all others."""
 
 
 def visible(pattern: Pattern, request: Retrieve) -> bool:
-    """Of the asked tier; of the asked org or, but for tier e1, of no org; of the asked failure type, or of none.
+    """Return True if the search may return the pattern: its tier, org and failure type match, and it is not off.
 
-    Without a failure type that is asked for, none that waits for one.
+    A pattern without an org matches any, except in tier e1; one without a failure type matches any. A search without a
+    failure type never returns a pattern with `requires_signal`.
     """
     if pattern.off or pattern.tier != request.tier:
         return False
@@ -32,50 +33,54 @@ def visible(pattern: Pattern, request: Retrieve) -> bool:
 
 
 def gate(pattern: Pattern, similarity: float) -> float:
-    """A pattern's own threshold goes before that of its tier."""
+    """Return the pattern's own threshold, or else that of its tier."""
     return similarity if pattern.gate_threshold is None else pattern.gate_threshold
 
 
 def helps(pattern: Pattern) -> bool:
-    """False once it was injected often enough and rarely followed by recovery."""
+    """Return False if the pattern was injected often enough and recovery rarely followed."""
     return helpful(pattern.stats)
 
 
 def helpful(stats: Mapping[str, int]) -> bool:
-    """The same of its counts."""
+    """Return False if these counts are high enough and recovery is rare among them."""
     recovered, not_recovered = stats.get("recovered", 0), stats.get("not_recovered", 0)
     judged = recovered + not_recovered
     return judged < HELPFUL_AFTER or recovered >= HELPFUL * judged
 
 
 def best(found: Iterable[ETrace], request: Retrieve) -> tuple[ETrace, ...]:
-    """Those that pass, best first, ties by id, at most `top_k`; patterns that do not help come after all others."""
+    """Return the found patterns that pass their gate, at most `top_k`, in the order of `place`."""
     near = [trace for trace in found if trace.similarity >= gate(trace.pattern, request.similarity)]
     return tuple(sorted(near, key=place)[: request.top_k])
 
 
 def place(trace: ETrace) -> tuple[bool, float, str]:
-    """What found patterns are sorted by."""
+    """Return the sort key of a found pattern: helpful ones first, then by similarity, ties by id."""
     return not helps(trace.pattern), -trace.similarity, trace.pattern.id
 
 
 def standing(patterns: Iterable[Pattern], request: Retrieve) -> tuple[ETrace, ...]:
-    """Tier e3 is not searched: all that the request may see, in the order of their ids."""
-    seen = sorted((one for one in patterns if visible(one, request)), key=lambda one: (not helps(one), one.id))
-    return tuple(ETrace(pattern=one) for one in seen[: request.top_k])
+    """Return the visible patterns, at most `top_k`, helpful ones first and then by id: tier e3 is not searched."""
+    shown = sorted(
+        (pattern for pattern in patterns if visible(pattern, request)),
+        key=lambda pattern: (not helps(pattern), pattern.id),
+    )
+    return tuple(ETrace(pattern=pattern) for pattern in shown[: request.top_k])
 
 
 DECIMALS = 4
-"""Of a similarity: the last bits of a cosine differ between machines."""
+"""Decimals of a similarity: the last bits of a cosine differ between machines."""
 STEP = 1e-4
+"""The smallest difference between two similarities, as rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A monotone map from the cosine of two vectors to a similarity in [0, 1], straight between its points.
+    """A monotone map from the cosine of two vectors to a similarity in [0, 1], linear between its points.
 
-    `points` are (cosine, similarity), rising in both; outside of them the first and the last similarity hold.
-    Raises `ConfigError` for points that are not.
+    `points` are (cosine, similarity). Cosines rise and similarities never fall. A cosine outside of them has the first
+    or the last similarity. Raises `ConfigError` for other points.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -88,7 +93,7 @@ class Curve:
             raise ConfigError("Curve.points", self.points, rule)
 
     def __call__(self, cosine: float) -> float:
-        """The similarity, rounded to four decimals."""
+        """Return the similarity, rounded to four decimals."""
         if cosine <= self.points[0][0]:
             return round(self.points[0][1], DECIMALS)
         for (low, below), (high, above) in pairwise(self.points):
@@ -97,9 +102,9 @@ class Curve:
         return round(self.points[-1][1], DECIMALS)
 
     def reach(self, similarity: float) -> float:
-        """A cosine below which nothing is worth that much, as near to the least that is as rounding allows.
+        """Return a cosine below which every similarity is lower than this one: the highest, except for rounding.
 
-        -inf where every cosine is, inf where none.
+        -inf if every cosine is similar enough, inf if none is. Stores use it to skip vectors.
         """
         wanted = similarity - STEP
         if wanted <= self.points[0][1]:
@@ -112,10 +117,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityCurves:
-    """What a cosine is worth, by kind of text: `e1` for the thoughts of 3 steps, `e2` for those of 5.
+    """The curves of one embedder: `e1` for queries of 3 steps' thoughts, `e2` for queries of 5 steps'.
 
-    Fitted per embedder, so that of unrelated queries against 400 patterns at most 5 % reach 0.7 with any of them, and
-    at most 1 % reach 0.8.
+    They are fitted so that of unrelated queries against 400 patterns, at most 5 % reach 0.7 with any pattern, and at
+    most 1 % reach 0.8.
     """
 
     e1: Curve

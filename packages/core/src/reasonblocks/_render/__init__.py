@@ -1,4 +1,4 @@
-"""Injections become the text that one model call reads: sanitised, in the family's form, within its size."""
+"""Renders injections into the guidance of one model call: sanitised, in the model family's form, within its size."""
 
 from __future__ import annotations
 

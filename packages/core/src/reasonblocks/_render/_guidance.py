@@ -1,4 +1,4 @@
-"""From injections to the one text that the model reads: sizes, order, frame."""
+"""Renders patterns and monitors' texts into injections, and injections into the guidance of one call."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ FIELDS: Mapping[Tier, tuple[str, ...]] = {
     "e2": ("diagnosis", "intervention", "anti_pattern"),
     "e3": ("instruction",),
 }
+"""The fields of each tier's patterns that forms show."""
 _MARKS: tuple[tuple[str, Family], ...] = (
     ("haiku", "haiku"),
     ("opus", "opus"),
@@ -59,10 +60,11 @@ _MARKS: tuple[tuple[str, Family], ...] = (
     ("o3", "gpt"),
     ("o4", "gpt"),
 )
+"""Parts of model names and their families; the first that is found wins. One of two letters must start the name."""
 
 
 def family(model_id: str) -> Family:
-    """The model family that a name speaks of; `neutral` for everything unknown."""
+    """Return the model family of a model's name; `neutral` if it is unknown."""
     name = model_id.lower()
     tail = name.rsplit("/", 1)[-1].rsplit(":", 1)[-1]
     for mark, found in _MARKS:
@@ -72,7 +74,7 @@ def family(model_id: str) -> Family:
 
 
 def render_pattern(tier: Tier, model_id: str, fields: Mapping[str, JSON]) -> str | None:
-    """A pattern's text for a model; None when a field that its form needs is missing, empty or not text."""
+    """Return a pattern's text for a model; None if a field that its form needs is missing, empty or not a string."""
     values = {name: text_field(fields, name) for name in FIELDS[tier]}
     form = FORMS[family(model_id)][tier]
     if any(value is None and f"{{{name}}}" in form for name, value in values.items()):
@@ -81,27 +83,28 @@ def render_pattern(tier: Tier, model_id: str, fields: Mapping[str, JSON]) -> str
 
 
 def text_field(fields: Mapping[str, JSON], name: str) -> str | None:
-    """One field, sanitised; None when there is nothing left to show."""
+    """Return one sanitised field; None if there is nothing left to show."""
     value = fields.get(name)
     return (sanitise(value) or None) if isinstance(value, str) else None
 
 
 FRAME = "[REASONBLOCKS]"
+"""The first line of guidance."""
 INJECTION_BYTES = 4_096
-"""The most that one injection may take, in bytes of UTF-8."""
+"""Bytes of UTF-8 of one injection, at most (BEHAVIOUR section 7)."""
 CONTEXT_CHARS = 9_500
-"""The most that guidance may take in `context` placement: beyond some 10,000 the Claude CLI shows a preview only."""
+"""Characters of guidance in `context` placement, at most: above some 10,000 the Claude CLI only shows a preview."""
 SOURCES: dict[Tier, Source] = {"e1": "E1Injection", "e2": "E2Injection", "e3": "E3Injection"}
 
 
 def monitor_injection(text: str, pattern_ids: tuple[str, ...] = ()) -> Injection | None:
-    """A monitor's text; None when nothing of it is left to show."""
+    """Return the injection of a monitor's text; None if nothing of it is left to show."""
     shown = _cut(sanitise(text))
     return Injection(source="MonitorSteeringInjection", text=shown, pattern_ids=pattern_ids) if shown else None
 
 
 def steered_text(evidence: str, trace: ETrace) -> str | None:
-    """The evidence sentence of a monitor and the intervention of an E2; None when the pattern has none."""
+    """Return a monitor's evidence sentence and an E2's intervention as one text; None if the pattern has none."""
     intervention = text_field(trace.pattern.fields, "intervention")
     return f"{evidence} {intervention}" if intervention else None
 
@@ -109,31 +112,31 @@ def steered_text(evidence: str, trace: ETrace) -> str | None:
 def tier_injections(
     tier: Tier, traces: Iterable[ETrace], model_id: str
 ) -> tuple[tuple[Injection, ...], tuple[str, ...]]:
-    """What a tier says, and what of it could not be said. All of E3 is one injection."""
+    """Return a tier's injections, and warnings about patterns that were left out. All of E3 is one injection."""
     rendered = [(trace.pattern.id, render_pattern(tier, model_id, trace.pattern.fields)) for trace in traces]
-    texts = [(one, text) for one, text in rendered if text is not None]
-    notes = lacking([one for one, text in rendered if text is None])
+    texts = [(pattern_id, text) for pattern_id, text in rendered if text is not None]
+    warnings = lacking([pattern_id for pattern_id, text in rendered if text is None])
     if tier != "e3" or not texts:
-        return tuple(_joined(SOURCES[tier], [one]) for one in texts), notes
+        return tuple(_joined(SOURCES[tier], [item]) for item in texts), warnings
     fitting = _fitting(texts)
-    left_out = [one for one, _ in texts[len(fitting) :]]
+    left_out = [pattern_id for pattern_id, _ in texts[len(fitting) :]]
     if left_out:
-        notes += (f"standing rules beyond {INJECTION_BYTES} bytes were left out: {', '.join(left_out)}",)
-    return (_joined(SOURCES[tier], fitting),), notes
+        warnings += (f"standing rules beyond {INJECTION_BYTES} bytes were left out: {', '.join(left_out)}",)
+    return (_joined(SOURCES[tier], fitting),), warnings
 
 
 def lacking(ids: Iterable[str]) -> tuple[str, ...]:
-    """What the user hears, once a run, of patterns that cannot be rendered."""
-    return tuple(f"pattern {one!r} lacks a field that its form needs; it was skipped" for one in ids)
+    """Return the warnings about patterns that cannot be rendered, which the user gets once a run."""
+    return tuple(f"pattern {pattern_id!r} lacks a field that its form needs; it was skipped" for pattern_id in ids)
 
 
 def _joined(source: Source, group: Sequence[tuple[str, str]]) -> Injection:
     text = _cut("\n".join(text for _, text in group))
-    return Injection(source=source, text=text, pattern_ids=tuple(one for one, _ in group))
+    return Injection(source=source, text=text, pattern_ids=tuple(pattern_id for pattern_id, _ in group))
 
 
 def _fitting(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """Whole rules from the start, as many as one injection holds (at least one, cut if need be)."""
+    """Return the first rules that fit into one injection as a whole; always at least one, which may be cut."""
     for end in range(len(texts), 1, -1):
         if _bytes("\n".join(text for _, text in texts[:end])) <= INJECTION_BYTES:
             return texts[:end]
@@ -150,14 +153,14 @@ def _cut(text: str) -> str:
 
 
 def fit(injections: Sequence[Injection], limit: int) -> tuple[tuple[Injection, ...], tuple[Source, ...]]:
-    """What stays within `limit` bytes of guidance, and the sources of what was dropped from the end."""
+    """Return the first injections that fit into `limit` bytes of guidance, and the sources of the others."""
     kept = list(injections)
     while kept and _bytes(guidance(kept)) > limit:
         kept.pop()
-    return tuple(kept), tuple(one.source for one in injections[len(kept) :])
+    return tuple(kept), tuple(injection.source for injection in injections[len(kept) :])
 
 
 def guidance(injections: Iterable[Injection]) -> str:
-    """The frame's line and the injections, joined by blank lines; empty when there are none."""
+    """Return the frame's line and the injections, joined by blank lines; "" if there are none."""
     texts = [injection.text for injection in injections]
     return f"{FRAME}\n" + "\n\n".join(texts) if texts else ""

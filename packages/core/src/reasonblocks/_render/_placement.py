@@ -1,4 +1,4 @@
-"""Where guidance stands in one request (BEHAVIOUR section 7). Shared by every adapter that can edit requests."""
+"""Places guidance in one request (BEHAVIOUR section 7), for every adapter that can edit requests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ Block: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = "str | Sequence[str | Block] | None"
 T = TypeVar("T")
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
+"""The `cache_control` of a cached block."""
 MAX_BREAKPOINTS = 4
 """The most blocks with `cache_control` that Anthropic accepts in one request; it rejects a request with more."""
 _HOLD_BLOCKS = ("system", "messages", "tools", "content", "source", "extras")
-"""Parts of a request that may hold marks; never a tool's arguments, which may have a field of that name."""
+"""Parts of a request that may contain marks; never a tool's arguments, which may have a field of that name."""
 
 
 def place(
@@ -74,7 +75,7 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block]:
     if not isinstance(content, Sequence) or isinstance(content, str):
         return [*messages[:-1], {**last, "content": "\n\n".join(filter(None, (content, guidance)))}]
     block = _text(guidance)
-    if any(isinstance(one, Mapping) and str(one.get("type")).startswith("input_") for one in content):
+    if any(isinstance(part, Mapping) and str(part.get("type")).startswith("input_") for part in content):
         block = {**block, "type": "input_text"}  # the name in OpenAI's Responses API
     return [*messages[:-1], {**last, "content": [*content, block]}]
 

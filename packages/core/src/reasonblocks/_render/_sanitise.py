@@ -1,4 +1,4 @@
-"""Guidance is data: what could pass for our frame, another role or the chat template is taken out."""
+"""Removes from guidance, which is data, all that a model could take for our frame, a role, or the chat template."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cache
 from ._lookalikes import LOOKALIKES
 
 NARROW = 0x3000
-"""Each code point below this, an alphabet, is looked up once; of the ideographs above, only those that change."""
+"""Code points below this, the alphabets, are all cached; of the ideographs above, only those that change."""
 NESTED = 4
-"""The most times that an entity's ampersand may itself be an entity."""
+"""Times that an entity's ampersand may itself be an entity, at most."""
 _MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
 _INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u17b5").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
@@ -74,8 +74,8 @@ class _Folded(dict[int, str]):
         char = chr(code)
         looks = _lookalikes()
         chars = char if code in looks else unicodedata.normalize("NFKD", char)
-        kept = (one for one in chars if one in "\n\t" or unicodedata.category(one) not in _MARKS)
-        value = "".join(looks.get(ord(one)) or one.lower() for one in kept)
+        kept = (part for part in chars if part in "\n\t" or unicodedata.category(part) not in _MARKS)
+        value = "".join(looks.get(ord(part)) or part.lower() for part in kept)
         if code < NARROW or value != char:
             self[code] = value
         return value
@@ -154,9 +154,9 @@ ROLE_LINE = re.compile(rf"\n((?:{_BEFORE}{_MARKER})+)")
 
 
 LONGEST = 8_192
-"""Characters of a text that are looked at: the rest could not be shown anyway."""
+"""Characters of a text that are read: the rest would not fit into an injection."""
 MAX_PASSES = 8
-"""A text in which frames are nested deeper than this was not written in good faith: nothing of it is shown."""
+"""Levels of nested frames: nothing is shown of a text with more, which was not written in good faith."""
 
 
 def sanitise(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from .._json import evolve, quick
+from .._json import evolve
 from .._memo import Memo
 from .._requests import Advance, Evaluate, Observe, Request, Retrieve, Say, Score
 from ..exceptions import BadAnswer, Unavailable
@@ -42,7 +42,6 @@ class Backends:
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call that answers a request, or a part of it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._engine import amended_calls, completed_step
-from .._json import evolve, quick
+from .._json import evolve
 from .._text import preview
 from ..types import Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
 from ._guard import Faults, not_built
@@ -24,7 +24,6 @@ PREVIEW = 150
 NOT_CALLED = "not called"
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """A final entry, with the step and the scores that its event contains as well."""

@@ -8,10 +8,11 @@ succeeded. Standing rules are shown to every run and are not judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from .._gates import E1_COMPOSITE
+from .._json import evolve
 from ..events import Event, RunFinish, StepEvent
 from ..types import FSMState
 
@@ -60,7 +61,7 @@ class PatternStats:
     def _put_off(self, run_id: str) -> None:
         """Extend every wait by one call, after a call that was not a step."""
         if run_id in self._shown:
-            self._shown[run_id] = [replace(shown, step=shown.step + 1) for shown in self._shown[run_id]]
+            self._shown[run_id] = [evolve(shown, step=shown.step + 1) for shown in self._shown[run_id]]
 
     def _judge(self, event: StepEvent) -> None:
         waiting = self._shown.get(event.run_id, [])

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._json import evolve
 from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
 from .._monitors.indicators import DEEPEST, INDICATORS
 from .._monitors.suite import by_indicators
@@ -44,7 +45,7 @@ def with_thresholds(made: Calibration, runs: Sequence[Observed], false_alarms: f
         return _share(runs, lambda run: heights[id(run)] >= composite or _any(worst[id(run)], fires))
 
     composite = next((one for one in COMPOSITES if together(one) <= false_alarms), COMPOSITES[-1])
-    return replace(made, fires=fires, composite=composite)
+    return evolve(made, fires=fires, composite=composite)
 
 
 def _fires(

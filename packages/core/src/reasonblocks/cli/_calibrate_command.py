@@ -49,7 +49,7 @@ def add_to(commands: Parsers) -> None:
 
 def calibrate(arguments: argparse.Namespace) -> int:
     """Fit and write; 1 when not one run could be read. Raises `ConfigError` for runs that nothing can be fitted to."""
-    from .._config import tool_roles
+    from .._config import tool_roles_of
     from ..calibration import as_toml, fit, shipped
     from ..calibration._fit import check, need_scikit_learn
 
@@ -58,7 +58,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
 
     if arguments.json and arguments.out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
-    found = _read(arguments.files, tool_roles(dict(arguments.tool_roles or ())))
+    found = _read(arguments.files, tool_roles_of(dict(arguments.tool_roles or ())))
     if not found.runs and not found.left_out["no outcome"]:
         warn("reasonblocks calibrate: no run could be read")
         return PROBLEM

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from inspect import signature
 
+from .._discovery import ADAPTERS as OURS
 from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
-from ..adapters._find import ADAPTERS as OURS
 from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
 from ._output import OK, PROBLEM, Parsers, Table, show, warn
 
@@ -101,12 +101,12 @@ def examine(environment: Mapping[str, str]) -> Examination:
 def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """What `ReasonBlocks()` would use here, or why it would refuse."""
     from .._client import ReasonBlocks
-    from .._config import Options, configure
-    from ..backends.embed import embedder_line
+    from .._config import configure
+    from ..backends.embed._default import embedder_line
 
     defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:
-        backends = configure(Options(**defaults), environment).backends
+        backends = configure(environment, **defaults).backends
     except NotYetAvailable as error:  # its value may hold a secret
         return {}, (f"{error.name}: {error.reason}",)
     except ReasonBlocksError as error:

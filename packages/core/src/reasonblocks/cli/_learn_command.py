@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._files import STORE
+from .._json import evolve
 from ..exceptions import ConfigError
 from ._files import PROPOSALS, in_home, placed, runs_of
 from ._options import OPTIONS
@@ -87,7 +87,7 @@ def _edited(proposal: Proposal) -> Proposal:
             except EOFError:
                 break
     try:
-        return replace(proposal, pattern=checked(replace(pattern, fields=fields)))
+        return evolve(proposal, pattern=checked(evolve(pattern, fields=fields)))
     except ConfigError as error:
         warn(f"kept as it was: {error}")
         return proposal

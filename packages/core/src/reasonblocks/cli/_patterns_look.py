@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._json import evolve
 from ..types._steering import TIERS
 from ._files import ORG, STDOUT, add_org, add_store, named, opened, origin, write
 from ._output import OK, Parsers, Table, printable, say, show, warn
@@ -201,7 +202,7 @@ def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Seq
     found = store.search(asked)
     ids = {one.pattern.id for one in found}
     held_back = [
-        replace(one, gate_threshold=None, requires_signal=False)
+        evolve(one, gate_threshold=None, requires_signal=False)
         for one in seen
         if (one.gate_threshold or one.requires_signal) and one.id not in ids
     ]

@@ -8,14 +8,15 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from .._json import evolve
 from .._replay import ReplayedRun
 from .._replay import replay as replayed_run
 from ..exceptions import RecordError
-from ..types import JSON, Injection, Step, StepDecision, doubts_json
+from ..types import JSON, Injection, Step, StepDecision
 from ._files import recorded, size
 from ._options import add_settings, read_settings
 from ._output import OK, PROBLEM, Bar, Parsers, columns, printable, say, show, warn, warnings_once
@@ -40,7 +41,7 @@ def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
             _step(index, None if index == last else index + 1, decision)
             for index, decision in enumerate(replayed.decisions)
         ],
-        "doubts": doubts_json(replayed.doubts),
+        "doubts": [asdict(doubt) for doubt in replayed.doubts],
     }
 
 
@@ -220,7 +221,7 @@ class _Work:
 
     def _one(self, run: RecordedRun, summary: Summary) -> None:
         chosen = self.arguments.task_profile is not None
-        replayed = replayed_run(self.rb, replace(run, task_profile=None) if chosen else run)
+        replayed = replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
         summary.add(replayed)
         if self._quiet:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from .._json import evolve
 from ._acts import FEW_WORDS, Act, Given
 from ._digest import RunDigest
 from ._trouble import Kind, Trouble
@@ -124,7 +125,7 @@ def at_the_same_point(failed: RunDigest, successful: Iterable[RunDigest], common
 def over_tasks(found: Sequence[Instead]) -> Instead | None:
     """What most of several tasks agree on, one of each given; their runs are named together."""
     together = _agreed([(one.run_ids[0], one.move) for one in found if one.convinces], same_task=True)
-    return None if together is None else replace(together, seen=len(found), by_task=True)
+    return None if together is None else evolve(together, seen=len(found), by_task=True)
 
 
 def after_the_same(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from .._gates import TIER_RULES
+from .._json import evolve
 from .._patterns import checked
 from .._replay import SessionFactory, replay
 from ..backends._stores.table import Rows
@@ -213,7 +214,7 @@ def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
     if gate is None:
         return None
     own = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    return Proposal.of(checked(replace(pattern, gate_threshold=own)), evidence)
+    return Proposal.of(checked(evolve(pattern, gate_threshold=own)), evidence)
 
 
 def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:

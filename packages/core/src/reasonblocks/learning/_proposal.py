@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from .._files import write_whole
-from .._json import compact
+from .._json import compact, evolve
 from .._patterns import pattern_json, pattern_of
 from .._text import whole
 from ..exceptions import ConfigError
@@ -52,11 +52,11 @@ class Proposal:
         )
 
     def with_status(self, status: Status) -> Proposal:
-        return replace(self, status=status)
+        return evolve(self, status=status)
 
     def as_json(self) -> dict[str, JSON]:
         """One line of the file of proposals."""
-        told: dict[str, Any] = asdict(replace(self, pattern=Pattern(id="", tier="e1")))
+        told: dict[str, Any] = asdict(evolve(self, pattern=Pattern(id="", tier="e1")))
         told |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
         return {**told, "learned_from": list(self.learned_from)}
 

@@ -1,4 +1,4 @@
-"""The patterns that come with the library: standing rules, and what helps in each kind of trouble."""
+"""The starter library: standing rules, and a lesson for each kind of trouble."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from .._patterns import pattern_of
 from ..types import Pattern
 
-__all__ = ["FILES", "starter_patterns"]
+__all__ = ["starter_patterns"]
 
-FILES = ("rules", "contradiction", "loop", "unverified", "churn", "sprawl", "drift")
+_FILES = ("rules", "contradiction", "loop", "unverified", "churn", "sprawl", "drift")
 """The standing rules, then a file for each failure type, in the order of the monitors' table.
 
-JSON, as it is read whenever a client is made: all of it takes a millisecond, as TOML it would be three to ten.
+They are JSON because every new client reads them: that takes a millisecond, and three to ten as TOML.
 """
 
 
 @cache
 def starter_patterns() -> tuple[Pattern, ...]:
-    """All of them, in the order of the files: of no org, ids prefixed `rb-`. Read once a process."""
+    """Return the patterns in the order of the files. They belong to no org, and their ids start with `rb-`."""
     here = Path(__file__).parent
-    told = [json.loads((here / f"{name}.json").read_text(encoding="utf-8")) for name in FILES]
-    return tuple(pattern_of(pattern) for patterns in told for pattern in patterns)
+    files = [json.loads((here / f"{name}.json").read_text(encoding="utf-8")) for name in _FILES]
+    return tuple(pattern_of(pattern) for patterns in files for pattern in patterns)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from .._render import place
 from .._session import SteeringSession
 from ..types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome, ToolCall
@@ -104,7 +105,7 @@ class LoopRun:
         if turn.error is not None:
             self.ended(decision, StepOutcome(model=model, error=type(turn.error).__name__))
             raise turn.error
-        self.ended(decision, replace(turn.outcome(model), attempts=attempts))
+        self.ended(decision, evolve(turn.outcome(model), attempts=attempts))
         self.history.append(("assistant", turn.text))
 
     def run_tools(self, turn: Turn, delegate: Callable[[], object] | None = None) -> None:

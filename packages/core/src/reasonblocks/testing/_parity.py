@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from ..events import StepEvent
 from ..ports import TelemetrySink
 from ..types import JSON, AdapterCaps, StepLogEntry
@@ -110,11 +111,11 @@ def caps_of(line: Mapping[str, Any]) -> AdapterCaps:
 
 def without_errors(run: ParityRun) -> ParityRun:
     """The same run in a framework that does not tell errors from other results."""
-    return replace(run, script=replace(run.script, turns=tuple(map(_without_errors, run.script.turns))))
+    return evolve(run, script=evolve(run.script, turns=tuple(map(_without_errors, run.script.turns))))
 
 
 def _without_errors(turn: Turn) -> Turn:
-    return replace(turn, results=tuple(replace(result, is_error=None) for result in turn.results))
+    return evolve(turn, results=tuple(evolve(result, is_error=None) for result in turn.results))
 
 
 def _write(write: Callable[[str], object], line: Line) -> None:

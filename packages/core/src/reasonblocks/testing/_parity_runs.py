@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from ..backends._local_store import LocalStore
 from ..exceptions import RecordError
 from ..ports import TelemetrySink
@@ -126,7 +126,7 @@ def sayable(script: Script) -> Script:
 
     A result with `is_error=False` gets None, because some frameworks cannot tell the two apart.
     """
-    return replace(script, turns=tuple(map(_sayable, script.turns)))
+    return evolve(script, turns=tuple(map(_sayable, script.turns)))
 
 
 def _sayable(turn: Turn) -> Turn:
@@ -137,5 +137,5 @@ def _sayable(turn: Turn) -> Turn:
         cache_read=used.cache_read or UNCOUNTED.cache_read,
         cache_write=used.cache_write or UNCOUNTED.cache_write,
     )
-    results = (replace(result, is_error=result.is_error or None) for result in turn.results)
-    return replace(turn, usage=usage, results=tuple(results))
+    results = (evolve(result, is_error=result.is_error or None) for result in turn.results)
+    return evolve(turn, usage=usage, results=tuple(results))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from .._render import FRAME
 from ..types import Evaluation, Step
 from . import _world as world
@@ -58,7 +58,7 @@ class DecisionScenarios:
             assert not any(FRAME in text for text in ran.history)
 
     def test_an_agent_without_a_system_prompt_is_steered(self, mode: str) -> None:
-        (ran,) = self.harness.run(world.client(), replace(world.looping(3), system_prompt=None), mode)
+        (ran,) = self.harness.run(world.client(), evolve(world.looping(3), system_prompt=None), mode)
         assert "Check before you say" in ran.seen[0].everything
 
     def test_a_second_run_on_the_same_object_starts_anew(self, mode: str) -> None:
@@ -95,7 +95,7 @@ class DecisionScenarios:
     def test_a_run_has_the_name_of_its_agent(self, mode: str) -> None:
         """The run's start event has `agent_name`, the agent's name in its framework."""
         client, events = recorded()
-        self.harness.run(client, replace(world.looping(2), agent_name="reviewer"), mode)
+        self.harness.run(client, evolve(world.looping(2), agent_name="reviewer"), mode)
         assert [event.run.agent_name for event in starts(client, events)] == ["reviewer"]
 
 
@@ -147,8 +147,8 @@ class FaultScenarios:
 
     def test_a_retried_call_keeps_its_decision(self, mode: str) -> None:
         script = world.looping(4)
-        turns = (script.turns[0], replace(script.turns[1], failures=1), *script.turns[2:])
-        (ran,) = self.harness.run(world.client(), replace(script, turns=turns), mode)
+        turns = (script.turns[0], evolve(script.turns[1], failures=1), *script.turns[2:])
+        (ran,) = self.harness.run(world.client(), evolve(script, turns=turns), mode)
         assert [entry.step for entry in ran.log] == [0, 1, 2, 3]
         assert ran.log[1].attempts == 2
         assert read(ran.seen[1]) == read(ran.seen[2]) != []

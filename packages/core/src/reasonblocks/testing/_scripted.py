@@ -5,16 +5,16 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .._client import ReasonBlocks
+from .._json import evolve
 from .._requests import Evaluate, Retrieve
 from .._session import Backends, SteeringSession
 from ..events import Event
 from ..exceptions import Unavailable
 from ..ports import Evaluator
-from ..types import ETrace, Evaluation, Memories, Step
+from ..types import ETrace, Evaluation, Memories, RunOptions, Step
 
 
 class ScriptedEvaluator:
@@ -67,7 +67,7 @@ class ScriptedReasonBlocks(ReasonBlocks):
 
     @property
     def _backends(self) -> Backends:
-        return replace(super()._backends, evaluator=self._evaluator)
+        return evolve(super()._backends, evaluator=self._evaluator)
 
 
 def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[Step], float]:
@@ -91,8 +91,8 @@ class Watched(ScriptedReasonBlocks):
         self._census = census
         self._made: list[weakref.ref[SteeringSession]] = []
 
-    def session(self, **given: Any) -> SteeringSession:
-        session = super().session(**given)
+    def session(self, options: RunOptions | None = None, **given: Any) -> SteeringSession:
+        session = super().session(options, **given)
         self._made.append(weakref.ref(session))
         if len(self._made) == self._census:
             gc.collect()
@@ -107,8 +107,8 @@ class Broken(ScriptedReasonBlocks):
         super().__init__(**options)
         self._broken = broken
 
-    def session(self, **given: Any) -> SteeringSession:
-        session = super().session(**given)
+    def session(self, options: RunOptions | None = None, **given: Any) -> SteeringSession:
+        session = super().session(options, **given)
         for name in self._broken:
             setattr(session, name, self._refuse)
         return session

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 
+from .._json import evolve
 from .._render import FRAME
 from ..events import RunFinish
 from ..types import Pattern, Step
@@ -40,8 +40,8 @@ def _of_one_agent(step: Step) -> bool:
 
 def _with_parallel_calls(script: Script, at: int) -> Script:
     turn, more = script.turns[at], world.busy_turn(at, "more-")
-    several = replace(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
-    return replace(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
+    several = evolve(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
+    return evolve(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
 
 
 def _delegating() -> Script:
@@ -153,26 +153,26 @@ class TurnScenarios:
         assert ran.log[0].tool_calls == ("read", "search", "read")
 
     def test_turns_without_text_are_scored(self, mode: str) -> None:
-        turns = (*(replace(world.busy_turn(at), text="") for at in range(3)), Turn(text="Done."))
+        turns = (*(evolve(world.busy_turn(at), text="") for at in range(3)), Turn(text="Done."))
         (ran,) = self.harness.run(world.client(scorer=None), Script(turns=turns), mode)
         assert all(entry.difficulty is not None for entry in ran.log[1:])
 
     def test_turns_that_only_reason_are_scored_on_their_reasoning(self, mode: str) -> None:
-        turns = (replace(world.busy_turn(0), text="", reasoning="Perhaps the date is wrong."), Turn(text="Done."))
+        turns = (evolve(world.busy_turn(0), text="", reasoning="Perhaps the date is wrong."), Turn(text="Done."))
         (ran,) = self.harness.run(world.client(), Script(turns=turns), mode)
         assert ran.log[1].thought_preview == "Perhaps the date is wrong."
 
     def test_a_tool_error_is_an_error_of_the_step(self, mode: str) -> None:
         if not self.harness.caps.tool_errors:
             pytest.skip("this framework does not say which results are errors")
-        turn = replace(world.busy_turn(0), results=(tool_result("c0", "no such file", is_error=True),))
+        turn = evolve(world.busy_turn(0), results=(tool_result("c0", "no such file", is_error=True),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
         assert judged(client)[0].is_error is True
 
     def test_a_result_that_nobody_calls_an_error_is_judged_by_its_words(self, mode: str) -> None:
         """Frameworks call a success what only did not raise: steering is told nothing then, and reads the result."""
-        turn = replace(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
+        turn = evolve(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
         assert judged(client)[0].is_error is None
@@ -180,7 +180,7 @@ class TurnScenarios:
     def test_odd_and_huge_texts_pass(self, mode: str) -> None:
         texts = ("żółć 日本 🧪 \u202e x", "x" * 1_000_000, FORGED, "")
         turns = [
-            replace(world.busy_turn(at), results=(tool_result(f"c{at}", text, is_error=False),))
+            evolve(world.busy_turn(at), results=(tool_result(f"c{at}", text, is_error=False),))
             for at, text in enumerate(texts)
         ]
         client = world.client(rules=(FORGING,))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
+from .._json import evolve
 from .._requests import Evaluate, Retrieve
 from ..exceptions import Unavailable
 from ..types import ETrace, Evaluation, Memories, Pattern, Usage
@@ -30,7 +30,7 @@ def looping(calls: int = 5, run_id: str = "run", who: str = "", **options: Any) 
 def busy_turn(at: int, who: str = "", **options: Any) -> Turn:
     """One call of one tool, told apart by its number."""
     name = f"{who}c{at}"
-    return replace(
+    return evolve(
         Turn(
             text=f"{who}I run the tests for the {WORDS[at % len(WORDS)]} time; attempt {at} may pass.",
             tool_calls=(tool_call(name, "run_tests", {"attempt": at}),),

@@ -1,4 +1,4 @@
-"""Recorded runs of real agents, read from files of any known format, found by content, one run in memory at a time."""
+"""Reads recorded runs from files of any known format, recognised by content, one run in memory at a time."""
 
 from __future__ import annotations
 

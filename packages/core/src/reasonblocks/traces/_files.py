@@ -1,4 +1,4 @@
-"""A file as a stream of JSON values: plain or gzip, one value a line or one for the whole file, faults as values."""
+"""Reads a file, plain or gzip, as a stream of JSON values: one a line, or one for the whole file; faults are values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEWLINE = ord("\n")
 _blank = re.compile(rb"\s+")
 
 
-class TooMuch(Exception):
+class TooManyBytes(Exception):
     """The stream has more than `most` bytes; the lines before them were read."""
 
     def __init__(self, most: int) -> None:
@@ -43,7 +43,7 @@ def split(
 ) -> Iterator[Line]:
     """Yield the lines that are not blank, numbered from `number`; a longer one is cut to `longest` + 1 bytes.
 
-    `progress` is called after each block. Raises `TooMuch` if the stream has more than `most` bytes.
+    `progress` is called after each block. Raises `TooManyBytes` if the stream has more than `most` bytes.
     """
     line, total = bytearray(), 0
     while block := stream.read1(BLOCK):
@@ -51,7 +51,7 @@ def split(
         if progress:
             progress()
         if most is not None and total > most:
-            raise TooMuch(most)
+            raise TooManyBytes(most)
         at = 0
         while at < len(block):
             if not line and (passed := _blank_lines(block, at)):
@@ -81,14 +81,14 @@ def _blank_lines(block: bytes, at: int) -> int:
 
 
 LINE_BYTES = 256 * 1024 * 1024
-"""Longest line that is read: the whole of it stands in memory, several times while it is parsed."""
+"""The longest line that is read: parsing holds it in memory several times."""
 UNPACKED_BYTES = 1024 * 1024 * 1024
-"""The most that is read from a packed file: a megabyte may unpack to a gigabyte. Other files are read completely."""
+"""The limit of a packed file's content: a megabyte may unpack to a gigabyte. Other files have none."""
 UNPACKED_VARIABLE = "REASONBLOCKS_UNPACKED_MB"
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 HEAD_LINES = 8
-"""How many first lines may hold no JSON before the file is taken for something else."""
+"""The number of first lines that may hold no JSON before the file is rejected."""
 
 Progress: TypeAlias = Callable[[int], None]
 _half_pair = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -96,7 +96,7 @@ _half_pair = re.compile(rb"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One JSON object or list, and the line that it begins on, 1-based."""
+    """A JSON object or list, and its first line, 1-based."""
 
     line: int
     value: JSON
@@ -105,17 +105,17 @@ class Record:
 def read_records(
     path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES, unpacked: int = UNPACKED_BYTES
 ) -> Iterator[Record | RecordError]:
-    """Yield every JSON object or list of the file, in order; a part that cannot be read is an error in its place.
+    """Yield every JSON object or list of the file, in order; an error takes the place of an unreadable part.
 
     `progress` is called with the number of bytes read so far. A line of more than `longest` bytes is an error, and so
     is a packed file's content after `unpacked` bytes.
     """
     try:
         with open(path, "rb") as raw, _unpacked(raw) as stream:
-            told = partial(_tell, raw, progress) if progress else None
+            report = partial(_report, raw, progress) if progress else None
             most = unpacked if stream is not raw else None
             yield from _values(
-                path, _readable(path, split(stream, longest, most=most, progress=told), longest), longest
+                path, _readable(path, split(stream, longest, most=most, progress=report), longest), longest
             )
     except OSError as error:
         yield RecordError(path, None, _os_reason(error))
@@ -133,7 +133,7 @@ def _os_reason(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _tell(raw: BufferedReader, progress: Progress) -> None:
+def _report(raw: BufferedReader, progress: Progress) -> None:
     with suppress(OSError):  # a pipe has no position
         progress(raw.tell())
 
@@ -149,7 +149,7 @@ def _readable(path: str, found: Iterator[Line], longest: int) -> Iterator[Line |
                 return
             yield line if len(data) <= longest else RecordError(path, number, f"line longer than {longest:,} bytes")
             first = False
-    except TooMuch as error:
+    except TooManyBytes as error:
         megabytes = f"{error.most / 1024 / 1024:,.6g} MB"
         reason = f"unpacks to more than {megabytes}; the rest is not read: unpack it, or set {UNPACKED_VARIABLE}"
         yield RecordError(path, number + 1, reason)
@@ -179,7 +179,7 @@ def _not_text(line: bytes) -> str | None:
 
 
 def _goes_on(value: Record | RecordError, line: Line) -> bool:
-    """Whether the first line is only the beginning of a value, as in a file that was written with an indent."""
+    """Return True if the first line is only the beginning of a value, as in an indented file."""
     if isinstance(value, Record):
         return False
     with suppress(ValueError, RecursionError):
@@ -194,7 +194,7 @@ def _goes_on(value: Record | RecordError, line: Line) -> bool:
 def _document(
     path: str, first: Line, lines: Iterator[Line | RecordError], longest: int
 ) -> Iterator[Record | RecordError]:
-    """The whole file as one value; where it is none, its lines may still be records."""
+    """Read the whole file as one value; if it is none, its lines may still be records."""
     start, text = first[0], bytearray(first[1])
     number, after = start, list[RecordError]()
     for line in lines:
@@ -219,7 +219,7 @@ def _document(
 def _json_lines(
     values: Iterator[Record | RecordError], instead: RecordError | None = None
 ) -> Iterator[Record | RecordError]:
-    """One value a line. When the head holds none, one error stands for the file: `instead`, or one that says so."""
+    """Yield one value a line. If the head holds none, the file has one error: `instead`, or one that reports this."""
     head: list[Record | RecordError] = []
     for value in values:
         head.append(value)
@@ -263,7 +263,7 @@ def _parsed(path: str, line: Line | RecordError) -> Record | RecordError:
 
 
 def mended(value: JSON) -> JSON:
-    """Without halves of surrogate pairs, which no UTF-8 can hold: texts that were cut inside an emoji."""
+    """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Our own format: JSON lines, one run a line, flat steps or steps with their tool calls and results."""
+"""Reads our own format: JSON lines, one run a line, with flat steps or steps with tool calls and results."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _flat_calls(index: int, step: _Step) -> tuple[ToolCall, ...]:
 
 
 def _arguments(given: JSON) -> JSON:
-    """The object that the text holds; any other input under one key, none where there is none."""
+    """Return the object that a text contains; any other input under the key `input`; {} for no input."""
     if given is None or given == "":
         return {}
     held = _object(given) if isinstance(given, str) and given[:1] == "{" else given

@@ -14,7 +14,7 @@ from ._run import Reader, RecordedRun
 
 READERS: tuple[Reader, ...] = (OurJSONL(), LangChainMessages())
 HEAD_RECORDS = 8
-"""How many first records may be unknown to every reader."""
+"""The number of first records that may be unknown to every reader."""
 
 
 def read_runs(
@@ -24,10 +24,10 @@ def read_runs(
     progress: Progress | None = None,
     unpacked: int = UNPACKED_BYTES,
 ) -> Iterator[RecordedRun | RecordError]:
-    """The runs of a file in order, one in memory at a time; a malformed one is an error in its place.
+    """Yield the runs of a file in order, one in memory at a time; an error takes the place of a malformed one.
 
-    Never raises for the content of the file, or for a missing file. `progress` gets the number of bytes read so far.
-    At most `unpacked` bytes of a packed file's content are read.
+    Never raises for the content of the file, or for a missing file. `progress` is called with the number of bytes read
+    so far. At most `unpacked` bytes of a packed file's content are read.
     """
     records = read_records(path, progress, unpacked=unpacked)
     head: list[Record | RecordError] = []
@@ -47,7 +47,7 @@ def _reader(readers: Sequence[Reader], record: Record) -> Reader | None:
 
 
 def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordError]) -> Iterator[RecordError]:
-    """What could not be read at all; for records of no known format one error stands for the file."""
+    """Yield the errors of a file without a known record; records of unknown formats share one error."""
     first = next((record for record in head if isinstance(record, Record)), None)
     if first is None:
         yield from (record for record in head if isinstance(record, RecordError))

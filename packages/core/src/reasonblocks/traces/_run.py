@@ -1,4 +1,4 @@
-"""What every reader gives, and what a reader is."""
+"""The interface of a reader, its result, and the header that all formats share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ._files import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """One finished run: its completed steps, and what the file says of it.
+    """One finished run: its completed steps and its header.
 
-    `usages` has one entry a step: the tokens of the model call that made it. `task_profile` is None where the file
-    names none that we know. `line` is where the run begins, 1-based. Runs of one `task_key` had the same task: the
-    file's own key, or a digest of the task's text, or of the run's place where it has none. `oracle_stop`: the
-    environment ended the run at its first success, so that its length tells the outcome.
+    `usages` has one entry a step: the tokens of the model call that began it. `task_profile` is None if the file names
+    none that is known. `line` is the first line of the run, 1-based. Runs with the same task have the same `task_key`:
+    the file's own key, or a digest of the task's text, or of the run's place if it has no task. `oracle_stop` is True
+    if the environment ended the run at its first success, so that its length reveals the outcome.
     """
 
     run_id: str
@@ -40,12 +40,12 @@ class RecordedRun:
 
     @property
     def has_outcome(self) -> bool:
-        """Is it a success or a failure? The reason may follow the word."""
+        """Return True for a success or a failure; a reason may follow the word."""
         return self.outcome == "success" or (self.outcome or "").startswith("failure")
 
 
 class Reader(Protocol):
-    """One format. `sniff` says whether a file's first usable record is of it; `read` never raises on what it reads."""
+    """Reads one format. `sniff` recognises a record of it; `read` never raises for the content of a record."""
 
     @property
     def name(self) -> str: ...
@@ -57,7 +57,7 @@ PROFILES = frozenset({"coding", "pr_review", "qa"})
 
 
 class Header(BaseModel):
-    """What any format may say of a run beside its steps. Everything is optional, unknown keys are ignored."""
+    """The keys of a run beside its steps, in any format. All are optional; unknown keys are ignored."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True, extra="ignore", protected_namespaces=())
 
@@ -71,7 +71,7 @@ class Header(BaseModel):
     oracle_stop: bool | None = None
 
     def recorded(self, file: str, line: int, steps: tuple[Step, ...], usages: tuple[Usage, ...]) -> RecordedRun:
-        """The run; without an id it is called by its file and line."""
+        """Return the run; its id defaults to its file and line."""
         return RecordedRun(
             run_id=self.run_id or f"{PurePath(file).name}:{line}",
             steps=steps,
@@ -89,7 +89,7 @@ class Header(BaseModel):
 
 
 def reason(error: ValidationError) -> str:
-    """The first fault: where, what is wrong, which value; and how many more there are."""
+    """Return the first fault with its place and value, and the number of others."""
     faults = error.errors(include_url=False, include_context=False)
     first = faults[0]
     where = ".".join(str(part) for part in first["loc"]) or "the record"

@@ -1,9 +1,10 @@
-"""The values that the rooms of the house hand each other. Frozen; make a new one with `dataclasses.replace`."""
+"""The values that the parts of the library exchange. They are frozen: `dataclasses.replace` makes a changed copy."""
 
 from __future__ import annotations
 
 from .._json import JSON
-from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState, doubts_json, retrieved_json
+from ._run import RunInfo, RunKeywords, RunOptions
+from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
     DifficultyParts,
@@ -28,7 +29,7 @@ from ._steering import (
     Tier,
     Transition,
 )
-from ._step import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from ._step import Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 __all__ = [
     "JSON",
@@ -49,6 +50,8 @@ __all__ = [
     "Placement",
     "Routing",
     "RunInfo",
+    "RunKeywords",
+    "RunOptions",
     "ScoreMemory",
     "Settings",
     "SkippedReason",
@@ -66,6 +69,4 @@ __all__ = [
     "TraceState",
     "Transition",
     "Usage",
-    "doubts_json",
-    "retrieved_json",
 ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from .._json import JSON, quick
+from .._json import JSON, retrieved_json
 from ._steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
 from ._step import ToolCall
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """A completed step as the trace state keeps it: bounded texts, a hash stands for what was cut.
@@ -37,7 +36,6 @@ class TierUse:
     next_call: int = 0
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """What the last call said, kept for adapters that cannot read the history: 1,200 bytes a text, four calls."""
@@ -93,7 +91,6 @@ class TraceState:
         return self.calls - self.auxiliary_calls
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLogEntry:
     """Entry n is call n: what was decided before it from completed step n-1, what it got, what it did.
@@ -146,14 +143,4 @@ class StepLogEntry:
     def as_dict(self) -> dict[str, JSON]:
         """JSON-ready, one key a field."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return {**plain, "retrieved": retrieved_json(self.retrieved), "doubts": doubts_json(self.doubts)}
-
-
-def doubts_json(doubts: tuple[Doubt, ...]) -> list[JSON]:
-    """JSON-ready doubts."""
-    return [{"monitor": one.monitor, "text": one.text} for one in doubts]
-
-
-def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str, JSON]:
-    """JSON-ready ids by tier."""
-    return {tier: None if ids is None else list(ids) for tier, ids in retrieved.items()}
+        return {**plain, "retrieved": retrieved_json(self.retrieved)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, TypeAlias, get_args
 
-from .._json import JSON, quick
+from .._json import JSON
 
 
 class FSMState(Enum):
@@ -31,7 +31,6 @@ GateDecision: TypeAlias = Literal["unavailable", "quiet", "cap", "cooldown", "du
 SkippedReason: TypeAlias = Literal["auxiliary", "end", "fault", "disabled", "fast", "unavailable"]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifficultyParts:
     """The four parts of a difficulty, each in [0, 1] before they are weighed."""
@@ -42,7 +41,6 @@ class DifficultyParts:
     entities: float = 0.0
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreMemory:
     """What scoring keeps of a run: steps scored, the sum of `raw` without errors over the first of them, the decayed
@@ -63,7 +61,6 @@ class Level:
     spread: float
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """A point that a run's last step leaves open: the monitor that found it, and its text."""
@@ -72,7 +69,6 @@ class Doubt:
     text: str
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What all monitors say of a step. `scores` has every monitor, each in [0, 1], 1 is worst."""
@@ -109,7 +105,6 @@ class Injection:
     pattern_ids: tuple[str, ...] = ()
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDecision:
     """What one model call gets, decided from the completed step before it. `step` is the call's number."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .._json import JSON, MAX_INT, canonical, quick
+from .._json import JSON, MAX_INT, canonical
 from .._text import clip, words
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One tool call that a model asked for. `arguments` is JSON, usually an object."""
@@ -19,7 +17,6 @@ class ToolCall:
     arguments: JSON = field(default_factory=dict)
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What one tool call gave back. `is_error` is None where the framework does not say."""
@@ -39,7 +36,6 @@ class _Cut:
     _cut: tuple[str, tuple[str, ...]]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
     """One completed step: what a model call thought and did, and what came back. Parallel calls are all here."""
@@ -94,7 +90,6 @@ class Step(_Cut):
         return cut[1]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """The input of an adapter before a model call.
@@ -149,7 +144,6 @@ class Usage:
         return _sum(self.input, self.output)
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
     """What a model call did. `latency_ms`, `ttft_ms` in milliseconds; `error` is the exception's type and text."""
@@ -164,25 +158,6 @@ class StepOutcome:
     tool_calls: tuple[ToolCall, ...] = ()
     stop_reason: str | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
-    """One execution of an agent, as `run_start` reports it."""
-
-    run_id: str
-    framework: str = "custom"
-    agent_name: str = ""
-    task: str = ""
-    model: str = ""
-    parent_run_id: str | None = None
-    parent_call_id: str | None = None
-    session_id: str | None = None
-    codebase_id: str | None = None
-    org_id: str = "default"
-    project_id: str = "default"
-    task_profile: str = "coding"
-    metadata: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

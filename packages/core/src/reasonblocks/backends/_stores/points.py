@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
@@ -162,7 +162,7 @@ def nearest(
     `lowest_gate` is the lowest own gate of all stored patterns, None without any."""
     least = min(request.similarity, request.similarity if lowest_gate is None else lowest_gate)
     threshold = max(-2.0, min(2.0, curve.reach(least) - SLACK))
-    ask = replace(PointQuery.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
+    ask = evolve(PointQuery.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
     found: dict[str, ETrace] = {}
     while True:
         hits = yield ask
@@ -172,7 +172,7 @@ def nearest(
         left = curve(hits[-1].score + SLACK)  # the highest similarity that a remaining point can have
         if _are_enough(found.values(), request, left):
             break
-        ask = replace(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
+        ask = evolve(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
     return best([*found.values(), *layer], request)
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._default import default_embedder, embedder_line
+    from ._default import default_embedder
     from ._hash import HashEmbedder
     from ._openai import OpenAIEmbedder
     from ._others import CallableEmbedder, FastEmbedEmbedder, Model2VecEmbedder, SentenceTransformerEmbedder
@@ -21,7 +21,6 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "StaticEmbedder",
     "default_embedder",
-    "embedder_line",
 ]
 
 _HOMES = {
@@ -33,7 +32,6 @@ _HOMES = {
     "SentenceTransformerEmbedder": "_others",
     "StaticEmbedder": "_static",
     "default_embedder": "_default",
-    "embedder_line": "_default",
 }
 
 

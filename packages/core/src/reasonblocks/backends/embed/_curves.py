@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..._files import NotToml, read_toml
+from ..._json import is_number
 from ..._patterns import Curve, SimilarityCurves
 from ...exceptions import ConfigError
 
@@ -72,10 +73,4 @@ def _curve(values: Mapping[str, object], name: str, path: Path) -> Curve:
 
 
 def _is_point(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(
-            isinstance(value_, (int, float)) and not isinstance(value_, bool) and -1 <= value_ <= 1 for value_ in value
-        )
-    )
+    return isinstance(value, list) and len(value) == 2 and all(is_number(part) and -1 <= part <= 1 for part in value)

@@ -106,7 +106,8 @@ def _is_system(item: Item) -> bool:
 
 def _spoken(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
     """Return each text and its role; an answer without text has one that is empty."""
-    found = [(text, "assistant" if by_model else item.speaker) for item in group for text in item.texts]
+    role = "assistant" if by_model else None
+    found: list[tuple[str, str]] = [(text, role or item.speaker) for item in group for text in item.texts]
     return found or [("", "assistant")] * by_model
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..exceptions import AdapterMissing, ForeignDistribution
+from .exceptions import AdapterMissing, ForeignDistribution
 
 ADAPTER_GROUP = "reasonblocks.adapters"
 ADAPTERS = {

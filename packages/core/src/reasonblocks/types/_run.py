@@ -1,0 +1,125 @@
+"""A run's options, as a user gives them, and its description, as events record it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+
+from .._json import JSON, evolve
+from ._steering import AdapterCaps, Placement
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+SessionT = TypeVar("SessionT", covariant=True)
+
+
+class RunKeywords(TypedDict, total=False):
+    """The fields of `RunOptions` as keywords, for the signatures of functions."""
+
+    run_id: str | None
+    agent_name: str | None
+    task: str | None
+    model: str | None
+    codebase_id: str | None
+    org_id: str | None
+    project_id: str | None
+    task_profile: str | None
+    metadata: Mapping[str, JSON] | None
+    placement: Placement | None
+
+
+class SessionKeywords(TypedDict, total=False):
+    """An adapter's own knowledge of a run, as `ReasonBlocks.session` takes it."""
+
+    caps: AdapterCaps | None
+    parent_run_id: str | None
+    parent_call_id: str | None
+    session_id: str | None
+    route_names: Mapping[str, str] | None
+
+
+class Client(Protocol[SessionT]):
+    """The methods of `ReasonBlocks` that read `RunOptions`."""
+
+    def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None: ...
+    def session(
+        self,
+        options: RunOptions | None = None,
+        *,
+        framework: str = ...,
+        snapshot: Mapping[str, Any] | None = None,
+        **found: Unpack[SessionKeywords],
+    ) -> SessionT: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run, as its user gives them. The adapter or the client fills in a field that is None."""
+
+    run_id: str | None = None
+    agent_name: str | None = None
+    task: str | None = None
+    model: str | None = None
+    codebase_id: str | None = None
+    org_id: str | None = None
+    project_id: str | None = None
+    task_profile: str | None = None
+    metadata: Mapping[str, JSON] | None = None
+    placement: Placement | None = None
+
+    def check(self, rb: Client[object], snapshot: Mapping[str, Any] | None = None) -> None:
+        """Validate the options, together with the snapshot that the user gave.
+
+        Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
+        """
+        rb.check_run(self, snapshot)
+
+    def session(
+        self,
+        rb: Client[SessionT],
+        *,
+        framework: str,
+        run_id: str | None = None,
+        agent_name: str | None = None,
+        task: str | None = None,
+        model: str | None = None,
+        placement: Placement | None = None,
+        snapshot: Mapping[str, Any] | None = None,
+        **found: Unpack[SessionKeywords],
+    ) -> SessionT:
+        """Return the session of one run, for which the adapter passes what it found.
+
+        The user's `agent_name`, `task` and `model` take precedence over those found. A `run_id` or `placement` given
+        here takes precedence over the user's, because the adapter has numbered the id and narrowed the placement. A
+        run that continues from a `snapshot` keeps its id. For the rest see `ReasonBlocks.session`.
+        """
+        options = evolve(
+            self,
+            run_id=None if snapshot is not None else run_id or self.run_id,
+            agent_name=self.agent_name or agent_name,
+            task=self.task or task,
+            model=self.model or model,
+            placement=placement or self.placement,
+        )
+        return rb.session(options, framework=framework, snapshot=snapshot, **found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """One execution of an agent, as `run_start` reports it."""
+
+    run_id: str
+    framework: str = "custom"
+    agent_name: str = ""
+    task: str = ""
+    model: str = ""
+    parent_run_id: str | None = None
+    parent_call_id: str | None = None
+    session_id: str | None = None
+    codebase_id: str | None = None
+    org_id: str = "default"
+    project_id: str = "default"
+    task_profile: str = "coding"
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
