@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasonblocks._monitors import evaluate, resolve_weights
+from reasonblocks._monitors import resolve_weights
 from reasonblocks.calibration import shipped
 from reasonblocks.types import Evaluation, Injected, Memories, Step, ToolCall, ToolResult
+from tests.core.monitors.asking import evaluate
 
 TASK = "Fix the date parser so that leap years are accepted"
 

@@ -9,11 +9,12 @@ from functools import partial
 
 import pytest
 
-from reasonblocks import scoring
-from reasonblocks._monitors import evaluate, resolve_weights
+from reasonblocks import _scoring as scoring
+from reasonblocks._monitors import resolve_weights
 from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Evaluation, ScoreMemory, Step, ToolCall, ToolResult
+from tests.core.monitors.asking import evaluate
 
 TASK = "Fix the date parser so that leap years are accepted"
 SOON = 0.15

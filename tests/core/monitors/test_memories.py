@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from reasonblocks._monitors import WEIGHTS, evaluate
+from reasonblocks._monitors import WEIGHTS
 from reasonblocks._monitors.builtin import BY_NAME
 from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Memories, Step
+from tests.core.monitors.asking import evaluate
 
 Act = Callable[..., Step]
 Fired = Callable[[Sequence[Step]], set[str]]

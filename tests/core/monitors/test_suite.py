@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, evaluate, indicators, resolve_weights
+from reasonblocks._monitors import MONITORS, indicators, resolve_weights
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
+from tests.core.monitors.asking import evaluate
 
 Act = Callable[..., Step]
 Play = Callable[..., "list[Evaluation]"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .._json import evolve
-from ..types import JSON, Doubt, Evaluation, Injected, Memories, Observed, Step
+from .._requests import Evaluate
+from ..types import JSON, Doubt, Evaluation, Injected, Memories
 from . import indicators
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
 from .features import features_of, plain
@@ -84,40 +85,35 @@ class _StepScores:
         return sorted(self.parts, key=lambda name: -self.parts[name])
 
 
-def evaluate(
-    step: Step,
-    index: int,
-    memories: Memories,
-    injected: tuple[Injected, ...],
-    task: str,
-    weights: Mapping[str, float],
-    calibration: Calibration,
-    observed: Observed = (),
-    tool_roles: Mapping[str, str] = _NO_NAMES,
-    failure_types: Mapping[str, str] = _NO_NAMES,
-) -> tuple[Evaluation, Memories]:
-    """Return the evaluation of completed step `index`, and new memories (BEHAVIOUR section 4).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteSettings:
+    """A client's settings for all monitors. `failure_types` are those of the caller's own monitors, by name."""
 
-    `weights` are resolved. `observed` and `failure_types` are those of the caller's own monitors. No argument is
-    changed.
-    """
-    features = features_of(step, index, task, tool_roles)
+    calibration: Calibration
+    tool_roles: Mapping[str, str] = _NO_NAMES
+    failure_types: Mapping[str, str] = _NO_NAMES
+
+
+def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Memories]:
+    """Return the evaluation of the completed step, and new memories (BEHAVIOUR section 4). No argument is changed."""
+    memories, calibration = request.memories, settings.calibration
+    features = features_of(request.step, request.index, request.task, settings.tool_roles)
     findings = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
-    for name, score, memory, steps in sorted(observed, key=lambda observation: observation[0]):
-        findings[name] = Finding(score=score, memory=memory, steps=tuple(steps) or (index,))
+    for name, score, memory, steps in sorted(request.observed, key=lambda observation: observation[0]):
+        findings[name] = Finding(score=score, memory=memory, steps=tuple(steps) or (request.index,))
     gathered, kept = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
     own = table(memories.get(OWN_MEMORY))
     usual = by_indicators(gathered, calibration)
     hinted = hints(indicators.shown(kept), usual, QUIET)
-    scored = _scored(findings, hinted, usual, weights, own, calibration)
+    scored = _scored(findings, hinted, usual, request.weights, own, calibration)
     left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
     left[indicators.OWN_MEMORY] = kept
     left[OWN_MEMORY] = {
         "composite": scored.composite,
         "fired": [*dict.fromkeys((*names(own, "fired"), *scored.fired))],
     }
-    evaluation = _evaluation(scored, injected, failure_types)
-    doubts = _doubts(scored, index) if scored.fired else ()
+    evaluation = _evaluation(scored, request.injected, settings.failure_types)
+    doubts = _doubts(scored, request.index) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
 

@@ -1,4 +1,4 @@
-"""The step log of one run: entries open at `begin_step`, filled at `end_step`, closed by the next step."""
+"""Keeps the step log of one run: `begin_step` opens an entry, `end_step` fills it, the next step closes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_CALLED = "not called"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """An entry that nothing will change any more, with what its event tells besides."""
+    """A final entry, with the step and the scores that its event contains as well."""
 
     entry: StepLogEntry
     step: Step | None = None
@@ -34,7 +34,7 @@ class Closed:
 
 
 class StepLog:
-    """The newest entries, and the one that is still open."""
+    """The newest entries, of which the last may be open."""
 
     __slots__ = ("_entries", "_open_decision", "_open_step")
 
@@ -59,7 +59,7 @@ class StepLog:
             self.open(decision, step, time.time(), 0.0)
 
     def close(self) -> Closed | None:
-        """The open entry as it stays: a call that never came says so."""
+        """Close the open entry and return it; a call that was never made is recorded as an error."""
         decision, step = self._open_decision, self._open_step
         self._open_decision = self._open_step = None
         if decision is None:
@@ -86,22 +86,22 @@ class StepLog:
             self._open_decision = self._open_step = None
 
     def settle(self) -> Closed | None:
-        """Close the open entry if its call has come."""
+        """Close the open entry if its call was made."""
         return self.close() if self._entries and self._entries[-1].attempts else None
 
     def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
-        """What a call did. A second outcome for one call: the last wins, attempts and tokens add up."""
+        """Record a call's outcome. Of several for one call the last wins; attempts and tokens add up."""
         at = self._at(step)
         if at is not None:
             self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
 
     def route_failed(self, state: str) -> None:
-        """The open call goes to the agent's own model."""
+        """Record that the open call goes to the agent's own model."""
         if self._open_decision is not None and self._entries[-1].route == state:
             self._entries[-1] = evolve(self._entries[-1], route=None)
 
     def _at(self, step: int) -> int | None:
-        """Where entry `step` stands: entries are consecutive, the first may be a resumed one."""
+        """Return the position of entry `step`: entries are consecutive, and the first may be a resumed one."""
         if not self._entries:
             return None
         at = step - self._entries[0].step
@@ -109,10 +109,10 @@ class StepLog:
 
 
 def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> StepLogEntry:
-    """What is known before the call."""
-    told = [(injection.source, injection.text) for injection in decision.injections]
+    """Return the entry with everything known before the call."""
+    shown = [(injection.source, injection.text) for injection in decision.injections]
     if decision.standing_rules:
-        told.append(("E3Injection", decision.standing_rules))
+        shown.append(("E3Injection", decision.standing_rules))
     return StepLogEntry(
         step=decision.step,
         timestamp=timestamp,
@@ -124,12 +124,12 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
         gate_decision=decision.gate_decision,
         thought_preview=decision.thought_preview,
         fsm_state=decision.fsm_state.value,
-        injections=tuple([preview(text, PREVIEW) for _, text in told]),
-        injection_sources=tuple([source for source, _ in told]),
-        intervention_texts=tuple([text for _, text in told]),
+        injections=tuple([preview(text, PREVIEW) for _, text in shown]),
+        injection_sources=tuple([source for source, _ in shown]),
+        intervention_texts=tuple([text for _, text in shown]),
         injections_dropped=decision.dropped,
         retrieved=decision.retrieved,
-        pattern_ids=tuple([one for injection in decision.injections for one in injection.pattern_ids]),
+        pattern_ids=tuple([pattern_id for injection in decision.injections for pattern_id in injection.pattern_ids]),
         placement=decision.placement,
         cache_tokens_at_risk=decision.cache_tokens_at_risk,
         skipped_reason=decision.skipped_reason,
@@ -157,12 +157,12 @@ def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> St
     )
 
 
-def _added(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
+def _added(tokens: int | None, more: int | None) -> int | None:
+    return more if tokens is None else tokens if more is None else tokens + more
 
 
 class Reports:
-    """The part of a session that an adapter uses between steps."""
+    """The methods of a session that an adapter uses between steps."""
 
     _faults: Faults
     _log: StepLog
@@ -171,7 +171,7 @@ class Reports:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Faults of steering in this run, by kind."""
+        """The number of steering's faults in this run, by kind."""
         return dict(self._faults.counts)
 
     def guard(self, kind: str) -> AbstractContextManager[None]:

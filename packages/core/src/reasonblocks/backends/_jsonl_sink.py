@@ -1,4 +1,4 @@
-"""Events as JSON lines in a file."""
+"""Writes events as JSON lines to a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._forks import no_fork, opened
 class JsonlSink:
     """Appends one event a line, each flushed; the file is opened with the first event. Used by one thread at a time.
 
-    After an error (a full disk) the event is lost and the next one starts a new line. A fork closes the file, each
-    process opens it again for itself.
+    After an error (a full disk) the event is lost, and the next one starts a new line. A fork closes the file, and each
+    process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

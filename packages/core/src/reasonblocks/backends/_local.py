@@ -15,7 +15,7 @@ class LocalEvaluator:
 
     inline = True
     """Pure and bounded by its input: it needs no worker, and its answers are not validated again."""
-    __slots__ = ("_calibration", "_failure_types", "_tool_roles")
+    __slots__ = ("_settings",)
 
     def __init__(
         self,
@@ -23,20 +23,11 @@ class LocalEvaluator:
         tool_roles: Mapping[str, str] | None = None,
         failure_types: Mapping[str, str] | None = None,
     ) -> None:
-        self._calibration = calibration
-        self._tool_roles = dict(tool_roles or {})
-        self._failure_types = dict(failure_types or {})
+        self._settings = suite.SuiteSettings(
+            calibration=calibration,
+            tool_roles=dict(tool_roles or {}),
+            failure_types=dict(failure_types or {}),
+        )
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
-        return suite.evaluate(
-            request.step,
-            request.index,
-            request.memories,
-            request.injected,
-            request.task,
-            request.weights,
-            self._calibration,
-            observed=request.observed,
-            tool_roles=self._tool_roles,
-            failure_types=self._failure_types,
-        )
+        return suite.evaluate(request, self._settings)

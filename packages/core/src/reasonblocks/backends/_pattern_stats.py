@@ -1,8 +1,8 @@
-"""What came of the lessons that agents were shown: counted per pattern, so that one that never helps loses its place.
+"""Counts what followed each shown pattern, so that a pattern that never helps is ranked last.
 
-An injection is judged where something was the matter: three completed steps later, or at the run's end if that comes
-first. Recovered: no monitor fires any more and the state is neither SLOW nor SKIP; a run that ends has recovered if it
-succeeded. Standing rules are shown to every run, and are not judged.
+An injection is judged if the run was in trouble: three completed steps later, or at the run's end if that is earlier.
+The run has recovered if no monitor fires and the state is neither SLOW nor SKIP; one that ends has recovered if it
+succeeded. Standing rules are shown to every run and are not judged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..events import Event, RunFinish, StepEvent
 from ..types import FSMState
 
 JUDGED_AFTER = 3
-"""Completed steps after an injection: what it led to is seen one step later, and a fired monitor fades within two."""
+"""Completed steps after an injection: its effect shows one step later, and a fired monitor fades within two."""
 MAX_RUNS = 1_000
-"""Runs that are watched at once; the oldest is forgotten, unjudged."""
+"""The most watched runs; beyond it the oldest is forgotten, unjudged."""
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
 
@@ -32,14 +32,14 @@ class Counts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Patterns that were shown in trouble, before which call."""
+    """Patterns that were shown to a run in trouble, and the call that they were shown before."""
 
     step: int
     ids: tuple[str, ...]
 
 
 class PatternStats:
-    """A telemetry sink that counts into a store. Called from the telemetry's thread: no step waits for it."""
+    """A telemetry sink that counts into a store, in the sink's thread: no step waits for it."""
 
     def __init__(self, store: Counts) -> None:
         self._store = store
@@ -61,25 +61,25 @@ class PatternStats:
     def _put_off(self, run_id: str) -> None:
         """Extend every wait by one call, after a call that was not a step."""
         if run_id in self._shown:
-            self._shown[run_id] = [evolve(one, step=one.step + 1) for one in self._shown[run_id]]
+            self._shown[run_id] = [evolve(shown, step=shown.step + 1) for shown in self._shown[run_id]]
 
     def _judge(self, event: StepEvent) -> None:
         waiting = self._shown.get(event.run_id, [])
-        due = [one for one in waiting if event.step_index >= one.step + JUDGED_AFTER]
+        due = [shown for shown in waiting if event.step_index >= shown.step + JUDGED_AFTER]
         if due:
             self._settle(event.run_id, due, recovered=not _troubled(event))
 
     def _note(self, event: StepEvent) -> None:
         retrieved = event.metadata.get("retrieved")
         if isinstance(retrieved, Mapping):
-            found = [one for ids in retrieved.values() if isinstance(ids, list) for one in ids]
+            found = [pattern_id for ids in retrieved.values() if isinstance(ids, list) for pattern_id in ids]
             self._count(found, "retrieved")
         shown = event.metadata.get("pattern_ids")
         if not isinstance(shown, list):
             return
         self._count(shown, "injected")
         rules = retrieved.get("e3") if isinstance(retrieved, Mapping) else None
-        judged = tuple(one for one in shown if not (isinstance(rules, list) and one in rules))
+        judged = tuple(name for name in shown if not (isinstance(rules, list) and name in rules))
         if judged and (_troubled(event) or (event.composite or 0.0) > E1_COMPOSITE):
             self._shown.setdefault(event.run_id, []).append(_Shown(event.step_index, judged))
             while len(self._shown) > MAX_RUNS:
@@ -92,11 +92,13 @@ class PatternStats:
         self._shown.pop(event.run_id, None)
 
     def _settle(self, run_id: str, judged: list[_Shown], *, recovered: bool) -> None:
-        self._count([one for shown in judged for one in shown.ids], "recovered" if recovered else "not_recovered")
-        self._shown[run_id] = [one for one in self._shown[run_id] if one not in judged]
+        self._count(
+            [pattern_id for shown in judged for pattern_id in shown.ids], "recovered" if recovered else "not_recovered"
+        )
+        self._shown[run_id] = [shown for shown in self._shown[run_id] if shown not in judged]
 
     def _count(self, ids: Iterable[object], what: str) -> None:
-        names = [one for one in ids if isinstance(one, str)]
+        names = [name for name in ids if isinstance(name, str)]
         if names:
             self._store.count(names, what)
 

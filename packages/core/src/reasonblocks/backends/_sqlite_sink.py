@@ -1,4 +1,4 @@
-"""Runs and steps in a SQLite file, for looking at them offline."""
+"""Writes runs and steps to a SQLite file, for offline analysis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS scores (
 );
 """
 _AGAIN = "run_id=:run_id AND EXISTS (SELECT 1 FROM runs WHERE run_id=:run_id AND started!=:started)"
-"""A run of this id that started at another time: what is there belongs to that one."""
+"""Matches the rows of an earlier run of this id, which started at another time."""
 _NEW_RUN = (
     f"DELETE FROM steps WHERE {_AGAIN}",
     f"DELETE FROM scores WHERE {_AGAIN}",
@@ -48,11 +48,11 @@ _FINISH = (
 
 
 class SQLiteMonitorSink:
-    """Tables `runs`, `steps` and `scores` (every monitor's score of every step); `body` has each event whole, as JSON.
+    """Fills the tables `runs`, `steps` and `scores` (each monitor's score of each step); `body` is the event as JSON.
 
     Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success. A run that starts
-    again under its id replaces the one before. The file is opened with the first event. Used by one thread at a time;
-    several processes may write one file, forked ones too: a fork closes it, each opens it again for itself.
+    again under its id replaces the earlier one. The file is opened with the first event. Used by one thread at a time;
+    several processes may write one file, forked ones too: a fork closes it, and each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -117,16 +117,16 @@ def _run_row(event: RunStart) -> tuple[object, ...]:
 
 
 def _step_row(event: StepEvent) -> tuple[object, ...]:
-    told = event.metadata
+    metadata = event.metadata
     return (
         event.run_id,
         event.step_index,
         event.timestamp,
-        told.get("fsm_state"),
-        told.get("difficulty"),
+        metadata.get("fsm_state"),
+        metadata.get("difficulty"),
         event.composite,
         event.failure_type,
-        told.get("gate_decision"),
+        metadata.get("gate_decision"),
         event.step_model,
         event.tokens,
         compact(event.as_dict()),
