@@ -22,7 +22,7 @@ from reasonblocks.backends.embed import HashEmbedder, default_embedder
 from reasonblocks.exceptions import ReasonBlocksError
 from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, proposals
 from reasonblocks.learning._digest import asks, failed_before, texts_at
-from reasonblocks.learning._learn import Similar
+from reasonblocks.learning._learn import Similarity
 from reasonblocks.ports import Embedder, Retrieve
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Tier
@@ -134,7 +134,7 @@ def left_out(runs: Sequence[Looked], leave: str) -> Iterator[tuple[list[Looked],
 def rows(runs: Sequence[Looked], embedder: Embedder, leave: str) -> Iterator[dict[str, object]]:
     """One row a tier and place."""
     counts: dict[tuple[Tier, str], Counter[str]] = {}
-    similar = Similar(embedder)
+    similar = Similarity(embedder)
     for asking, others in left_out(runs, leave):
         gathered = Gathered()
         for run in others:

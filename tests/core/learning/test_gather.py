@@ -6,7 +6,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks._replay import replay
-from reasonblocks.learning import Gathered, RunDigest, _gather, digest_of
+from reasonblocks.learning import Gathered, RunDigest, _digest, digest_of
 from reasonblocks.traces import RecordedRun
 from tests.core.learning.world import failing, look, run, step, succeeding
 
@@ -20,11 +20,11 @@ def test_of_one_task_a_dozen_runs_are_kept() -> None:
     gathered, one = Gathered(), digest(failing())
     for _ in range(50):
         gathered.add(one)
-    assert (len(gathered.runs), gathered.left_out) == (_gather.MAX_PER_TASK, 50 - _gather.MAX_PER_TASK)
+    assert (len(gathered.runs), gathered.left_out) == (_digest.MAX_PER_TASK, 50 - _digest.MAX_PER_TASK)
 
 
 def test_of_many_tasks_so_many_runs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gather, "MAX_RUNS", 5)
+    monkeypatch.setattr(_digest, "MAX_RUNS", 5)
     gathered = Gathered()
     for n in range(9):
         gathered.add(digest(succeeding(f"r{n}", f"t{n}")))
@@ -32,7 +32,7 @@ def test_of_many_tasks_so_many_runs_are_kept(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_calm_steps_are_picked_whatever_the_order_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gather, "MAX_CALM", 4)
+    monkeypatch.setattr(_digest, "MAX_CALM", 4)
     runs = [digest(run(f"r{n}", "success", look(f"r{n}"), step("read", f"page {n}", f"I read {n}."))) for n in range(9)]
     one, other = Gathered(), Gathered()
     for given in runs:

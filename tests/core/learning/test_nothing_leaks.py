@@ -119,12 +119,12 @@ def kept(evidence: Evidence) -> Pattern | None:
 
 def test_a_key_of_an_argument_and_a_called_tool_are_masked() -> None:
     act = act_of(step("ask zoe@example.com", "ok", **{"zoe@example.com": "x", "day": "y"}), 0, {}, frozenset())
-    assert (act.tool, [given.name for given in act.given]) == ("#", ["day", "#"])
+    assert (act.tool, [argument.name for argument in act.arguments]) == ("#", ["day", "#"])
 
 
 def test_the_value_of_an_argument_that_names_a_secret_is_never_named() -> None:
     act = act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, frozenset())
-    assert [one.word for one in act.given] == ["fast", ""]
+    assert [argument.word for argument in act.arguments] == ["fast", ""]
 
 
 def test_a_passphrase_before_a_command_is_not_taken_for_a_program() -> None:

@@ -1,11 +1,9 @@
-"""Lessons from finished runs: what happened where a run got stuck, and what a run that succeeded did instead."""
+"""Learns lessons from finished runs: where failed runs got stuck, and what successful runs did instead."""
 
 from __future__ import annotations
 
-from ._digest import RunDigest, digest_of
-from ._distil import distil
-from ._evidence import Distil, Evidence
-from ._gather import Gathered
+from ._digest import Gathered, RunDigest, digest_of
+from ._distil import Distil, Evidence, distil
 from ._learn import learn, proposals
 from ._proposal import Proposal, read_proposals, together, write_proposals
 

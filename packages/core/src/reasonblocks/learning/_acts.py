@@ -1,4 +1,4 @@
-"""What one completed step did, as small as learning needs it: tool, result, and the form of what was given."""
+"""Reduces a completed step to what learning needs: tool, result, error, and the form of each argument."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from ..types import JSON, Step
 from ._mask import LONGEST, label, run_label, short, whole_words, without_secrets
 from ._secret_names import MASK, announces
 
-LOOKS = ("read", "search")
-"""Roles of a tool whose empty result is a trouble; of another one it may be how it goes well."""
-MAX_GIVEN = 12
-"""Arguments of a call that are looked at."""
+LOOKUP_ROLES = ("read", "search")
+"""Roles of a tool whose empty result counts as trouble; for other tools an empty result may be a success."""
+MAX_ARGUMENTS = 12
 ERROR_CHARS = 140
-"""Of the kind of an error, as a lesson quotes it."""
+"""Characters of an error that a lesson quotes."""
 BEFORE = 1_000
 """Characters before a traceback's last error in which a secret may begin."""
 FEW_WORDS = 8
-"""Words that a lesson counts: of a query, not of a letter."""
+"""The most words of a text that a lesson counts: a query is shorter, a letter is longer."""
 WORDS_HEAD = 1_000
 MARKS = frozenset("#@/.~$-")
-"""What a tool may want before a word, or not: "#general"."""
+"""Signs that a tool may or may not expect before a word, as in "#general"."""
 MAX_WORDS = 3
 """The most words of a tool's name; a longer one is a sentence, which may name someone."""
 _DIGIT = re.compile(r"\d")
@@ -40,9 +39,12 @@ _WORD = re.compile(r"[a-z][a-z_-]{1,23}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """One argument: its name, what kind of value it is, and a word that stands for it where that is common enough to
-    be said; `value` is a hash."""
+class Argument:
+    """One argument: its name, the form of its value, and the value's word.
+
+    `word` may be shown in a lesson only if it occurs in several tasks; it is empty for personal and secret values and
+    for longer texts. `value` is a hash.
+    """
 
     name: str
     form: str
@@ -52,7 +54,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One step. `call` and `result` are hashes; `error` is the kind of error, "" where nothing failed."""
+    """One step. `call` and `result` are hashes; `error` is the masked error, "" if nothing failed."""
 
     tool: str
     call: int | None
@@ -60,9 +62,9 @@ class Act:
     error: str
     empty: bool
     gist: tuple[int, ...]
-    given: tuple[Given, ...]
+    arguments: tuple[Argument, ...]
     says: bool = False
-    """It only speaks: no tool, or one that is given a text and nothing else."""
+    """True if the step only speaks: it calls no tool, or one that takes a single text."""
 
     @property
     def failing(self) -> bool:
@@ -70,35 +72,40 @@ class Act:
 
     @property
     def fruitless(self) -> bool:
-        """It failed or found nothing."""
+        """True if the step failed or found nothing."""
         return bool(self.error) or self.empty
 
 
 def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: frozenset[str]) -> Act:
-    """The step as learning keeps it."""
+    """Return the step as learning keeps it."""
     features = features_of(step, index, "", tool_roles)
-    arguments = step.tool_calls[0].arguments if step.tool_calls else {}
-    given = arguments if isinstance(arguments, Mapping) else {"input": arguments}
+    parsed = step.tool_calls[0].arguments if step.tool_calls else {}
+    arguments = parsed if isinstance(parsed, Mapping) else {"input": parsed}
     return Act(
         tool=_tool(step, features),
         call=features.call,
         result=features.result,
-        error=_error(step, features, given, private),
-        empty=not features.failing and not features.roles.isdisjoint(LOOKS) and _says_nothing(step),
+        error=_error(step, features, arguments, private),
+        empty=not features.failing and not features.roles.isdisjoint(LOOKUP_ROLES) and _says_nothing(step),
         gist=features.gist,
-        given=tuple(_given(str(name), given[name], private) for name in sorted(given, key=str)[:MAX_GIVEN]),
-        says=not step.tool_calls or (set(given) <= {"input"} and not features.shell and not features.roles),
+        arguments=tuple(
+            _argument(str(name), arguments[name], private) for name in sorted(arguments, key=str)[:MAX_ARGUMENTS]
+        ),
+        says=not step.tool_calls or (set(arguments) <= {"input"} and not features.shell and not features.roles),
     )
 
 
 def _says_nothing(step: Step) -> bool:
-    """In words: a short result, that monitors take for nothing too, may be all that was asked for."""
+    """Return True if the result is blank or reports in words that nothing was found.
+
+    Monitors also take a short result for nothing, but here it may be the whole answer.
+    """
     outputs = [result.output for result in step.tool_results]
     return bool(outputs) and all(not text.strip() or says_nothing(text) for text in outputs)
 
 
 def _tool(step: Step, features: Features) -> str:
-    """The tool's name; with a shell also the program that it runs."""
+    """Return the tool's name; for a shell also the program that it runs. A name with a secret is masked."""
     if not features.shell or len(step.tool_calls) != 1:
         called = step.tool_calls[0].name if step.tool_calls else ""
         masked = label(called) if len(called.split()) <= MAX_WORDS else run_label(called)
@@ -110,13 +117,13 @@ def _tool(step: Step, features: Features) -> str:
     return label(f"{features.tool} {program[1]}" if program else features.tool)
 
 
-def _error(step: Step, features: Features, given: Mapping[str, JSON], private: Collection[str]) -> str:
+def _error(step: Step, features: Features, arguments: Mapping[str, JSON], private: Collection[str]) -> str:
     if not features.failing or features.error is None:
         return ""
     flagged = [result.output for result in step.tool_results if result.is_error]
     text = (flagged or [result.output for result in step.tool_results])[0].strip()
-    said = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", _raised(text)), given, private, ERROR_CHARS)
-    return said or "error"
+    error = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", _raised(text)), arguments, private, ERROR_CHARS)
+    return error or "error"
 
 
 def _raised(text: str) -> str:
@@ -133,11 +140,11 @@ def _raised(text: str) -> str:
 
 
 _PERSONAL = re.compile(r"(?i)name|user|customer|passenger|person|mail|phone|address|contact|recipient|sender|guest")
-"""Arguments whose values no lesson says."""
+"""Arguments whose values no lesson shows."""
 
 
-def _given(name: str, value: JSON, private: frozenset[str]) -> Given:
-    return Given(
+def _argument(name: str, value: JSON, private: frozenset[str]) -> Argument:
+    return Argument(
         name=plain(name) if run_label(name, private) == name else MASK,
         form=_form(value),
         word="" if _PERSONAL.search(name) or announces(name) else _word(value),
@@ -146,7 +153,7 @@ def _given(name: str, value: JSON, private: frozenset[str]) -> Given:
 
 
 def _form(value: JSON) -> str:
-    """What kind of value it is, in words that tell nothing of it."""
+    """Describe the kind of value in words that do not reveal it."""
     if value is None:
         return "no value"
     if isinstance(value, bool):
@@ -173,7 +180,7 @@ def _form(value: JSON) -> str:
 
 
 def _word(value: JSON) -> str:
-    """ "credit_card_#" of an id, "economy" of a choice: said only where several tasks have it."""
+    """Return the value of a choice ("economy"), an id without its number ("credit_card_#"), or ""."""
     if not isinstance(value, str):
         return ""
     if (found := _CLASS.fullmatch(value)) is not None:

@@ -1,15 +1,29 @@
-"""From gathered runs to proposals: grouped by kind, merged by similarity, distilled, and gated against calm steps."""
+"""Turns finished runs into proposals.
+
+1. `learn` replays each run whose outcome is known, reduces it to a `RunDigest` and keeps a bounded number of these.
+2. `proposals` groups the failed runs by agent and by the kind of their first trouble.
+3. For each failed run it looks for an `Alternative`: what most successful runs of the same task did at the same point
+   or, if they do not agree, how most of the agent's successful runs recovered from the same kind of trouble.
+4. Runs with the same alternative are clustered by the similarity of their texts at the trouble. Each cluster gives a
+   lesson of tier e1. The lessons with the most runs are kept.
+5. A kind of trouble met in several tasks also gives one lesson of tier e2, from the alternative that most tasks agree
+   on or, if they do not agree, from the recoveries of step 3.
+6. The distiller writes each lesson as a `Pattern`, or returns None.
+7. Each pattern gets a gate just above its similarity to the nearest calm step, so that it is not shown where nothing is
+   wrong. A pattern whose gate would be too high to be useful is dropped.
+8. Proposals with the same pattern id are one; those met in the most tasks come first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from .._gates import TIER_RULES
-from .._json import evolve
 from .._patterns import checked
 from .._replay import SessionFactory, replay
 from ..backends._stores.table import Rows
@@ -18,69 +32,97 @@ from ..backends.embed import default_embedder
 from ..ports import Embedder
 from ..traces import RecordedRun
 from ..types import Pattern, Tier
-from ._alternatives import Instead, after_the_same, applies, at_the_same_point, over_tasks
-from ._digest import Calm, RunDigest, digest_of
+from ._alternatives import (
+    Alternative,
+    Route,
+    alternative_across_tasks,
+    alternative_after_same_trouble,
+    alternative_at_same_point,
+    applies,
+)
+from ._digest import Calm, Gathered, RunDigest, digest_of
+from ._distil import Distil, Evidence, evidence_of
 from ._distil import distil as built_in
-from ._evidence import Distil, Evidence, evidence_of
-from ._gather import Gathered
 from ._proposal import Proposal
 from ._secrets import detectors
 from ._trouble import Kind
 
-
-class Similar:
-    """Calibrated similarity by one embedder. Holds a vector a text: as bounded as the texts are.
-
-    Raises `BadAnswer` for what an embedder must not give; what an embedder raises is passed on.
-    """
-
-    __slots__ = ("_kept", "_vectors")
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._vectors = Vectors(embedder)
-        self._kept: dict[str, Rows] = {}
-
-    def highest(self, tier: Tier, ones: Sequence[str], others: Sequence[str]) -> float:
-        """The similarity of the two that are nearest to each other; 0 without any."""
-        if not ones or not others:
-            return 0.0
-        return self._vectors.embedder.curves.of(tier)(float((self._rows(ones) @ self._rows(others).T).max()))
-
-    def _rows(self, texts: Sequence[str]) -> Rows:
-        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        if new:
-            self._kept.update(zip(new, self._vectors.of(new), strict=True))
-        return np.stack([self._kept[text] for text in texts])
-
-
 MAX_PER_KIND = 3
 """Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
 SHARED_TASKS = 3
-"""Tasks with the same trouble from which on it is a pattern, and not one task's."""
+"""Tasks that must meet a kind of trouble before it gives a lesson of tier e2."""
 MIN_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIER_RULES["e2"].similarity})
-"""The gate of a lesson that nothing calm comes near to. Similarities are fitted to texts of agents of other kinds;
-among those of one agent .8 is common. Of the lessons of tier e1 that runs of tasks left out were given
+"""The gate of a lesson that no calm step comes near to. Similarities are fitted to texts of different agents; among
+texts of one agent .8 is common. Of the lessons of tier e1 that runs of held-out tasks were given
 (benchmarks/learning.py on 1,584 runs), those about the tool in trouble and those about another were 13 and 19 at a gate
 of .8, 9 and 16 at .85, 5 and 3 at .9."""
 MARGIN = 0.01
-"""How far above the nearest calm step a lesson's own gate lies."""
-HIGHEST_GATE = 0.97
-"""A lesson that calm steps come nearer to than this would rarely be found where it belongs: it is left out. By the
-shipped model a cosine of .94; with .95 seven of 69 steps in trouble are not given the lesson of e2 that fits
-(benchmarks/learning.py on 1,584 runs), and none is spared another tool's."""
+"""The distance of a lesson's gate from the nearest calm step."""
+MAX_GATE = 0.97
+"""A lesson with a higher gate would rarely be found where it belongs, so it is dropped. With the shipped model this is
+a cosine of .94; with .95 seven of 69 steps in trouble are not given the lesson of e2 that fits (benchmarks/learning.py
+on 1,584 runs), and none is spared another tool's."""
+
+
+class Similarity:
+    """Computes calibrated similarities with one embedder. Keeps one vector for each text.
+
+    Raises `BadAnswer` if the embedder returns unusable vectors; the embedder's own exceptions propagate.
+    """
+
+    __slots__ = ("_rows", "_vectors")
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._vectors = Vectors(embedder)
+        self._rows: dict[str, Rows] = {}
+
+    def highest(self, tier: Tier, texts: Sequence[str], others: Sequence[str]) -> float:
+        """Return the similarity of the nearest pair of a text and another; 0 if there is no pair."""
+        if not texts or not others:
+            return 0.0
+        cosines = self._rows_of(texts) @ self._rows_of(others).T
+        return self._vectors.embedder.curves.of(tier)(float(cosines.max()))
+
+    def _rows_of(self, texts: Sequence[str]) -> Rows:
+        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        if new:
+            self._rows.update(zip(new, self._vectors.of(new), strict=True))
+        return np.stack([self._rows[text] for text in texts])
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
-    """What all kinds are judged with."""
+class _Context:
+    """Everything that the lessons of all kinds of trouble share."""
 
     gathered: Gathered
     org_id: str
-    similar: Similar
+    similarity: Similarity
     distil: Distil
     common: frozenset[str]
     calm: Sequence[Calm]
-    troubled: Sequence[RunDigest]
+    failed: Sequence[RunDigest]
+
+
+class _AgentKind(NamedTuple):
+    agent: str
+    kind: Kind
+
+
+class _RunAlternative(NamedTuple):
+    run: RunDigest
+    alternative: Alternative | None
+
+
+class _Teaching(NamedTuple):
+    """The parts of an alternative that a lesson teaches: runs with an equal one are told the same."""
+
+    same_task: bool
+    route: Route
+    new_values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, alternative: Alternative) -> _Teaching:
+        return cls(alternative.same_task, alternative.remedy.route, alternative.remedy.new_values)
 
 
 def learn(
@@ -114,78 +156,103 @@ def proposals(
     org_id: str,
     embedder: Embedder | None = None,
     distil: Distil | None = None,
-    similar: Similar | None = None,
+    similar: Similarity | None = None,
 ) -> tuple[Proposal, ...]:
-    """What the runs teach, most support first; the same for the same runs in the same order."""
+    """Return what the gathered runs teach, most support first; the same for the same runs in the same order."""
     failed = gathered.failed
-    similar = similar or Similar(embedder if embedder is not None else _default())
-    room = _Room(gathered, org_id, similar, distil or built_in, gathered.common, gathered.calm, failed)
-    kinds: dict[tuple[str, Kind], list[RunDigest]] = {}
+    similarity = similar or Similarity(embedder if embedder is not None else _default_embedder())
+    context = _Context(gathered, org_id, similarity, distil or built_in, gathered.common, gathered.calm, failed)
+    kinds: dict[_AgentKind, list[RunDigest]] = {}
     for run in failed:
         if run.trouble is not None:
-            kinds.setdefault((run.agent, run.trouble.kind), []).append(run)
-    found = [one for (agent, _), runs in sorted(kinds.items()) for one in _of_kind(room, agent, runs)]
-    unique = {one.pattern.id: one for one in found}
-    return tuple(sorted(unique.values(), key=lambda one: (-one.tasks, -one.runs, one.pattern.id)))
+            kinds.setdefault(_AgentKind(run.agent, run.trouble.kind), []).append(run)
+    found = [proposal for key in sorted(kinds) for proposal in _proposals_of_kind(context, key, kinds[key])]
+    unique = {proposal.pattern.id: proposal for proposal in found}
+    return tuple(sorted(unique.values(), key=lambda proposal: (-proposal.tasks, *_by_runs(proposal))))
 
 
-def _default() -> Embedder:
+def _by_runs(proposal: Proposal) -> tuple[int, str]:
+    return -proposal.runs, proposal.pattern.id
+
+
+def _default_embedder() -> Embedder:
     found: Embedder = default_embedder()
     return found
 
 
-def _of_kind(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
-    again = any(run.trouble is not None and run.trouble.kind.form == "repeat" for run in runs)
-    elsewhere = None if again else _elsewhere(room, agent, runs)  # what came again differs from run to run
-    found = {run.run_id: _at_its_point(room, run) for run in runs}
-    ways: dict[object, list[tuple[RunDigest, Instead | None]]] = {}
+def _proposals_of_kind(context: _Context, key: _AgentKind, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
+    """Yield the lessons of tier e1 about one kind of trouble of one agent, then the one of tier e2."""
+    at_point = {run.run_id: _at_same_point(context, run) for run in runs}
+    # Repeated results differ from run to run, so a run can only be compared with runs that got its own result.
+    shared_recovery = None if key.kind.form == "repeat" else _after_same_trouble(context, key.agent, runs)
+    groups: dict[_Teaching | None, list[_RunAlternative]] = {}
     for run in runs:
-        other = _elsewhere(room, agent, [run]) if again else elsewhere
-        instead = _convincing(found[run.run_id]) or _applying(other, [run])
-        ways.setdefault(instead and (instead.same_task, instead.move.way), []).append((run, instead))
-    made = [one for alike in ways.values() for one in _of_one_way(room, alike)]
-    yield from sorted(made, key=lambda one: (-one.runs, one.pattern.id))[:MAX_PER_KIND]
-    spread = _one_a_task_first(runs)
-    tasks = {run.task_key: found[run.run_id] for run in reversed(spread)}
-    if len(tasks) >= SHARED_TASKS:
-        shared = _convincing(over_tasks([one for one in tasks.values() if one is not None]))
-        shared = _applying(shared, runs) or _applying(elsewhere, runs)
-        if (lesson := _proposal(room, evidence_of("e2", room.org_id, spread, shared))) is not None:
-            yield lesson
+        recovery = _after_same_trouble(context, key.agent, [run]) if key.kind.form == "repeat" else shared_recovery
+        alternative = _if_convincing(at_point[run.run_id]) or _if_applicable(recovery, [run])
+        teaching = _Teaching.of(alternative) if alternative else None
+        groups.setdefault(teaching, []).append(_RunAlternative(run, alternative))
+    found = [proposal for group in groups.values() for proposal in _e1_proposals(context, group)]
+    yield from sorted(found, key=_by_runs)[:MAX_PER_KIND]
+    proposal = _e2_proposal(context, runs, at_point, shared_recovery)
+    if proposal is not None:
+        yield proposal
 
 
-def _elsewhere(room: _Room, agent: str, runs: Sequence[RunDigest]) -> Instead | None:
-    return _convincing(after_the_same(runs, room.gathered.successful(agent), room.common))
+def _e1_proposals(context: _Context, group: Sequence[_RunAlternative]) -> Iterator[Proposal]:
+    """Yield a lesson for each cluster of runs with the same alternative, worded as its first run shows it."""
+    alternatives = {run.run_id: alternative for run, alternative in group}
+    for cluster in _clusters(context, [run for run, _ in group]):
+        evidence = evidence_of("e1", context.org_id, cluster, alternatives[cluster[0].run_id])
+        if (proposal := _proposal(context, evidence)) is not None:
+            yield proposal
 
 
-def _of_one_way(room: _Room, alike: Sequence[tuple[RunDigest, Instead | None]]) -> Iterator[Proposal]:
-    """A lesson for each group of runs that thought alike; it tells of the way as the first of them shows it."""
-    shown = {run.run_id: instead for run, instead in alike}
-    for cluster in _clusters(room, [run for run, _ in alike]):
-        evidence = evidence_of("e1", room.org_id, cluster, shown[cluster[0].run_id])
-        if (one := _proposal(room, evidence)) is not None:
-            yield one
+def _e2_proposal(
+    context: _Context,
+    runs: Sequence[RunDigest],
+    at_point: Mapping[str, Alternative | None],
+    shared_recovery: Alternative | None,
+) -> Proposal | None:
+    """Return the lesson that the tasks share; None if there are too few of them."""
+    ordered = _one_per_task_first(runs)
+    by_task = {run.task_key: at_point[run.run_id] for run in reversed(ordered)}  # the first run of a task wins
+    if len(by_task) < SHARED_TASKS:
+        return None
+    known = [alternative for alternative in by_task.values() if alternative is not None]
+    alternative = _if_applicable(_if_convincing(alternative_across_tasks(known)), runs)
+    alternative = alternative or _if_applicable(shared_recovery, runs)
+    return _proposal(context, evidence_of("e2", context.org_id, ordered, alternative))
 
 
-def _convincing(instead: Instead | None) -> Instead | None:
-    return instead if instead is not None and instead.convinces else None
+def _at_same_point(context: _Context, run: RunDigest) -> Alternative | None:
+    return alternative_at_same_point(run, context.gathered.successful(run.agent, run.task_key), context.common)
 
 
-def _applying(instead: Instead | None, runs: Sequence[RunDigest]) -> Instead | None:
-    """The way, if most of these runs could have gone it."""
-    bad = [run.acts[run.trouble.steps[-1]] for run in runs if run.trouble is not None]
-    return instead if instead and 2 * sum(applies(instead.move, act) for act in bad) > len(bad) else None
+def _after_same_trouble(context: _Context, agent: str, runs: Sequence[RunDigest]) -> Alternative | None:
+    successful = context.gathered.successful(agent)
+    return _if_convincing(alternative_after_same_trouble(runs, successful, context.common))
 
 
-def _at_its_point(room: _Room, run: RunDigest) -> Instead | None:
-    return at_the_same_point(run, room.gathered.successful(run.agent, run.task_key), room.common)
+def _if_convincing(alternative: Alternative | None) -> Alternative | None:
+    return alternative if alternative is not None and alternative.convinces else None
 
 
-def _clusters(room: _Room, runs: Sequence[RunDigest]) -> list[list[RunDigest]]:
-    """Runs whose thoughts were alike there, by the similarity that a search of tier e1 asks for."""
+def _if_applicable(alternative: Alternative | None, runs: Sequence[RunDigest]) -> Alternative | None:
+    """Return the alternative if most of these runs could have used its remedy."""
+    failing = [run.acts[run.trouble.steps[-1]] for run in runs if run.trouble is not None]
+    if alternative is None or 2 * sum(applies(alternative.remedy, act) for act in failing) <= len(failing):
+        return None
+    return alternative
+
+
+def _clusters(context: _Context, runs: Sequence[RunDigest]) -> list[list[RunDigest]]:
+    """Group runs whose texts at the trouble are as similar as a search of tier e1 requires."""
     clusters: list[list[RunDigest]] = []
     for run in runs:
-        near = [(room.similar.highest("e1", [_text(run)], [_text(other) for other in one]), one) for one in clusters]
+        near = [
+            (context.similarity.highest("e1", [_text(run)], [_text(other) for other in cluster]), cluster)
+            for cluster in clusters
+        ]
         similarity, nearest = max(near, key=lambda pair: pair[0], default=(0.0, None))
         if nearest is not None and similarity >= TIER_RULES["e1"].similarity:
             nearest.append(run)
@@ -198,35 +265,40 @@ def _text(run: RunDigest) -> str:
     return "\n".join(run.texts["e1"])
 
 
-def _one_a_task_first(runs: Sequence[RunDigest]) -> list[RunDigest]:
-    """So that the texts of a shared lesson come from as many tasks as there are."""
+def _one_per_task_first(runs: Sequence[RunDigest]) -> list[RunDigest]:
+    """Move the first run of each task to the front, so that a bounded number of texts covers many tasks."""
     first = {run.task_key: run for run in reversed(runs)}
     ahead = [run for run in runs if first[run.task_key] is run]
     return [*ahead, *(run for run in runs if first[run.task_key] is not run)]
 
 
-def _proposal(room: _Room, evidence: Evidence) -> Proposal | None:
-    """The lesson, checked and gated; None where the distiller has none or calm steps look the same."""
-    pattern = room.distil(evidence)
+def _proposal(context: _Context, evidence: Evidence) -> Proposal | None:
+    """Distil the lesson, validate it and set its gate. Returns None if nothing is worth saying or no gate is possible.
+
+    A gate that the distiller has set is kept.
+    """
+    pattern = context.distil(evidence)
     if pattern is None:
         return None
-    gate = _gate(room, evidence, pattern)
+    gate = _gate(context, evidence, pattern)
     if gate is None:
         return None
-    own = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    return Proposal.of(checked(evolve(pattern, gate_threshold=own)), evidence)
+    threshold = pattern.gate_threshold if pattern.gate_threshold is not None else gate
+    return Proposal.of(checked(replace(pattern, gate_threshold=threshold)), evidence)
 
 
-def _gate(room: _Room, evidence: Evidence, pattern: Pattern) -> float | None:
-    """Above every calm step at which a live run would ask, and never below `MIN_GATE`.
+def _gate(context: _Context, evidence: Evidence, pattern: Pattern) -> float | None:
+    """Return a gate that no calm step passes, never below `MIN_GATE`; None if it would be above `MAX_GATE`.
 
-    A lesson of tier e2, which tasks share, also above every trouble with another tool. Steps where its own tool failed
-    are none that it has to keep away from.
+    For tier e2, which tasks share, troubles with another tool must not pass either. Calm steps at which the lesson's
+    own tool failed may pass.
     """
     tier, tool = evidence.tier, evidence.kind.tool
-    away = [text for one in room.calm if tool not in one.failed and (text := one.of(tier))]
+    unwanted = [text for stretch in context.calm if tool not in stretch.failed and (text := stretch.of(tier))]
     if tier == "e2":
-        away += ["\n".join(run.texts[tier]) for run in room.troubled if run.trouble and run.trouble.kind.tool != tool]
-    nearest = room.similar.highest(tier, away, pattern.exemplars)
+        unwanted += [
+            "\n".join(run.texts[tier]) for run in context.failed if run.trouble and run.trouble.kind.tool != tool
+        ]
+    nearest = context.similarity.highest(tier, unwanted, pattern.exemplars)
     gate = round(max(MIN_GATE[tier], nearest + MARGIN), 4)
-    return gate if gate <= HIGHEST_GATE else None
+    return gate if gate <= MAX_GATE else None

@@ -1,4 +1,4 @@
-"""What of a run's text may stand in a lesson: no secret, no person, no id, nothing that passes for an instruction."""
+"""Masks a run's text for a lesson: removes secrets, people, ids, and words that read as an instruction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ORDERS = (
     (re.compile(r"(?i)\b(?:do not|don't|never) mention\b"), "leave out"),
     (re.compile(r"(?i)\bignore (?:all|any|the|previous|prior|above)\b[^.]{0,60}"), MASK),
 )
-"""What no guidance of ours says: in the words of a result it would read as an order."""
+"""Words that our guidance never uses: quoted from a result, they would read as an order."""
 MAX_NAMES = 32
 MAX_PASSES = 4
 """The most times that a text is masked; removing one part may let a rule match another."""
@@ -35,7 +35,7 @@ LONGEST = 8_000
 
 
 def private_words(texts: Collection[str]) -> frozenset[str]:
-    """Names that these texts give as those of a person."""
+    """Return the words that these texts show to be a person's names, in lower case."""
     found = dict.fromkeys(word.lower() for text in texts for word in known_names(text))
     return frozenset([*found][:MAX_NAMES])
 
@@ -48,32 +48,32 @@ def hidden(text: str, private: Collection[str] = ()) -> str:
     """
     text = whole_words(text, LONGEST)
     for _ in range(MAX_PASSES):
-        before, text = text, _once(text, private)
+        before, text = text, _mask_once(text, private)
         if text == before:
             break
     return text
 
 
-def _once(text: str, private: Collection[str]) -> str:
+def _mask_once(text: str, private: Collection[str]) -> str:
     text = _unnamed(text)
     for pattern in (_MIXED, _HEX, _DIGITS, _WITH_DIGIT):
         text = pattern.sub(MASK, text)
-    return sanitise(plain_words(_without(text, private)))
+    return sanitise(plain_words(_without_private(text, private)))
 
 
 def _unnamed(text: str) -> str:
-    """Mask secrets and people; the lines of the text stay."""
+    """Mask secrets, mail addresses and people, and keep the text's lines."""
     return without_names(_EMAIL.sub(MASK, without_secrets(text)))
 
 
-def _without(text: str, private: Collection[str]) -> str:
+def _without_private(text: str, private: Collection[str]) -> str:
     for word in sorted(private):
         text = re.sub(rf"(?i)(?<![^\W_]){re.escape(word)}(?![^\W_])", MASK, text)
     return text
 
 
 def without_secrets(text: str) -> str:
-    """Mask secrets and accounts; everything else stays, numbers too."""
+    """Mask secrets and accounts, and keep everything else, even numbers."""
     return without_detected(without_accounts(without_shaped(without_announced(without_blocks(text)))))
 
 
@@ -86,13 +86,13 @@ def label(text: str) -> str:
 @lru_cache(maxsize=4096)
 def run_label(text: str, private: frozenset[str] = frozenset()) -> str:
     """Return a run's id without secrets and people; numbers and hashes stay, because they distinguish runs."""
-    return _without(_MIXED.sub(MASK, without_names(label(text))), private)
+    return _without_private(_MIXED.sub(MASK, without_names(label(text))), private)
 
 
 def plain_words(text: str) -> str:
-    """The text without words that order."""
-    for pattern, instead in _ORDERS:
-        text = pattern.sub(instead, text)
+    """Return the text without words that give an order."""
+    for pattern, replacement in _ORDERS:
+        text = pattern.sub(replacement, text)
     return text
 
 
@@ -103,10 +103,10 @@ def whole_words(text: str, limit: int) -> str:
     return text[: max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit), 0)]
 
 
-def short(text: str, given: Mapping[str, JSON], private: Collection[str], limit: int) -> str:
-    """What kind of error a result announces: its first words, without quotes, ids and what the call was given."""
+def short(text: str, arguments: Mapping[str, JSON], private: Collection[str], limit: int) -> str:
+    """Return the first words of an error, without quotes, ids and the values of the call's arguments."""
     line = collapse(_unnamed(whole_words(text, 8 * limit)))
-    for value in sorted(filter(_tells, _values(given)), key=len, reverse=True):
+    for value in sorted(filter(_is_specific, _values(arguments)), key=len, reverse=True):
         line = line.replace(value, MASK)
     line = hidden(line, private)
     line = re.sub(r"([\"'])(?:(?!\1).){1,200}\1", MASK, line)
@@ -117,13 +117,13 @@ def short(text: str, given: Mapping[str, JSON], private: Collection[str], limit:
     return line[:limit].rpartition(" ")[0].strip(" .,:;")
 
 
-def _tells(value: str) -> bool:
+def _is_specific(value: str) -> bool:
     return 2 < len(value) <= 200
 
 
-def _values(given: Mapping[str, JSON]) -> set[str]:
+def _values(arguments: Mapping[str, JSON]) -> set[str]:
     """Return the texts of a call's arguments, as they are and with their secrets masked."""
     found: set[str] = set()
-    for value in given.values():
-        found.update(one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
-    return found | {_unnamed(one) for one in found if _tells(one)}
+    for value in arguments.values():
+        found.update(item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str))
+    return found | {_unnamed(text) for text in found if _is_specific(text)}

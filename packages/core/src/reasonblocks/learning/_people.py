@@ -177,19 +177,19 @@ _NAME_KEY = re.compile(
 def known_names(text: str) -> Iterable[str]:
     """Yield the words that the text shows to be a person's names; they are then masked everywhere."""
     found: list[str] = _NAME_KEY.findall(text)
-    found += [one["name"] for one in _HOME.finditer(text) if one["head"] != "~"]
-    found += [given for _, given in _MY_NAME.findall(text)] if "ame is" in text else []
-    for given in found:
-        for word in re.split(r"[\s.]+", given):
+    found += [match["name"] for match in _HOME.finditer(text) if match["head"] != "~"]
+    found += [name for _, name in _MY_NAME.findall(text)] if "ame is" in text else []
+    for name in found:
+        for word in re.split(r"[\s.]+", name):
             if len(word) > 1 and word.lower() not in NO_NAMES and word.lower() not in ACCOUNTS and word != MASK:
                 yield word
 
 
 def without_accounts(text: str) -> str:
     """Mask user names: in home folders, in file listings, and before a host."""
-    text = _HOME.sub(lambda one: one["head"] + _unless_common(one["name"]), text)
-    text = _LISTED.sub(lambda one: f"{one[1]}{_unless_common(one[2])}{one[3]}{_unless_common(one[4])}", text)
-    return _AT.sub(lambda one: (one[1] or "") + _unless_common(one[2] or one[4]), text)
+    text = _HOME.sub(lambda match: match["head"] + _unless_common(match["name"]), text)
+    text = _LISTED.sub(lambda match: f"{match[1]}{_unless_common(match[2])}{match[3]}{_unless_common(match[4])}", text)
+    return _AT.sub(lambda match: (match[1] or "") + _unless_common(match[2] or match[4]), text)
 
 
 def without_names(text: str) -> str:
@@ -197,16 +197,16 @@ def without_names(text: str) -> str:
     text = _MAILED.sub(MASK, _BLAME.sub(r"\1#", text))
     text = _GIT_INLINE.sub(r"\1#", _GIT.sub(_masked_author, text))
     text = _BIBLIOGRAPHY.sub(r"\1#", text)
-    text = _OPTION.sub(lambda one: f"{one['head']}{one['quote'] or ''}{_unless_common(one['name'])}", text)
+    text = _OPTION.sub(lambda match: f"{match['head']}{match['quote'] or ''}{_unless_common(match['name'])}", text)
     text = _QUOTED.sub(_masked_quoted, text)
     text = _FIELD.sub(_masked_field, text)
-    text = _MY_NAME.sub(lambda one: one[0] if one[2].split()[0].lower() in NO_NAMES else one[1] + MASK, text)
-    text = _TITLED.sub(lambda one: one[0] if _common(one["name"]) else one["title"] + MASK, text)
+    text = _MY_NAME.sub(lambda match: match[0] if match[2].split()[0].lower() in NO_NAMES else match[1] + MASK, text)
+    text = _TITLED.sub(lambda match: match[0] if _common(match["name"]) else match["title"] + MASK, text)
     text = _CALLED.sub(
-        lambda one: one[0] if _common(one["name"]) else one["head"] + _cut(one["name"], NO_NAMES, 1), text
+        lambda match: match[0] if _common(match["name"]) else match["head"] + _cut(match["name"], NO_NAMES, 1), text
     )
-    text = _INITIALS.sub(lambda one: one[0] if _common(one[0].rpartition(" ")[2]) else MASK, text)
-    text = _NAME.sub(lambda one: _cut(one[0], NO_NAMES, 2), text)
+    text = _INITIALS.sub(lambda match: match[0] if _common(match[0].rpartition(" ")[2]) else MASK, text)
+    text = _NAME.sub(lambda match: _cut(match[0], NO_NAMES, 2), text)
     return _CAPITALS.sub(_masked_capitals, _IRISH.sub(MASK, text))
 
 
@@ -227,8 +227,10 @@ def _masked_capitals(found: re.Match[str]) -> str:
 def _cut(name: str, common: frozenset[str], least: int) -> str:
     """Replace each sequence of at least `least` words that are not common by "#"."""
     rows = groupby(name.split(), lambda word: word.lower() in common)
-    told = [words if plain or len(words) < least else [MASK] for plain, row in rows if (words := list(row))]
-    return " ".join(word for words in told for word in words)
+    parts = [
+        words if common_words or len(words) < least else [MASK] for common_words, row in rows if (words := list(row))
+    ]
+    return " ".join(word for words in parts for word in words)
 
 
 def _masked_author(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""A lesson that nobody has accepted yet: its pattern, what it comes from, and its form as JSON."""
+"""Defines a proposed lesson, and reads and writes files of them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from .._patterns import pattern_json, pattern_of
 from .._text import whole
 from ..exceptions import ConfigError
 from ..types import JSON, Pattern
-from ._evidence import Evidence
+from ._alternatives import Alternative
+from ._distil import Evidence
 
 Status = Literal["pending", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """`basis`: "same task" where successful runs of the failed runs' own task show what to do, "other tasks" where
-    those of others do, "kind of trouble" where none does. `run_ids` are failed runs, `learned_from` successful ones.
+    """A lesson with its support, and the decision about it.
+
+    `basis` is "same task" if successful runs of the failed runs' own task show what to do, "other tasks" if runs of
+    other tasks do, "kind of trouble" if none does. `run_ids` are failed runs, `learned_from` successful ones.
     """
 
     pattern: Pattern
@@ -38,7 +41,7 @@ class Proposal:
 
     @classmethod
     def of(cls, pattern: Pattern, evidence: Evidence) -> Proposal:
-        instead = evidence.instead
+        alternative = evidence.instead
         return cls(
             pattern=pattern,
             form=evidence.kind.form,
@@ -46,23 +49,23 @@ class Proposal:
             error=evidence.kind.error,
             runs=evidence.runs,
             tasks=evidence.tasks,
-            basis="kind of trouble" if instead is None else "same task" if instead.same_task else "other tasks",
+            basis=_basis(alternative),
             run_ids=evidence.run_ids,
-            learned_from=instead.run_ids if instead is not None else (),
+            learned_from=alternative.run_ids if alternative is not None else (),
         )
 
     def with_status(self, status: Status) -> Proposal:
         return evolve(self, status=status)
 
     def as_json(self) -> dict[str, JSON]:
-        """One line of the file of proposals."""
-        told: dict[str, Any] = asdict(evolve(self, pattern=Pattern(id="", tier="e1")))
-        told |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
-        return {**told, "learned_from": list(self.learned_from)}
+        """Return the object that stands on one line of a file of proposals."""
+        values: dict[str, Any] = asdict(replace(self, pattern=Pattern(id="", tier="e1")))
+        values |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
+        return {**values, "learned_from": list(self.learned_from)}
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> Proposal:
-        """Raises `ConfigError` with the field, its value, and what holds."""
+        """Return the proposal of such an object. Raises `ConfigError` with the field, its value and the rule."""
         try:
             values = {**given, "pattern": pattern_of(given["pattern"])}
             values |= {name: tuple(map(str, given.get(name) or ())) for name in ("run_ids", "learned_from")}
@@ -71,10 +74,18 @@ class Proposal:
             raise ConfigError("proposal", type(error).__name__, f"is no proposal: {error}") from error
 
 
+def _basis(alternative: Alternative | None) -> str:
+    if alternative is None:
+        return "kind of trouble"
+    return "same task" if alternative.same_task else "other tasks"
+
+
 def read_proposals(path: str | Path) -> tuple[Proposal, ...]:
-    """Those of a file, in its order; none where there is no file. Raises `ConfigError` with file, line and reason."""
+    """Return the proposals of a file in its order; none without a file. Raises `ConfigError` with line and reason."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")  # U+2028 ends no line of JSON
+        lines = (
+            Path(path).read_text(encoding="utf-8").split("\n")
+        )  # unlike splitlines(), keeps U+2028 inside a JSON line
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
@@ -98,12 +109,12 @@ def _read(path: str | Path, number: int, line: str) -> Proposal:
 def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
     """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "".join(f"{whole(compact(one.as_json()))}\n" for one in proposals))
+    write_whole(path, "".join(f"{whole(compact(proposal.as_json()))}\n" for proposal in proposals))
 
 
 def together(known: Sequence[Proposal], found: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """The known and the newly found: a pending one is renewed, one that was decided stays decided."""
-    decided = {one.pattern.id for one in known if one.status != "pending"}
-    new = {one.pattern.id: one for one in found if one.pattern.id not in decided}
-    kept = [new.pop(one.pattern.id, one) for one in known]
+    """Merge known and newly found proposals: a pending one is replaced by its new version, a decided one is kept."""
+    decided = {proposal.pattern.id for proposal in known if proposal.status != "pending"}
+    new = {proposal.pattern.id: proposal for proposal in found if proposal.pattern.id not in decided}
+    kept = [new.pop(proposal.pattern.id, proposal) for proposal in known]
     return (*kept, *new.values())

@@ -77,7 +77,7 @@ _LITERAL = frozenset(
     "none null nil true false undefined str string int integer bool boolean bytes float optional required any object "
     "yes no on off secretstr password text basic digest ntlm oauth oauth2 lambda prompt self default".split()
 )
-_SAID = frozenset(
+_DESCRIBING = frozenset(
     "a about above absent accepted active added already also always an and any are as at available be because been "
     "before being below blank bad broken but by can cannot case changed checked compromised configured could created "
     "deleted denied deprecated different disabled do does done empty enabled encrypted enough enter exactly expired "
@@ -107,10 +107,10 @@ _REFERENCE = re.compile(
 )
 
 
-def is_no_secret(value: str, name: str, *, said: bool) -> bool:
-    """Return True for a type, a variable, a placeholder or, if `said` in a sentence, a word about the secret."""
+def is_no_secret(value: str, name: str, *, in_sentence: bool) -> bool:
+    """Return True for a type, a variable, a placeholder or, if `in_sentence`, a word about the secret."""
     word = value.strip().lower()
-    if word in _LITERAL or (said and word.rstrip(".,:;!?") in _SAID) or _MASKED.fullmatch(value):
+    if word in _LITERAL or (in_sentence and word.rstrip(".,:;!?") in _DESCRIBING) or _MASKED.fullmatch(value):
         return True
     if _REFERENCE.fullmatch(value):
         return True
@@ -130,7 +130,7 @@ def refers_at(text: str, at: int) -> bool:
 def is_common(word: str) -> bool:
     """Return True if this word after "password" continues the sentence."""
     word = word.lower()
-    return word in _SAID or word in _AROUND or word in _LITERAL or word in _STRONG or word in _GOES_ON
+    return word in _DESCRIBING or word in _AROUND or word in _LITERAL or word in _STRONG or word in _GOES_ON
 
 
 _GOES_ON = frozenset(

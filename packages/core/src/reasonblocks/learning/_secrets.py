@@ -40,7 +40,9 @@ _OPTION = re.compile(r"(?<![^\s\"'`(\[,])(?P<dashes>--?)(?P<name>[A-Za-z][\w-]{1
 _SET = re.compile(
     r"\b(?:setx|setenv|set[ ]-\w{1,4}|ENV|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])"
 )
-_TOLD = re.compile(r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])")
+_IN_SENTENCE = re.compile(
+    r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])"
+)
 """A password in a sentence, without a sign between them."""
 _OF = re.compile(
     r"(?i)(\b(?:password|passwd|passphrase|passcode|secret|token|api[ _-]?key)"
@@ -78,9 +80,9 @@ def without_announced(text: str) -> str:
     text = _HEADER.sub(_masked_header, text)
     text = _PHRASE.sub(_masked_phrase, text)
     text = _scanned(_scanned(_scanned(text, _HEAD), _OPTION), _SET)
-    for said in (_OF, _TOLD):
-        text = said.sub(lambda one: one[0] if is_common(one[2].rstrip(_TAIL)) else f"{one[1]}{MASK}", text)
-    return _TURNED.sub(lambda one: one[0] if is_common(one[1]) else f"{MASK}{one[2]}", text)
+    for pattern in (_OF, _IN_SENTENCE):
+        text = pattern.sub(lambda match: match[0] if is_common(match[2].rstrip(_TAIL)) else f"{match[1]}{MASK}", text)
+    return _TURNED.sub(lambda match: match[0] if is_common(match[1]) else f"{MASK}{match[2]}", text)
 
 
 def _scanned(text: str, head: re.Pattern[str]) -> str:
@@ -115,18 +117,18 @@ def _value_at(text: str, at: int, head: re.Match[str]) -> tuple[int, int] | None
     if (opened := _OPENED.match(text, at)) is not None:
         end = _closed(text, opened.end(), opened[0])
         value = text[opened.end() : end]
-        return None if not value or is_no_secret(value, head["name"], said=False) else (opened.end(), end)
+        return None if not value or is_no_secret(value, head["name"], in_sentence=False) else (opened.end(), end)
     if refers_at(text, at) or (bare := _BARE.match(text, at)) is None:
         return None
     value = bare[0].rstrip(_TAIL) if not _wraps(bare[0]) else bare[0]
     if not value:
         return None
-    said = "=" not in head["sep"]
-    if said and value == "correct" and _ends_sentence(text, bare.end()):
+    in_sentence = "=" not in head["sep"]
+    if in_sentence and value == "correct" and _ends_sentence(text, bare.end()):
         return None
-    if is_no_secret(value, head["name"], said=said):
+    if is_no_secret(value, head["name"], in_sentence=in_sentence):
         return None
-    more = _MORE.match(text, at + len(value)) if said and head["name"].lower().endswith(_WORDS_OF) else None
+    more = _MORE.match(text, at + len(value)) if in_sentence and head["name"].lower().endswith(_WORDS_OF) else None
     whole = more is not None and not any(map(is_common, more[0].split()))
     return at, more.end() if more is not None and whole else at + len(value)
 
@@ -172,7 +174,7 @@ def _masked_header(found: re.Match[str]) -> str:
     if "aws4" in secret[:5].lower() or "digest" in secret[:7].lower():
         rest = rest if quote else ""
     words = secret.split()
-    if not words or (is_no_secret(words[0], "authorization", said=True) and not _scheme(words)):
+    if not words or (is_no_secret(words[0], "authorization", in_sentence=True) and not _scheme(words)):
         return found[0]
     return f"{found['head']}{quote}{MASK}{rest}"
 
@@ -184,7 +186,7 @@ def _scheme(words: list[str]) -> bool:
 
 def _masked_phrase(found: re.Match[str]) -> str:
     words = found["value"].split()
-    if is_no_secret(words[0], "passphrase", said=True):
+    if is_no_secret(words[0], "passphrase", in_sentence=True):
         return found[0]
     return f"{found['head']}{MASK}"
 
@@ -212,10 +214,12 @@ def detectors() -> tuple[Find, ...]:
 def without_detected(text: str) -> str:
     """Replace every secret that a detector finds by "#"."""
     for find in detectors():
-        for secret in sorted(filter(_tells, {one.strip(_AROUND) for one in find(text)}), key=len, reverse=True):
+        for secret in sorted(
+            filter(_is_specific, {secret.strip(_AROUND) for secret in find(text)}), key=len, reverse=True
+        ):
             text = text.replace(secret, MASK)
     return text
 
 
-def _tells(found: str) -> bool:
-    return len(found) >= SHORTEST and not is_no_secret(found, "password", said=False)
+def _is_specific(found: str) -> bool:
+    return len(found) >= SHORTEST and not is_no_secret(found, "password", in_sentence=False)

@@ -163,6 +163,6 @@ def without_blocks(text: str) -> str:
 
 def without_shaped(text: str) -> str:
     """Replace every secret recognised by its form by "#"."""
-    for pattern, instead in _SHAPES:
-        text = pattern.sub(instead, text)
+    for pattern, replacement in _SHAPES:
+        text = pattern.sub(replacement, text)
     return text

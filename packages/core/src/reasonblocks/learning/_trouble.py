@@ -1,4 +1,4 @@
-"""Where a run first got into sustained trouble, and of what kind that was."""
+"""Finds where a run first got into sustained trouble, and of what kind it was."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from ..types import FSMState, StepDecision
 from ._acts import Act
 
 LOOK_BACK = 6
-"""Steps within which what happens twice is one trouble: as many as the longest query for lessons, and one."""
+"""Steps within which two events count as one trouble: one more than the longest query for lessons has."""
 TWICE = 2
-"""Errors of one tool, equal calls with equal results, or searches in vain, that are no accident any more."""
+"""Errors of one tool, repeated calls, or fruitless searches that make a trouble; a single one may be an accident."""
 SLOW_STEPS = 3
-"""Steps running in SLOW or SKIP: one more than the composite of the monitors needs."""
+"""Consecutive steps in SLOW or SKIP that make a trouble: one more than the monitors' composite needs."""
 HARD = (FSMState.SLOW, FSMState.SKIP)
 Form = str
-"""What the trouble looks like: "error", "repeat", "empty", "claimed" (an error that the run took for a success), or the
-failure type that a monitor named."""
-SAID = ("unverified", "drift", "sprawl", "churn")
-"""Failure types that say something by themselves, without a call that failed or came again. A contradiction does not:
-it says something where a call failed and the run went on as if it had not."""
+"""The form of trouble: "error", "repeat", "empty", "claimed" (an error that the run took for a success), or the failure
+type that a monitor reported."""
+SELF_EVIDENT = ("unverified", "drift", "sprawl", "churn")
+"""Failure types that make a lesson without a call that failed or was repeated. A contradiction is not among them: it
+needs a failed call after which the run went on as if it had succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Kind:
-    """Troubles of one kind may teach the same. `failure_type` is that of the evaluation, "" where it gave none; `error`
-    the kind of error, "" where the form is another."""
+    """The properties that troubles share if one lesson can fit them all.
+
+    `failure_type` is the evaluation's, "" if it gave none. `error` is the masked error, "" for other forms.
+    """
 
     failure_type: str
     form: Form
@@ -37,8 +39,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """`at` is the step after which it was plain, `steps` those that show it, the newest last. Not `sustained`: one
-    error, that only counts where other runs met it as well."""
+    """One trouble: `at` is the step after which it was recognised, `steps` are those that show it, the newest last.
+
+    If it is not `sustained`, it is a single error, which counts only if other runs met it as well.
+    """
 
     kind: Kind
     at: int
@@ -47,15 +51,16 @@ class Trouble:
 
 
 def first_trouble(acts: Sequence[Act], decisions: Sequence[StepDecision]) -> Trouble | None:
-    """The first step at which something is plainly wrong and can be named.
+    """Return the first trouble that can be named, otherwise the first error, otherwise None.
 
-    Wrong: a monitor fired or the composite opened the gate, three steps running were SLOW or SKIP, or a tool failed
-    twice with no success between. Named: what failed, came again or found nothing twice among the last six steps, or
-    else what the monitor that fired stands for. Without any of it the first error, as one that is not sustained.
+    A trouble begins where a monitor fires, the composite opens the gate, three consecutive steps are SLOW or SKIP, or a
+    tool fails twice without a success in between. It is named after a call that failed, was repeated or found nothing
+    twice in the last six steps, otherwise after the monitor that fired. The first error is not sustained.
     """
     for at, decision in enumerate(decisions):
         failed = _failed_again(acts, at)
-        hard = at + 1 >= SLOW_STEPS and all(one.fsm_state in HARD for one in decisions[at + 1 - SLOW_STEPS : at + 1])
+        last = decisions[max(0, at + 1 - SLOW_STEPS) : at + 1]
+        hard = len(last) == SLOW_STEPS and all(recent.fsm_state in HARD for recent in last)
         if not (decision.failure_type or decision.monitors_fired or failed or hard):
             continue
         if (named := _named(acts, decision, at, failed)) is not None:
@@ -72,7 +77,7 @@ def _first_error(acts: Sequence[Act]) -> Trouble | None:
 
 
 def _failed_again(acts: Sequence[Act], at: int) -> tuple[int, ...]:
-    """The steps at which the newest step's tool failed since it last went well, if there are two."""
+    """Return the steps at which the newest step's tool failed since its last success, if there are two."""
     if not acts[at].failing:
         return ()
     found: list[int] = []
@@ -98,13 +103,13 @@ def _named(acts: Sequence[Act], decision: StepDecision, at: int, failed: tuple[i
         return _trouble(at, steps, kind or "", "empty", acts[steps[-1]].tool)
     if kind == "contradiction" and (failing := _just_failed(acts, at)) is not None:
         return _trouble(at, (failing,), kind, "claimed", acts[failing].tool, acts[failing].error)
-    if kind in SAID and decision.monitors_fired:
+    if kind in SELF_EVIDENT and decision.monitors_fired:
         return _trouble(at, (at,), str(kind), str(kind), _last_tool(acts, at))
     return None
 
 
 def _just_failed(acts: Sequence[Act], at: int) -> int | None:
-    """The newest step that did something, if it failed."""
+    """Return the newest step that did something, if it failed."""
     newest = next((n for n, act in reversed(_recent(acts, at)) if act.tool and not act.says), None)
     return newest if newest is not None and acts[newest].failing else None
 
@@ -119,7 +124,7 @@ def _recent(acts: Sequence[Act], at: int) -> list[tuple[int, Act]]:
 
 
 def _commonest(marked: Sequence[tuple[int, str]]) -> tuple[int, ...]:
-    """The steps with the mark that most of them have, the newest among equals, if there are two."""
+    """Return the steps with the commonest mark, if there are two; on a tie, the mark that occurred last."""
     counts = Counter(mark for _, mark in marked)
     most = max(counts.values(), default=0)
     if most < TWICE:
