@@ -296,9 +296,7 @@ class FaultScenarios:
             " within `session.guard(...)`"
         )
         steered = [call for call, seen in enumerate(ran.seen) if FRAME in seen.everything]
-        assert steered == [], (
-            "these calls have guidance although no decision was made: keep none of another call"
-        )
+        assert steered == [], "these calls have guidance although no decision was made: keep none of another call"
 
     def test_a_fault_in_recording_an_answer_leaves_the_agent_alone(self, mode: str) -> None:
         """If `end_step` raises, the adapter's guard handles it, and each answer reaches the agent after one call."""
