@@ -1,4 +1,4 @@
-"""An agent written by hand on the Anthropic client (Messages API), steered: sync, async and streamed.
+"""A steered agent loop, written by hand on the Anthropic client (Messages API): sync, async and streamed.
 
 `python examples/anthropic_loop.py` runs the first of the three against a scripted provider, offline. It needs
 `pip install anthropic` beside `reasonblocks-core`.
@@ -28,8 +28,8 @@ TOOLS = [
 
 
 def run(client: Anthropic, session: SteeringSession, task: str) -> str:
-    """The agent's answer. What the client raises is recorded, and raised on; either way the run is finished."""
-    history: list[Any] = [{"role": "user", "content": task}]  # the client's own messages, what comes back included
+    """Run the agent and return its answer. An error of the client is recorded and raised; the run is finished."""
+    history: list[Any] = [{"role": "user", "content": task}]  # the client's own messages, answers included
     completed: Step | None = None
     with session:
         while True:
@@ -50,11 +50,11 @@ def run(client: Anthropic, session: SteeringSession, task: str) -> str:
                 return outcome.text
             results = run_tools(outcome.tool_calls)
             history.append({"role": "user", "content": [result_block(result) for result in results]})
-            completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
+            completed = Step(tool_results=results)  # `end_step` has reported the thought and the calls
 
 
 async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str) -> str:
-    """`run` for an event loop."""
+    """Like `run`, on an event loop."""
     history: list[Any] = [{"role": "user", "content": task}]
     completed: Step | None = None
     async with session:
@@ -66,7 +66,7 @@ async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str)
                 message = await client.messages.create(
                     model=MODEL, max_tokens=MAX_TOKENS, system=system, messages=asked, tools=TOOLS
                 )
-            except BaseException as exc:  # a cancellation, too
+            except BaseException as exc:  # including cancellation
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
                 raise
             outcome = outcome_of(message, ms_since(started))
@@ -80,7 +80,7 @@ async def run_async(client: AsyncAnthropic, session: SteeringSession, task: str)
 
 
 def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Callable[[str], object]) -> str:
-    """`run`, and `say` hears the model's words as they come. A stream that breaks off is an error of the call."""
+    """Like `run`, and pass the model's text to `say` as it arrives. A stream that breaks off is an error."""
     history: list[Any] = [{"role": "user", "content": task}]
     completed: Step | None = None
     with session:
@@ -108,19 +108,20 @@ def run_streamed(client: Anthropic, session: SteeringSession, task: str, say: Ca
             completed = Step(tool_results=results)
 
 
-# --- the client's words and ours
+# --- conversion between the client's types and ours
 
 
 def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the system prompt of this one request, a cached block, and its messages. (Any: others take plain text.)
+    """Return the system prompt of this one request, as a cached block, and its messages.
 
-    Anthropic accepts four cache marks in a request: none is added if prompt, messages and tools already have four.
+    The types are Any because other clients take text. Anthropic accepts four cache marks in a request: none is added if
+    prompt, messages and tools already have four.
     """
     return steered_request(decision, SYSTEM_PROMPT, history, cache_control=True, tools=TOOLS)
 
 
 def outcome_of(message: Message, latency_ms: float) -> StepOutcome:
-    """What the call did, as steering takes it."""
+    """Return the outcome of the call."""
     return StepOutcome(
         model=message.model,
         usage=usage_of(message),
@@ -133,12 +134,12 @@ def outcome_of(message: Message, latency_ms: float) -> StepOutcome:
 
 
 def call_of(block: ToolUseBlock) -> ToolCall:
-    arguments: Any = block.input  # JSON, whatever the client's type says
+    arguments: Any = block.input  # JSON, although the client types it as object
     return ToolCall(id=block.id, name=block.name, arguments=arguments)
 
 
 def usage_of(message: Message) -> Usage:
-    """This API counts what was read from the cache or written to it apart; to us all of it is input."""
+    """Return the token counts. This API counts cached input separately; `Usage.input` includes it."""
     read, written = message.usage.cache_read_input_tokens or 0, message.usage.cache_creation_input_tokens or 0
     return Usage(
         input=message.usage.input_tokens + read + written,

@@ -57,7 +57,7 @@ class OrderTest(unittest.TestCase):
         settle([("0.5", 3), ("2.25", 1)], paid=375)
 """,
 }
-"""12.5 becomes 1205 cents in prices.py, but every traceback ends in orders.py."""
+"""The bug: prices.py reads 12.5 as 1205 cents. Every traceback ends in orders.py."""
 
 TEST_SECONDS = 60
 Tool = Callable[..., str]
@@ -71,7 +71,7 @@ def write_to(root: Path) -> Path:
 
 
 def tools(root: Path) -> list[Tool]:
-    """What the agent may call."""
+    """Return the agent's tools."""
 
     def read_file(path: str) -> str:
         """Reads a file of the repository."""
@@ -93,11 +93,13 @@ def tools(root: Path) -> list[Tool]:
 
 
 def test_report(root: Path) -> str:
-    """What unittest says, without what differs from one run, folder or Python to another: the same outcome reads the
-    same. The last line is the verdict: "OK" or "FAILED (...)"."""
+    """Run the tests and return unittest's report, without times, folders and other parts that differ between runs.
+
+    The last line is the verdict: "OK" or "FAILED (...)".
+    """
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "unittest"],  # -B: an edit within the same second must not meet old bytecode
+        [sys.executable, "-B", "-m", "unittest"],  # -B: bytecode would hide an edit within the same second
         cwd=root,
         env={**outside, "PYTHON_COLORS": "0"},
         capture_output=True,

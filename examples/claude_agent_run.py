@@ -1,4 +1,4 @@
-"""A session of the Claude Agent SDK whose agent runs the same tests again, and is told so.
+"""A session of the Claude Agent SDK whose agent repeats a failing test run and gets guidance.
 
 `python examples/claude_agent_run.py` runs it on the CLI that the SDK brings, against a scripted provider, offline. It
 needs `reasonblocks-claude-agent`.
@@ -24,7 +24,7 @@ from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient
 
 PREFIX = "mcp__repository__"
-"""How the CLI, and so the model, calls what the server `repository` offers."""
+"""The CLI, and so the model, puts this before the names of the tools of the server `repository`."""
 KEPT = frozenset({"PATH", "LANG", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR"})
 
 
@@ -42,14 +42,17 @@ OPTIONS = ClaudeAgentOptions(
     mcp_servers={"repository": create_sdk_mcp_server("repository", tools=[*map(as_tool, TOOLS, TOOLS.values())])},
     allowed_tools=[f"{PREFIX}{name}" for name in TOOLS],
     setting_sources=[],
-    include_partial_messages=True,  # so that the step log has the tokens
+    include_partial_messages=True,  # gives the step log its token counts
 )
 
 
 async def main() -> None:
     rb = ReasonBlocks()
     answer: str | None = None
-    with ScriptedServer(in_cli_words(SCRIPT)) as server, offline(server) as options:  # yours needs neither
+    with (
+        ScriptedServer(in_cli_words(SCRIPT)) as server,
+        offline(server) as options,
+    ):  # with a real provider, leave out both
         async with SteeredClaudeClient(rb, options) as client:  # in place of ClaudeSDKClient(options)
             await client.query(TASK)
             async for message in client.receive_response():
@@ -69,7 +72,7 @@ async def main() -> None:
 
 
 def in_cli_words(script: Script) -> Script:
-    """The script of a model that knows the tools by the CLI's names for them."""
+    """Return the script with the CLI's names of the tools."""
     turns = (
         replace(turn, tool_calls=tuple(replace(call, name=f"{PREFIX}{call.name}") for call in turn.tool_calls))
         for turn in script.turns
@@ -79,9 +82,9 @@ def in_cli_words(script: Script) -> Script:
 
 @contextmanager
 def offline(server: ScriptedServer) -> Iterator[ClaudeAgentOptions]:
-    """Options of a session that asks this server, at a home of its own.
+    """Yield options for a session with this server and a temporary home folder.
 
-    The SDK hands its process's whole environment to the CLI: for as long as that runs, none of your keys is in there.
+    The SDK passes the whole environment of its process to the CLI, so your keys are removed from it meanwhile.
     """
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:

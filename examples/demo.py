@@ -1,6 +1,6 @@
-"""`./dev demo`: a scripted agent on a broken repository, plain and steered. `./dev demo FILE...` replays your own runs.
+"""The demo: `./dev demo` runs a scripted agent on a broken repository, plain and steered.
 
-Exit code 0 when the steered run has fixed the tests, 1 when it has not.
+`./dev demo FILE...` replays your own runs. The exit code is 0 if the steered run has fixed the tests, otherwise 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
 
     introduce()
     plain, steered = both_runs()
-    with suppress(BrokenPipeError):  # the reader of our output has seen enough
+    with suppress(BrokenPipeError):  # the reader closed the pipe, as `head` does
         compare(plain, steered)
     return 0 if steered.fixed else 1
 

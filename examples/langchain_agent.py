@@ -1,4 +1,4 @@
-"""An agent of LangChain's `create_agent` that runs the same tests again, and is told so.
+"""An agent of LangChain's `create_agent` that repeats a failing test run and gets guidance.
 
 `python examples/langchain_agent.py` runs it on Anthropic's client against a scripted provider, offline. It needs
 `pip install langchain-anthropic` beside `reasonblocks-langchain`.
@@ -23,7 +23,7 @@ tools = [StructuredTool.from_function(tool, description=DESCRIPTIONS[name]) for 
 
 def main() -> None:
     rb = ReasonBlocks()
-    with ScriptedServer(SCRIPT) as server, tracing_context(enabled=False):  # stands in for a provider
+    with ScriptedServer(SCRIPT) as server, tracing_context(enabled=False):  # in place of a provider
         model = init_chat_model("anthropic:claude-sonnet-5-5", base_url=server.anthropic_url, api_key="not needed")
         with rb.middleware(agent_name="bugfixer") as mw:
             agent = create_agent(model, tools, system_prompt=SYSTEM_PROMPT, middleware=[mw])

@@ -1,7 +1,7 @@
-"""The small agent that the hand-written loops run: its tools, and what its scripted model says.
+"""The small agent of the examples: its tools and the script of its model.
 
-The tools know nothing of steering or of a provider. The script runs the same tests twice, so that a monitor has
-something to say, and then does what it says.
+The tools depend on neither steering nor a provider. The scripted model runs the same tests twice, so that a monitor
+fires, and then follows the guidance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PARAMETERS: Mapping[str, Mapping[str, object]] = {
 
 
 def arguments_of(text: str) -> JSON:
-    """What a model sent as arguments. No model is sure to send JSON: what is none stays text."""
+    """Parse the arguments of a tool call. Models may send invalid JSON: it is returned as text."""
     try:
         arguments: JSON = json.loads(text)
     except ValueError:
@@ -48,15 +48,15 @@ def arguments_of(text: str) -> JSON:
 
 
 def run_tools(calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
-    """Runs what the model asked for. A tool that fails is a result, too: `is_error` tells steering and the model."""
+    """Run the model's tool calls. A tool that fails gives a result with `is_error=True`, for steering and the model."""
     return tuple(map(_run_tool, calls))
 
 
 def _run_tool(call: ToolCall) -> ToolResult:
-    arguments: Any = call.arguments  # as the model has them: not always an object
+    arguments: Any = call.arguments  # as the model sent them: not always an object
     try:
         output = TOOLS[call.name](**arguments)
-    except Exception as exc:  # noqa: BLE001 - whatever a tool raises, the model is to read it
+    except Exception as exc:  # noqa: BLE001 - the model reads any error of a tool
         return ToolResult(call_id=call.id, name=call.name, output=f"{type(exc).__name__}: {exc}", is_error=True)
     return ToolResult(call_id=call.id, name=call.name, output=output, is_error=False)
 
@@ -85,11 +85,11 @@ SCRIPT = Script(
 )
 
 
-# --- what happened
+# --- printing a run
 
 
 def story(session: SteeringSession, requests: Sequence[Asked]) -> Iterator[str]:
-    """The run, call by call: what steering knew before it, what the model read of it, and what the call did."""
+    """Yield lines about a run: for each call its state and difficulty, the guidance that it got, and its tool calls."""
     for entry, request in zip(session.step_log, requests):
         score = "" if entry.difficulty is None else f", difficulty of the step before {entry.difficulty:.2f}"
         yield f"call {entry.step}: {entry.fsm_state}{score}"

@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK that runs the same tests again, and is told so.
+"""An agent of the OpenAI Agents SDK that repeats a failing test run and gets guidance.
 
 `python examples/openai_agents_run.py` runs it on OpenAI's client against a scripted provider, offline. It needs
 `reasonblocks-openai-agents`.
@@ -27,7 +27,7 @@ AGENT = Agent(
 
 async def main() -> None:
     rb = ReasonBlocks()
-    with ScriptedServer(SCRIPT) as server:  # stands in for a provider: yours needs no `run_config`
+    with ScriptedServer(SCRIPT) as server:  # in place of a provider; with a real one, leave out `run_config`
         async with AsyncOpenAI(base_url=server.openai_url, api_key="not needed") as client:
             offline = RunConfig(model_provider=OpenAIProvider(openai_client=client), tracing_disabled=True)
             result = await rb.openai_run(AGENT, TASK, run_config=offline)  # in place of Runner.run(AGENT, TASK, ...)

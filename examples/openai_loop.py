@@ -1,4 +1,4 @@
-"""An agent written by hand on the OpenAI client (Responses API), steered: sync, async and streamed.
+"""A steered agent loop, written by hand on the OpenAI client (Responses API): sync, async and streamed.
 
 `python examples/openai_loop.py` runs the first of the three against a scripted provider, offline. It needs
 `pip install openai` beside `reasonblocks-core`.
@@ -38,8 +38,8 @@ TOOLS = [
 
 
 def run(client: OpenAI, session: SteeringSession, task: str) -> str:
-    """The agent's answer. What the client raises is recorded, and raised on; either way the run is finished."""
-    history: list[Any] = [{"role": "user", "content": task}]  # the client's own items, what comes back included
+    """Run the agent and return its answer. An error of the client is recorded and raised; the run is finished."""
+    history: list[Any] = [{"role": "user", "content": task}]  # the client's own items, answers included
     completed: Step | None = None
     with session:
         while True:
@@ -58,11 +58,11 @@ def run(client: OpenAI, session: SteeringSession, task: str) -> str:
                 return outcome.text
             results = run_tools(outcome.tool_calls)
             history += map(output_item, results)
-            completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
+            completed = Step(tool_results=results)  # `end_step` has reported the thought and the calls
 
 
 async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) -> str:
-    """`run` for an event loop."""
+    """Like `run`, on an event loop."""
     history: list[Any] = [{"role": "user", "content": task}]
     completed: Step | None = None
     async with session:
@@ -74,7 +74,7 @@ async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) ->
                 response = await client.responses.create(
                     model=MODEL, instructions=instructions, input=asked, tools=TOOLS
                 )
-            except BaseException as exc:  # a cancellation, too
+            except BaseException as exc:  # including cancellation
                 session.end_step(decision, failure_of(exc, model=MODEL, latency_ms=ms_since(started)))
                 raise
             outcome = outcome_of(response, ms_since(started))
@@ -88,7 +88,7 @@ async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) ->
 
 
 def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Callable[[str], object]) -> str:
-    """`run`, and `say` hears the model's words as they come. A stream that breaks off is an error of the call."""
+    """Like `run`, and pass the model's text to `say` as it arrives. A stream that breaks off is an error."""
     history: list[Any] = [{"role": "user", "content": task}]
     completed: Step | None = None
     with session:
@@ -114,16 +114,16 @@ def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Calla
             completed = Step(tool_results=results)
 
 
-# --- the client's words and ours
+# --- conversion between the client's types and ours
 
 
 def request(decision: StepDecision, history: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the system prompt and the input of this one request. (Any: it also serves clients that take blocks.)"""
+    """Return the system prompt and the input of this one request. (Any, because other clients take blocks.)"""
     return steered_request(decision, SYSTEM_PROMPT, history)
 
 
 def outcome_of(response: Response, latency_ms: float) -> StepOutcome:
-    """What the call did, as steering takes it."""
+    """Return the outcome of the call."""
     calls = [item for item in response.output if item.type == "function_call"]
     thoughts = [part.text for item in response.output if item.type == "reasoning" for part in item.summary]
     return StepOutcome(
@@ -133,7 +133,7 @@ def outcome_of(response: Response, latency_ms: float) -> StepOutcome:
         text=response.output_text,
         reasoning="\n".join(thoughts),
         tool_calls=tuple(
-            ToolCall(id=one.call_id, name=one.name, arguments=arguments_of(one.arguments)) for one in calls
+            ToolCall(id=call.call_id, name=call.name, arguments=arguments_of(call.arguments)) for call in calls
         ),
         stop_reason=response.status,
     )
@@ -157,7 +157,7 @@ def output_item(result: ToolResult) -> FunctionCallOutput:
 
 
 def listened(events: Iterator[ResponseStreamEvent], say: Callable[[str], object]) -> Response:
-    """The response at the end of a stream."""
+    """Read a stream to its end and return the whole response."""
     for event in events:
         if event.type == "response.output_text.delta":
             say(event.delta)

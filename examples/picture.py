@@ -18,7 +18,7 @@ LEFT, RIGHT = 62, 896
 SLOT = (RIGHT - LEFT) / MAX_CALLS
 BAR = 26
 QUOTE_TOP, QUOTE_LINE, QUOTE_CHARS = 272, 17, 104
-"""Where the quotation of the guidance begins, how high a line of it is, and how many characters it holds."""
+"""The top of the quoted guidance, the height of a line in it, and the characters of a line."""
 INK, QUIET, LINE, PAPER = "#1f2933", "#5b6672", "#d5dae1", "#fbfcfd"
 HEARD, FIRED, BAD = "#0b7a4b", "#c2570c", "#b42318"
 TINTS = {
@@ -29,7 +29,7 @@ TINTS = {
     "SKIP": ("#fde4e1", "#b42318"),
     "END": ("#eceff3", "#64707d"),
 }
-"""Each state's band, and its bars and name."""
+"""The colours of each state: of its band, and of its bars and name."""
 DOES = {"read_file": "read", "edit_file": "edit", "run_tests": "tests"}
 
 
@@ -70,7 +70,7 @@ def panel(run: Run, name: str, end: str, *, top: float, height: float) -> Iterat
 
 
 def bands(run: Run, top: float, height: float) -> Iterator[str]:
-    """One band for each stretch of steps in a state, its name above it."""
+    """Draw a band with the state's name for each stretch of steps in one state."""
     for state, stretch in groupby(range(len(run.steps)), key=lambda step: run.steps[step].judged.state):
         steps = list(stretch)
         tint, ink = TINTS[state]
@@ -80,7 +80,7 @@ def bands(run: Run, top: float, height: float) -> Iterator[str]:
 
 
 def scale(top: float, height: float) -> Iterator[str]:
-    """The two thresholds of the machine between which a run is NORMAL, and the ends."""
+    """Draw the scale: 0, 1, and the thresholds between which a run is NORMAL."""
     limits = Thresholds()
     for value in (0.0, limits.fast_threshold, limits.slow_threshold, 1.0):
         y = top + height * (1 - value)
@@ -102,7 +102,7 @@ def bar(step: int, seen: Seen, top: float, height: float) -> Iterator[str]:
 
 
 def labels(step: int, seen: Seen, y: float) -> Iterator[str]:
-    """The step's number, what it did, and on which file or with which result."""
+    """Write the step's number, its action, and the file or the result."""
     yield text(middle(step), y, str(step), fill=QUIET, size=9, anchor="middle")
     for at, line in enumerate(label_lines(seen)):
         fill = HEARD if line == "OK" else BAD if line == "FAILED" else QUIET if at else INK

@@ -1,6 +1,6 @@
-"""Plays the demo's language model: a script that clings to a wrong idea until it reads what a monitor found.
+"""The demo's scripted language model: it pursues a wrong idea until it reads a monitor's finding.
 
-What it answers depends on nothing but the messages of the request, so it heeds guidance only if that really arrives.
+Its answer depends only on the messages of the request, so it follows guidance only if the request contains it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pydantic import PrivateAttr
 
 FRAME = "[REASONBLOCKS]"
 FINDING = re.compile(r"^Steps? (?P<steps>\d[\d, and]*) ", re.MULTILINE)
-"""How a monitor's text begins. Standing rules do not, and this model does not heed them."""
+"""The beginning of a monitor's text. Standing rules begin otherwise; this model ignores them."""
 CHARS_PER_TOKEN = 4
-"""The script counts its tokens by this rule of thumb."""
+"""The script estimates its tokens by this rule of thumb."""
 
 Call = tuple[str, dict[str, str]]
 """A tool and its arguments."""
@@ -48,7 +48,7 @@ GUESSES = (
     "due = round(subtotal * (100 - discount) / 100)",
     "due = subtotal - round(subtotal * discount / 100)",
 )
-"""The line as it was, and two that come to the same."""
+"""The original line, and two with the same result."""
 DOUBTS = (
     "The error is raised in settle. The discount might be rounded the wrong way, so maybe I should round the sum.",
     "Still failing with the same numbers. Perhaps only the discount is to be rounded, and the subtotal might stay.",
@@ -72,7 +72,7 @@ class Action:
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model as LangChain knows it; `requests` are what it was given, call by call."""
+    """Scripted LangChain chat model. `requests` holds the messages of each call."""
 
     _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
 
@@ -108,7 +108,7 @@ def calls_of(messages: Sequence[BaseMessage]) -> list[ToolCall]:
 
 
 def guidance(messages: Sequence[BaseMessage]) -> str:
-    """Everything from the frame on, as it stands in the request; "" without one."""
+    """Return the guidance of a request, from our frame to the end; "" if it has none."""
     _, frame, text = messages[-1].text.partition(FRAME)
     return frame + text
 
@@ -132,7 +132,7 @@ def history(messages: Sequence[BaseMessage]) -> list[Action]:
 
 
 def cling(done: Sequence[Action]) -> AIMessage:
-    """The wrong idea: what the tracebacks end in must be wrong."""
+    """Continue with the wrong idea that the bug is where the tracebacks end."""
     if len(done) < len(OPENING):
         thought, call = OPENING[len(done)]
         return turn(done, thought, call)
@@ -143,7 +143,7 @@ def cling(done: Sequence[Action]) -> AIMessage:
 
 
 def heed(finding: re.Match[str], done: Sequence[Action]) -> AIMessage:
-    """Go back to the result that is there already: which test module does it name?"""
+    """Read the test module that the newest test report names."""
     reports = "\n".join(action.result for action in done if action.tool == "run_tests")
     path = re.findall(r'"(tests/\w+\.py)"', reports)[-1]
     thought = f"Steps {finding['steps']}: so my edits of {SUSPECT} change nothing. That result names {path}; I read it."
@@ -151,7 +151,7 @@ def heed(finding: re.Match[str], done: Sequence[Action]) -> AIMessage:
 
 
 def next_on_course(done: Sequence[Action]) -> AIMessage | None:
-    """What follows once the tests have been read; None before."""
+    """Return the next answer once the tests have been read; None before."""
     last = done[-1] if done else Action("", "", "")
     if last.path.startswith("tests/"):
         path = unread_module(last.result, done)
@@ -168,7 +168,7 @@ def next_on_course(done: Sequence[Action]) -> AIMessage | None:
 
 
 def unread_module(test: str, done: Sequence[Action]) -> str:
-    """What a test module imports from the shop and the run has not looked at yet."""
+    """Return the first module that a test module imports from the shop and the run has not read."""
     known = {action.path for action in done}
     used = [f"shop/{name}.py" for name in re.findall(r"from shop\.(\w+) import", test)]
     return next(path for path in used if path not in known)

@@ -12,7 +12,7 @@ from scripted_model import CHARS_PER_TOKEN
 from two_runs import MAX_CALLS, TASK, Run, Seen
 
 WIDTH = 100
-"""Columns where nobody watches; a terminal has its own."""
+"""Columns of output that does not go to a terminal."""
 NARROWEST = 60
 INTRODUCTION = f"""\
 One agent, one task ("{TASK}"), one broken repository, twice: plain, and with ReasonBlocks' defaults.
@@ -38,7 +38,7 @@ COLOURS = (
     (r"\bFAST\b", "blue"),
     (r"\b(?:SLOW|SKIP)\b", "magenta"),
 )
-"""What stands out where there is colour: pattern and style."""
+"""Highlighted text, as pattern and style, if the output has colour."""
 
 Row = Sequence[str]
 

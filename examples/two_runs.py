@@ -30,12 +30,12 @@ MAX_CALLS = 16
 SYSTEM_PROMPT = "You fix bugs. You can read files, edit them and run the tests."
 TASK = "Fix the failing tests."
 SETTING = re.compile(r"QDRANT_|REASONBLOCKS_(?!STRICT)")
-"""Variables of the environment that would make the steered run another one."""
+"""Environment variables that would change the steered run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The state in which a step's call was made, and what steering says of the step once it is complete."""
+    """The state in which a step's call was made, and the difficulty and monitors of the completed step."""
 
     state: str
     difficulty: float | None
@@ -44,7 +44,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One step: its tool calls, in short, with what came back from each."""
+    """One step: its tool calls (`did`) and their results (`came`), each in short."""
 
     did: Sequence[str]
     came: Sequence[str]
@@ -53,7 +53,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of the agent. `guidance` is what the model read, by call; in those of `heard` a monitor speaks."""
+    """One run of the agent. `guidance` is the guidance by call; `heard` are the calls with a monitor's finding."""
 
     steps: Sequence[Seen]
     guidance: Mapping[int, str]
@@ -74,9 +74,9 @@ class Run:
 
 
 def both_runs() -> tuple[Run, Run]:
-    """(plain, steered). Whatever the environment says of servers, keys and tracing, nothing goes over a network.
+    """Return the plain and the steered run.
 
-    Nor do the lessons that whoever runs this has added take part.
+    Settings in the environment and patterns that the user has added are ignored; nothing uses the network.
     """
     ours = {name: os.environ.pop(name) for name in list(os.environ) if SETTING.match(name)}
     try:
@@ -109,7 +109,7 @@ def steered_run() -> Run:
 
 
 def messages_of(model: ScriptedModel, root: Path, *steering: Any) -> tuple[list[BaseMessage], bool]:
-    """All messages of one run of the agent, and whether the step limit ended it."""
+    """Run the agent; return all messages, and whether the step limit ended the run."""
     limit = ModelCallLimitMiddleware(run_limit=MAX_CALLS, exit_behavior="error")
     agent = create_agent(model, tools=tools(root), system_prompt=SYSTEM_PROMPT, middleware=[limit, *steering])
     messages: list[BaseMessage] = []
@@ -122,7 +122,7 @@ def messages_of(model: ScriptedModel, root: Path, *steering: Any) -> tuple[list[
 
 
 def replayed(messages: Sequence[BaseMessage]) -> list[Judged]:
-    """What steering would have said of a run that nothing steered: `reasonblocks replay` over its messages."""
+    """Return the judgements of an unsteered run, by `reasonblocks replay` over its messages."""
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "plain.json"
         record.write_text(json.dumps(messages_to_dict(messages)), encoding="utf-8")
@@ -144,7 +144,7 @@ def run_of(
     usages = [answer.usage_metadata for answer in answers if answer.usage_metadata]
     said = {call: text for call, request in enumerate(model.requests) if (text := guidance(request))}
     return Run(
-        steps=[seen(answer, results, one) for answer, one in zip(answers, judged)],
+        steps=[seen(answer, results, step) for answer, step in zip(answers, judged)],
         guidance=said,
         heard=[call for call, text in said.items() if FINDING.search(text)],
         at_limit=at_limit,

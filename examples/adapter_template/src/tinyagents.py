@@ -1,4 +1,4 @@
-"""A framework of one class, so that the template runs as it stands. Yours takes its place: delete this file."""
+"""A framework of one class, so that the template runs as it stands. Replace it with yours, and delete this file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(eq=False)
 class Run:
-    """One execution. `messages` and `state` are saved where a run waits, and loaded where it goes on."""
+    """One execution. `messages` and `state` are saved when a run pauses, and loaded when it resumes."""
 
     id: str
     messages: list[Message]
@@ -48,7 +48,7 @@ Tool = Callable[[Call], Awaitable[Message]]
 
 
 class Hooks:
-    """What a caller may hook into. One object serves all runs of an agent."""
+    """Hooks of a caller. One object serves all runs of an agent."""
 
     async def run_starts(self, agent: Agent, run: Run) -> None: ...
 
@@ -63,7 +63,7 @@ class Hooks:
 
 @dataclass
 class Agent:
-    """Asks its model and calls its tools in turn, until an answer calls none. `ask` serves every model by its name."""
+    """Calls its model and its tools in turn, until an answer has no tool call. `ask` serves every model by its name."""
 
     ask: Ask
     model: str

@@ -1,4 +1,4 @@
-"""The conformance suite's way into real agents of yourframework, whose model is a script: no network."""
+"""The harness: runs scripts on real agents of yourframework with a scripted model, without a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinyagents import Agent, Call, Message, Request, Run, Tool
 
 
 class World:
-    """A script's model and tools in the framework's words, and what the model saw."""
+    """The scripted model and tools in the framework's types, and the requests that the model received."""
 
     def __init__(self, *scripts: Script, hold_at: int | None = None, forgets: bool = False) -> None:
         self.script = scripts[0]
@@ -34,7 +34,7 @@ class World:
         self._failures = {at: turn.failures for at, turn in enumerate(self.script.turns)}
 
     async def ask(self, request: Request) -> Message:
-        """The scripted model. It knows its turn by the history, and the script by the history's first message."""
+        """The scripted model. It finds its turn by the history, and its script by the first message."""
         at = len(self.seen) if self._forgets else sum(message.role == "assistant" for message in request.messages)
         if at == self._hold_at:
             self.held.set()
@@ -51,7 +51,7 @@ class World:
         return answer(turn)
 
     async def tool(self, call: Call) -> Message:
-        """The scripted tools: each call has its result by its id."""
+        """The scripted tool: return the result with the call's id."""
         result = self._results[call.id]
         return Message("tool", result.output, call_id=call.id, failed=result.is_error)
 
@@ -71,7 +71,7 @@ class World:
 
 
 def answer(turn: Turn) -> Message:
-    calls = tuple(Call(one.id, one.name, dict(one.arguments)) for one in turn.tool_calls)  # type: ignore[arg-type]
+    calls = tuple(Call(call.id, call.name, dict(call.arguments)) for call in turn.tool_calls)  # type: ignore[arg-type]
     used = turn.usage
     counts = {
         "input": used.input,
@@ -108,7 +108,7 @@ def call(agent: Agent, mode: str, run: Run) -> None:
 
 
 class YourFrameworkHarness:
-    """Runs scripts on agents of yourframework, in each way that they can be called."""
+    """Runs scripts on agents of yourframework, in each mode."""
 
     modes: tuple[str, ...] = ("run", "run_sync", "stream")  # YOURS: every public way to run an agent
     caps = CAPS
@@ -129,13 +129,13 @@ class YourFrameworkHarness:
         error: Exception | None = None
         try:
             call(agent, mode, run)
-        except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
+        except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             error = exc
         done = ran(steering, run.id, world.seen[before:], history=run.messages, error=error)
         return replace(done, agent_model=agent.model)
 
     def _in_parts(self, rb: ReasonBlocks, world: World, mode: str, resume_at: Sequence[int]) -> Ran:
-        """Each part has an agent, steering and a run made anew, the run's state through JSON: another process."""
+        """Run each part with a new agent, new steering and a run read back from JSON, as in another process."""
 
         def waits(run: Run) -> bool:
             return sum(message.role == "assistant" for message in run.messages) in resume_at
@@ -197,7 +197,7 @@ class YourFrameworkHarness:
         return asyncio.run(cancelled())
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        """The hooks alone, on a history that grows by a step with each call."""
+        """Return a function that executes the hooks alone, on a history that grows by a step with each call."""
         steering = yourframework(rb)
         said = Message("assistant", "I look at the next file and note what it says.")
         run = Run("run", [Message("user", "Look at every file.")])
@@ -205,7 +205,7 @@ class YourFrameworkHarness:
         async def ask(request: Request) -> Message:
             return said
 
-        async def one() -> None:
+        async def one_step() -> None:
             request = Request("agent-model", None, run.messages)
             run.messages.append(await steering.around_call(agent, run, request, ask))
 
@@ -214,7 +214,7 @@ class YourFrameworkHarness:
         loop.run_until_complete(steering.run_starts(agent, run))
 
         def step(call: int) -> None:
-            loop.run_until_complete(one())
+            loop.run_until_complete(one_step())
 
         weakref.finalize(step, loop.close)
         return step

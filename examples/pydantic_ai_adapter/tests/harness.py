@@ -1,4 +1,4 @@
-"""The conformance suite's way into real pydantic-ai agents, whose model is a function: no network."""
+"""The harness: runs scripts on real pydantic-ai agents, whose model is a function, without a network."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_pydantic_ai import Steering, pydantic_ai
 
-NO_LIMITS = UsageLimits(request_limit=None)  # the framework's own is 50 calls
+NO_LIMITS = UsageLimits(request_limit=None)  # the default limit is 50 calls
 
 
 def texts_of(message: ModelMessage) -> list[str]:
-    """What is written in a message, our tail included."""
+    """Return the texts of a message, guidance at the tail included."""
     return [text for _, text in said(message)]
 
 
@@ -91,7 +91,7 @@ def response(turn: Turn) -> ModelResponse:
 
 
 class ScriptedModel(FunctionModel):
-    """A `FunctionModel` that streams what its function says, token counts included."""
+    """`FunctionModel` that streams the answer of its function, token counts included."""
 
     @asynccontextmanager
     async def request_stream(
@@ -108,7 +108,7 @@ def newest_step(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 
 class Retrying(AbstractCapability[Any]):
-    """A caller's own capability: the same call again, so many times."""
+    """A caller's own capability, which retries a failed call a number of times."""
 
     def __init__(self, times: int) -> None:
         self._times = times
@@ -122,7 +122,7 @@ class Retrying(AbstractCapability[Any]):
 
 
 class World:
-    """A script's model and tools in the framework's words, and what the model saw."""
+    """The scripted model and tools in the framework's types, and the requests that the model received."""
 
     def __init__(
         self, *scripts: Script, hold_at: int | None = None, pause_at: Sequence[int] = (), forgets: bool = False
@@ -153,7 +153,7 @@ class World:
 
     @contextmanager
     def identifiers(self) -> Iterator[None]:
-        """Identifiers of models are the script's own, by the name of the framework's own factory."""
+        """Return the scripted model for any identifier, in place of the framework's own factory."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(models, "infer_model", lambda of: of if isinstance(of, Model) else self.model(of))
             yield
@@ -191,11 +191,11 @@ class World:
 
 
 Asked = dict[str, Any]
-"""What an agent's methods are given beside the prompt."""
+"""Arguments of an agent's methods, beside the prompt."""
 
 
 async def acall(agent: Agent[None, Any], mode: str, prompt: str | None, **given: Any) -> Any:
-    """The result; what the agent raises goes on."""
+    """Return the result; an exception of the agent is raised."""
     given = {"usage_limits": NO_LIMITS, **given}
     if mode == "run":
         return await agent.run(prompt, **given)
@@ -208,7 +208,7 @@ async def acall(agent: Agent[None, Any], mode: str, prompt: str | None, **given:
 
 @contextmanager
 def own_loop() -> Iterator[None]:
-    """The loop that `run_sync` takes: one that it makes itself nobody closes, which is a warning."""
+    """Provide an event loop for `run_sync`, and close it; the one that `run_sync` creates stays open, which warns."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -228,7 +228,7 @@ def call(agent: Agent[None, Any], mode: str, prompt: str | None, **given: Any) -
 
 
 class PydanticAIHarness:
-    """Runs scripts on pydantic-ai agents, in each way that they can be called."""
+    """Runs scripts on pydantic-ai agents, in each mode."""
 
     modes: tuple[str, ...] = ("run", "run_sync", "run_stream_events")
     caps = AdapterCaps()
@@ -250,13 +250,13 @@ class PydanticAIHarness:
         history: tuple[str, ...] = ()
         try:
             history = _written(call(agent, mode, world.script.task).all_messages())
-        except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
+        except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             error = exc
         ran = _ran(steering, list(steering.runs)[-1], world.seen[before:], history=history, error=error)
         return replace(ran, agent_model=agent.model.model_name if isinstance(agent.model, Model) else None)
 
     def _in_parts(self, rb: ReasonBlocks, world: World, mode: str) -> Ran:
-        """Each part has an agent, a capability and a history made anew."""
+        """Run each part with a new agent, a new capability and a history read back from JSON."""
         log: list[StepLogEntry] = []
         given: Asked = {}
         snapshot: dict[str, Any] | None = None
@@ -356,7 +356,7 @@ class PydanticAIHarness:
 
 
 def _written(messages: Sequence[ModelMessage]) -> tuple[str, ...]:
-    """All that stays: the instructions that the framework records with a request, too."""
+    """Return all texts that the framework keeps, instructions recorded with a request included."""
     recorded = [message.instructions or "" for message in messages if isinstance(message, ModelRequest)]
     return (*recorded, *(text for message in messages for text in texts_of(message)))
 

@@ -1,4 +1,4 @@
-"""Maps the life of a run of yourframework, as its hooks tell of it, onto a steering session."""
+"""Connects the hooks of yourframework to a steering session for each run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reasonblocks.adapters import (
 )
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput
 
-# YOURS: the types of your framework. Everything that is marked so speaks of them, and nothing else does.
+# YOURS: the types of your framework. Only the marked places depend on them.
 from tinyagents import Agent, Ask, Call, Hooks, Message, Request, Run, Tool
 
 from ._convert import completed_step, outcome_of, steered
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 
 __all__ = ["CAPS", "Steering", "yourframework"]
 
-CAPS = AdapterCaps()  # YOURS: what the framework cannot do
+CAPS = AdapterCaps()  # YOURS: name what the framework cannot do
 STATE = "reasonblocks"
-"""Where a run that waits keeps its snapshot."""
+"""The key of the snapshot in the state of a paused run."""
 TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_yourframework_tool", default=None)
-"""The run and the tool call within which we are: the parents of a run that the tool starts."""
+"""The ids of the current run and tool call, which are the parents of a run that the tool starts."""
 
 
 def yourframework(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> Steering:
-    """Hooks for agents of yourframework. They may serve many runs at once. Raises `ConfigError` for a wrong option."""
+    """Return hooks for agents of yourframework, for any number of runs. Raises `ConfigError` for a wrong option."""
     wanted, _ = split_keywords("yourframework", options)
     wanted.check(rb)
     return Steering(rb, wanted)
 
 
 class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` or `runs`, hold the face in an attribute
-    """Made by `rb.yourframework(...)`. Of a run it holds nothing but its session, and that as long as the run lives."""
+    """Hooks that `rb.yourframework(...)` returns. They hold the session of a run as long as the run object lives."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
         self._rb = rb
@@ -65,10 +65,10 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
                 self._sessions[run] = self._runs.add(HeldRun(self._session(agent, run))).session
 
     async def run_ends(self, agent: Agent, run: Run, error: BaseException | None) -> None:
-        """A run that waits is neither over nor failed, and one that was cancelled stays as it is."""
+        """Pause or finish the session. A cancelled run is neither a success nor a failure: it is left as it is."""
         session = self._sessions.get(run)
         if session is None:
-            return  # after a fault at the start of the run, and while steering is off: no hook does anything then
+            return  # the start of the run failed, or steering is off
         if run.waits:
             with session.guard("pausing a run"):
                 run.state[STATE] = session.trace.snapshot()
@@ -79,7 +79,7 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
             await session.afinish(f"failure: {type(error).__name__}", completed=_last_step(session, run))
 
     async def around_call(self, agent: Agent, run: Run, request: Request, ask: Ask) -> Message:
-        """One attempt: the framework's retries come here again, and get the same decision by its key."""
+        """Steer one attempt. A retry gets the same decision, because its key is the same."""
         session = self._sessions.get(run)
         decision = await self._decision(session, agent, request) if session else None
         if session is None or decision is None:
@@ -104,7 +104,7 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
             TOOL.reset(before)
 
     def _session(self, agent: Agent, run: Run) -> SteeringSession:
-        # YOURS: what the framework knows of a run.
+        # YOURS: pass what the framework knows about a run.
         parent, call = TOOL.get() or (None, None)
         return self._options.session(
             self._rb,
@@ -141,8 +141,8 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
         return request
 
     def _model(self, state: str) -> str:
-        """The mapped model as the framework takes it. What raises here closes the route, not the run."""
-        # YOURS: build an identifier's model once; on an event loop in a thread, if that may load a package.
+        """Return the mapped model. An exception here closes the route; the run continues."""
+        # YOURS: build the model of an identifier once; on an event loop do it in a thread if it may import a package.
         wanted = self._rb.model_routing[state]
         if not isinstance(wanted, str):
             raise TypeError(f"{wanted!r} is no model: map a state to the name of one")
@@ -150,7 +150,7 @@ class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` o
 
 
 def _last_step(session: SteeringSession, run: Run) -> Step | None:
-    """None where the last call was not answered: the step before it is judged already."""
+    """Return the last step; None if the last call was not answered, since the step before it is judged already."""
     with session.guard("reading the last step"):
         return completed_step(run.messages) if session.trace.state.pending else None
     return None

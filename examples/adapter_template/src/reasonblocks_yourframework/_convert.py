@@ -1,4 +1,4 @@
-"""Says the framework's words in ours, and in one request what a decision says. Pure: what it changes, it copies."""
+"""Converts messages to steps and outcomes, and puts a decision's guidance into a request. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tinyagents import Message, Request
 
 
 def completed_step(messages: Sequence[Message]) -> Step:
-    """The newest answer and what its tools gave back. From the end: a history may be long, a step is not."""
-    # YOURS: how the history tells answers from results; these in the order of the calls, also where one of them had to
-    # wait. `failed` is None here where the framework only says that nothing was raised. A history that cannot be read
-    # needs no answer: what `end_step` was told is known, and `Step(tool_results=...)` is enough.
+    """Return the newest answer with its tool results. The history, which may be long, is read from its end."""
+    # YOURS: how the history distinguishes answers from results. Results are in the order of the calls, also if one of
+    # them had to wait. `failed` is None if the framework only reports that nothing was raised. If the history has no
+    # answer, `Step(tool_results=...)` is enough: the session knows the rest from `end_step`.
     results: list[ToolResult] = []
     for message in reversed(messages):
         if message.role == "tool":
@@ -28,13 +28,13 @@ def completed_step(messages: Sequence[Message]) -> Step:
 
 
 def said(answer: Message) -> Step:
-    # YOURS: the visible text, the thinking beside it, and all calls, parallel ones together.
+    # YOURS: the visible text, the thinking beside it, and all calls, parallel ones included.
     calls = (ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments)) for call in answer.calls)
     return Step(thought=answer.text, reasoning=answer.thinking, tool_calls=tuple(calls))
 
 
 def outcome_of(answer: Message, *, model: str, latency_ms: float) -> StepOutcome:
-    # YOURS: the counts of this one call, not of the run; None for what the framework does not count.
+    # YOURS: the counts of this one call, not of the run; None for counts that the framework does not report.
     step, counted = said(answer), answer.tokens
     usage = Usage(
         input=counted.get("input"),
@@ -53,8 +53,8 @@ def outcome_of(answer: Message, *, model: str, latency_ms: float) -> StepOutcome
 
 
 def steered(request: Request, decision: StepDecision) -> Request:
-    """A copy of the request with its guidance."""
-    # YOURS: where a request has its system prompt, and what a message at its end is.
+    """Return a copy of the request with the decision's guidance."""
+    # YOURS: the system prompt of a request, and a user message at its end.
     tail = decision.guidance if decision.placement == "tail" else ""
     guidance = "" if tail else decision.guidance
     instructions: Any = place(request.instructions, guidance, decision.standing_rules, cache_control=False)

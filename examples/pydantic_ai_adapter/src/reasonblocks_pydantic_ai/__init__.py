@@ -1,4 +1,4 @@
-"""Maps the life of a pydantic-ai run, as its hooks tell of it, onto a steering session."""
+"""Connects the hooks of pydantic-ai to a steering session for each run."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 __all__ = ["Steering", "pydantic_ai"]
 
 TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_pydantic_ai_tool", default=None)
-"""The run and the tool call within which we are: the parents of a run that the tool starts."""
+"""The ids of the current run and tool call, which are the parents of a run that the tool starts."""
 
 
 def pydantic_ai(
     rb: ReasonBlocks, *, snapshot: Mapping[str, Any] | None = None, **options: Unpack[RunKeywords]
 ) -> Steering:
-    """A capability, for `Agent(capabilities=[...])` or for one run. It may serve many runs at once.
+    """Return a capability for `Agent(capabilities=[...])` or for one run. It may serve many runs at once.
 
-    With `snapshot`, what `.trace.snapshot()` gave when a run waited for an approval, its first run goes on from there.
+    `snapshot` is the result of `.trace.snapshot()` when a run paused for an approval; the first run resumes from it.
     Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read.
     """
     wanted, _ = split_keywords("pydantic_ai", options)
     wanted.check(rb, snapshot)
     if snapshot is not None:
-        decode(snapshot)  # within a run it would be a fault of ours, said in the log and nowhere else
+        decode(snapshot)  # raises here; within a run the error would only be logged
     return Steering(rb, wanted, snapshot)
 
 
 class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
-    """Made by `rb.pydantic_ai(...)`: gives each run its own hooks, and shows the user what became of the runs."""
+    """Capability that `rb.pydantic_ai(...)` returns: gives each run its own hooks, and the user access to all runs."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions, snapshot: Mapping[str, Any] | None) -> None:
         self._rb = rb
@@ -69,7 +69,7 @@ class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> None:
-        return None  # what holds a client cannot be made from an agent's specification
+        return None  # it holds a client, so an agent's specification cannot name it
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         if not self._rb.disabled:
@@ -97,7 +97,7 @@ class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
 
 
 class SteeredRun(AbstractCapability[Any]):
-    """The hooks of one run. Its calls come one after the other, each of one attempt or more."""
+    """The hooks of one run. Its calls do not overlap; each has one attempt or more."""
 
     def __init__(self, routing: Mapping[str, object], session: SteeringSession, built: dict[str, Model]) -> None:
         self._routing = routing
@@ -107,10 +107,10 @@ class SteeredRun(AbstractCapability[Any]):
         self._model = ""
         self._attempts = 0
         self._started: float | None = None
-        """Of the call that is under way."""
+        """The start of the current call."""
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> AgentRunResult[Any]:
-        """A cancelled run stays open: it is neither a success nor a failure of the agent."""
+        """Finish or pause the session. A cancelled run stays open: it is neither a success nor a failure."""
         try:
             result: AgentRunResult[Any] = await handler()
         except BaseException as exc:
@@ -127,7 +127,7 @@ class SteeredRun(AbstractCapability[Any]):
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
     ) -> ModelResponse:
-        """One call, whatever it takes: decided before the first attempt, recorded after the last."""
+        """Steer one call: decide before its first attempt, and record it after the last."""
         self._decision, self._attempts, self._model = None, 0, request_context.model.model_name
         with self._session.guard("deciding a call"):
             self._decision = await self._decide(ctx, request_context.messages)
@@ -136,7 +136,7 @@ class SteeredRun(AbstractCapability[Any]):
         self._started = time.perf_counter()
         try:
             response: ModelResponse = await handler(request_context)
-        except Exception as exc:  # a stream that breaks off cancels this hook, and `wrap_run` is told why
+        except Exception as exc:  # a stream that breaks off cancels this hook; `wrap_run` gets its error
             self._failed(exc)
             raise
         with self._session.guard("recording an answer"):
@@ -146,7 +146,7 @@ class SteeredRun(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The request of one attempt. What is changed here, and only here, stays out of the message history."""
+        """Add guidance to the request of one attempt. Only changes made here stay out of the message history."""
         self._attempts += 1
         self._model = request_context.model.model_name
         if self._decision is not None:
@@ -174,7 +174,7 @@ class SteeredRun(AbstractCapability[Any]):
         return await self._session.abegin_step(given)
 
     async def _routed(self) -> Model | None:
-        """The mapped model of this call; an identifier's is built once, in a thread: it may load a whole package."""
+        """Return the mapped model of this call. An identifier's is built once, in a thread: it may import a package."""
         route = self._decision.route if self._decision else None
         if route is None:
             return None
@@ -197,7 +197,7 @@ class SteeredRun(AbstractCapability[Any]):
             self._session.end_step(self._decision, replace(outcome, attempts=max(1, self._attempts)))
 
     def _last_step(self, messages: Sequence[ModelMessage]) -> Step | None:
-        """None where the last call was not answered: the step before it is judged already."""
+        """Return the last step; None if the last call was not answered, since the step before it is judged already."""
         with self._session.guard("reading the last step"):
             return completed_step(messages) if self._session.trace.state.pending else None
         return None

@@ -1,4 +1,4 @@
-"""Says the framework's words in ours, and in one request what a decision says. Pure: what it changes, it copies."""
+"""Converts messages to steps and outcomes, and puts a decision's guidance into a request. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolRe
 
 
 def task_of(ctx: RunContext[Any]) -> str | None:
-    """The prompt; of a run that goes on, which has none, the newest one in its messages."""
+    """Return the prompt; for a resumed run, which has none, the newest one in its messages."""
     parts = (part for message in reversed(ctx.messages) for part in reversed(message.parts))
     asked = ctx.prompt or next((part.content for part in parts if isinstance(part, UserPromptPart)), None)
     if asked is None or isinstance(asked, str):
@@ -35,14 +35,14 @@ def task_of(ctx: RunContext[Any]) -> str | None:
 
 
 def completed_step(messages: Sequence[ModelMessage]) -> Step:
-    """The newest answer and what its tools gave back: the end of the messages, however long they are."""
+    """Return the newest answer with its tool results. The messages are read from their end."""
     results: dict[str, ToolResult] = {}
     for message in reversed(messages):
-        came = (part for part in message.parts if isinstance(part, BaseToolReturnPart))
-        results.update((part.tool_call_id, result_of(part)) for part in came)
+        returned = (part for part in message.parts if isinstance(part, BaseToolReturnPart))
+        results.update((part.tool_call_id, result_of(part)) for part in returned)
         if isinstance(message, ModelResponse):
             step = said(message)
-            in_order = (results.get(call.id) for call in step.tool_calls)  # an approved call's comes after the others
+            in_order = (results.get(call.id) for call in step.tool_calls)  # the result of an approved call is last
             return replace(step, tool_results=tuple(result for result in in_order if result))
     return Step(tool_results=tuple(results.values()))
 
@@ -53,7 +53,7 @@ def said(response: ModelResponse) -> Step:
         thought=response.text or "",
         reasoning=response.thinking or "",
         tool_calls=tuple(
-            ToolCall(id=one.tool_call_id, name=one.tool_name, arguments=one.args_as_dict()) for one in calls
+            ToolCall(id=call.tool_call_id, name=call.tool_name, arguments=call.args_as_dict()) for call in calls
         ),
     )
 
@@ -91,7 +91,7 @@ def usage_of(used: RequestUsage) -> Usage:
 
 
 def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
-    """A copy of the request with its guidance: in the instructions, after what a provider caches, or at the tail."""
+    """Return a copy of the request with its guidance: in the instructions, after their cached part, or at the tail."""
     tail = decision.placement == "tail"
     texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
     added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
@@ -107,7 +107,7 @@ def steered(request: ModelRequestContext, decision: StepDecision) -> ModelReques
 
 
 def without_foreign_thinking(request: ModelRequestContext, model: str) -> ModelRequestContext:
-    """A copy without the thinking that other models have signed: only its author takes it back."""
+    """Return a copy without thinking that other models have signed, because only its author accepts it."""
     return replace(request, messages=[_without_foreign(message, model) for message in request.messages])
 
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._gates import TIER_RULES
+from .._json import evolve
 from .._patterns import checked
 from .._replay import SessionFactory, replay
 from ..backends._stores.table import Rows
@@ -284,7 +285,7 @@ def _proposal(context: _Context, evidence: Evidence) -> Proposal | None:
     if gate is None:
         return None
     threshold = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    return Proposal.of(checked(replace(pattern, gate_threshold=threshold)), evidence)
+    return Proposal.of(checked(evolve(pattern, gate_threshold=threshold)), evidence)
 
 
 def _gate(context: _Context, evidence: Evidence, pattern: Pattern) -> float | None:

@@ -59,7 +59,7 @@ class Proposal:
 
     def as_json(self) -> dict[str, JSON]:
         """Return the object that stands on one line of a file of proposals."""
-        values: dict[str, Any] = asdict(replace(self, pattern=Pattern(id="", tier="e1")))
+        values: dict[str, Any] = asdict(evolve(self, pattern=Pattern(id="", tier="e1")))
         values |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
         return {**values, "learned_from": list(self.learned_from)}
 

@@ -1,6 +1,7 @@
-"""Test support: scripted backends, a recording sink, golden runs, and the conformance suite of adapters.
+"""Test support for adapters: the conformance suite, golden runs, parity, scripted backends and a recording sink.
 
-`ConformanceSuite` needs pytest, and raises `ExtraMissing` without it.
+To test an adapter, write a `Harness` and subclass `ConformanceSuite`. `LoopHarness` is a complete harness to read
+first. Importing `ConformanceSuite` needs pytest and raises `ExtraMissing` without it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ __all__ = [
 ]
 
 
-_SCENARIOS = ("_scenarios", "_several")
-"""Modules whose assertions tell what they compared."""
+_SCENARIOS = ("_scenarios", "_run_scenarios")
+"""Modules whose assertions pytest rewrites, so that a failure shows the compared values."""
 
 
 def __getattr__(name: str) -> object:

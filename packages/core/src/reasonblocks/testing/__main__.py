@@ -35,14 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _compare(harness: Harness, runs: Sequence[ParityRun], modes: Sequence[str]) -> int:
     entries = differences = 0
     declared: Counter[str] = Counter()
-    for one in against_core(harness, runs, modes):
-        print(f"{one.run}, {one.mode}: {one.entries} entries, {len(one.differences)} differences", flush=True)
-        for text in one.differences[:MAX_SHOWN]:
+    for result in against_core(harness, runs, modes):
+        found = result.differences
+        print(f"{result.run}, {result.mode}: {result.entries} entries, {len(found)} differences", flush=True)
+        for text in found[:MAX_SHOWN]:
             print(f"  {text}")
-        if len(one.differences) > MAX_SHOWN:
-            print(f"  and {len(one.differences) - MAX_SHOWN} more")
-        entries, differences = entries + one.entries, differences + len(one.differences)
-        declared.update(one.declared)
+        if len(found) > MAX_SHOWN:
+            print(f"  and {len(found) - MAX_SHOWN} more")
+        entries, differences = entries + result.entries, differences + len(found)
+        declared.update(result.declared)
     for field, reason in limits_of(harness).items():
         print(f"{field}: {declared[field]} declared differences ({reason})")
     print(f"{entries} entries compared with the core's, {differences} undeclared differences")
@@ -58,7 +59,7 @@ def _recorded(paths: Sequence[str]) -> list[ParityRun]:
 
 
 def _harness(target: str, parser: argparse.ArgumentParser) -> Harness:
-    """Return the harness that `package.module:NAME` names; a class is instantiated."""
+    """Import the harness `package.module:NAME`; instantiate it if it is a class."""
     module, _, name = target.partition(":")
     if not module or not name:
         parser.error(f"{target!r:.200} is not MODULE:NAME, as in my_package.tests.harness:MyHarness")
@@ -67,9 +68,9 @@ def _harness(target: str, parser: argparse.ArgumentParser) -> Harness:
     except (ImportError, AttributeError) as exc:
         parser.error(f"{target!r:.200} cannot be imported ({exc}): run this where `import {module}` works")
     harness: Harness = found() if isinstance(found, type) else found
-    lacking = [part for part in ("modes", "caps", "run") if not hasattr(harness, part)]
-    if lacking:
-        parser.error(f"{target!r:.200} is no harness: it has no {lacking[0]!r}")
+    missing = [name for name in ("modes", "caps", "run") if not hasattr(harness, name)]
+    if missing:
+        parser.error(f"{target!r:.200} is no harness: it has no {missing[0]!r}")
     try:
         limits_of(harness)
     except ConfigError as exc:
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "parity",
         help="compare an adapter with the core, entry by entry",
         description="Runs the harness and the hand-written loop through the same runs, and compares every entry of the"
-        " step log, the guidance that the model read, and the final entry. Exits with 1 where something differs.",
+        " step log, the guidance that the model read, and the final entry. Exits with 1 if something differs.",
     )
     parity.add_argument("harness", metavar="MODULE:NAME", help="the harness of the conformance suite, or its class")
     parity.add_argument("--mode", action="append", help="one of the harness's modes (all); may be repeated")

@@ -1,4 +1,4 @@
-"""What the scenarios of the conformance suite look at."""
+"""Observations and messages that the scenarios of the conformance suite share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,30 @@ from ._harness import Harness, Ran, Seen
 from ._script import Script
 from ._scripted import RecordingSink
 
+READING = (
+    "compare each `StepInput` that the adapter passes to `begin_step`, above all `completed`, with the script's turns,"
+    " and each `StepOutcome` that it passes to `end_step`"
+)
+DECISIONS = f"the adapter's decisions (left) differ from those of the hand-written loop (right): {READING}"
+GUIDANCE = (
+    "the guidance in the adapter's requests (left) differs from that of the hand-written loop (right): put"
+    " decision.guidance and decision.standing_rules into the request unchanged (the harness: `Seen` holds the whole"
+    " request)"
+)
+MISPLACED = (
+    "these calls have guidance in another place than their entry's `placement` ('system': the system prompt, 'tail':"
+    " the last message), or have none although something was injected"
+)
+NO_GUIDANCE = "no request holds guidance: put decision.guidance into the request (the harness: into `Seen`)"
+OUTCOME = "the run succeeded, so its outcome must be 'success': call `session.finish()` at the end of a run"
+HARMED = (
+    "a fault in steering must not change the agent's run: it must end without an error (`Ran.error`), with outcome"
+    " 'success' and one request for each entry of the step log"
+)
+
 
 def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
-    """What steering decided for each call, without what differs from run to run."""
+    """Return the decision of each call, without fields that differ from run to run."""
     return [
         (
             entry.step,
@@ -41,13 +62,13 @@ def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
 
 
 def guidance(text: str) -> str:
-    """What stands in a part of a request from our frame to its end."""
+    """Return a part of a request from our frame to its end; "" if it has no frame."""
     at = text.find(FRAME)
     return "" if at < 0 else text[at:]
 
 
 def read(seen: Seen) -> list[str]:
-    """The guidance that a request holds, by its parts."""
+    """Return the guidance of each part of a request that has some: the system prompt first, then the messages."""
     return [guidance(part) for part in (seen.system, *seen.texts) if FRAME in part]
 
 
@@ -58,40 +79,44 @@ def recorded() -> tuple[ReasonBlocks, list[Event]]:
 
 
 def starts(client: ReasonBlocks, events: Sequence[Event]) -> list[RunStart]:
-    """Return the runs that began. Closes the client, so that its sink has every event."""
+    """Close the client, so that its sink has every event, and return the start events."""
     client.close()
     return [event for event in events if isinstance(event, RunStart)]
 
 
 def misplaced(ran: Ran) -> list[int]:
-    """Return the calls whose guidance is not where their entry says, or is missing although something was injected.
+    """Return the calls whose guidance is not in the place that their entry names, or is missing.
 
-    Guidance that a framework keeps may be anywhere from its call on.
+    Calls with placement "context" are left out: their guidance remains in the history, where later requests show it.
     """
     found = []
     for entry, seen in zip(ran.log, ran.seen, strict=False):
-        told = bool(entry.injections)
-        wanted = (told and entry.placement == "system", told and entry.placement == "tail")
+        injected = bool(entry.injections)
+        wanted = (injected and entry.placement == "system", injected and entry.placement == "tail")
         there = (FRAME in seen.system, any(FRAME in text for text in seen.texts))
         if entry.placement != "context" and there != wanted:
             found.append(entry.step)
     return found
 
 
-def judged(client: Any) -> list[Any]:
+def evaluated(client: Any) -> list[Any]:
+    """Return the steps that the client's evaluator was asked about, in order."""
     return [request.step for request in client._evaluator.asked]
 
 
 def tasks(client: Any) -> set[str]:
-    """What the steps were compared with."""
+    """Return the tasks that the steps were compared with."""
     return {request.task for request in client._evaluator.asked}
 
 
 def unharmed(ran: Ran) -> bool:
+    """Return whether the run succeeded with one request for each entry."""
     return ran.error is None and ran.outcome == "success" and len(ran.seen) == len(ran.log)
 
 
 def by_attempt(special: dict[int, float], otherwise: float) -> Callable[[Any], float]:
+    """Return a scorer with the difficulty of some of a looping script's attempts, and of all other steps."""
+
     def scorer(step: Any) -> float:
         attempt = step.tool_calls[0].arguments["attempt"] if step.tool_calls else -1
         return special.get(attempt, otherwise)
@@ -100,8 +125,8 @@ def by_attempt(special: dict[int, float], otherwise: float) -> Callable[[Any], f
 
 
 async def longest_gap(harness: Harness, client: ReasonBlocks, script: Script) -> float:
-    """The longest time that another task of the loop had to wait while a run went on."""
-    await harness.arun(world.client(), script)  # warm: imports and first calls are measured elsewhere
+    """Return the longest time, in seconds, that another task of the loop had to wait during a run."""
+    await harness.arun(world.client(), script)  # warm up: imports and first calls are not measured
     task = asyncio.ensure_future(harness.arun(client, script))
     longest, before = 0.0, time.perf_counter()
     while not task.done():
@@ -113,7 +138,7 @@ async def longest_gap(harness: Harness, client: ReasonBlocks, script: Script) ->
 
 
 def seconds(step: Callable[[int], None], calls: range) -> float:
-    """The median of a call."""
+    """Return the median time of a call, in seconds."""
     times = []
     for call in calls:
         started = time.perf_counter()
@@ -124,7 +149,7 @@ def seconds(step: Callable[[int], None], calls: range) -> float:
 
 @contextmanager
 def threads_started() -> Iterator[list[threading.Thread]]:
-    """Collect every thread started within the block, also one that has ended since."""
+    """Collect every thread that is started within the block, ended ones included."""
     started: list[threading.Thread] = []
     start = threading.Thread.start
 
@@ -136,8 +161,8 @@ def threads_started() -> Iterator[list[threading.Thread]]:
         yield started
 
 
-def kept(step: Callable[[int], None], calls: range) -> int:
-    """Bytes that are still held after these calls."""
+def held_bytes(step: Callable[[int], None], calls: range) -> int:
+    """Return the bytes that these calls allocated and did not free."""
     tracemalloc.start()
     try:
         for call in calls:

@@ -1,4 +1,4 @@
-"""Golden runs: files that say, call by call, what every way into the engine has to decide."""
+"""Golden runs: files with the decision for each call of a scripted run, which every adapter has to reproduce."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ DIRECT = (
     "step", "fsm_state", "difficulty", "composite", "monitors_fired", "failure_type", "gate_decision",
     "skipped_reason", "injection_sources", "route", "model_id", "tokens",
 )  # fmt: skip
-"""Keys of an expectation that stand under the same name in the step log."""
+"""Keys of `expect` that have the same name in the step log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """One golden run: its header, a line for each call, and what the final entry has to say."""
+    """One golden run: the header, a line for each model call, and the expected final entry.
+
+    tests/golden/README.md describes the format.
+    """
 
     name: str
     header: Line
@@ -38,17 +41,17 @@ class Golden:
 
     @property
     def resumes(self) -> tuple[int, ...]:
-        """Calls before which the run goes on in another process."""
+        """The calls before which the run pauses and resumes in another process."""
         return tuple(line["call"] for line in self.calls if line.get("resume"))
 
     @property
     def script(self) -> Script:
-        """What the model and the tools do."""
+        """The script of the model and its tools."""
         turns = tuple(_turn(line) for line in self.calls)
         return Script(turns=turns, task=self.header["task"], model=self.header["model"], run_id=self.name)
 
     def client(self, world: World, **options: Any) -> ScriptedReasonBlocks:
-        """A client whose scorer, evaluator and store are this run's."""
+        """Return a client with this run's settings, scorer, evaluator and store; `options` take precedence."""
         settings = dict(self.header["settings"])
         if "custom_transition" in self.header:
             settings["transition"] = partial(_transition, self.header["custom_transition"])
@@ -62,9 +65,10 @@ class Golden:
     def differences(
         self, entries: Sequence[StepLogEntry], final: StepLogEntry | None, asked: World, *, told_once: bool = False
     ) -> list[str]:
-        """Every field that is not what the file says; empty: the run is golden.
+        """Return a text for each field that differs from the file; empty if the run is as written.
 
-        `told_once`: the framework keeps what it is told, so that a text which was sent is not expected again.
+        `asked` is the world that answered in the run. With `told_once=True` an injected text is not expected again,
+        because the framework keeps guidance in its history.
         """
         found = [f"{len(entries)} entries for {len(self.calls)} calls"] if len(entries) != len(self.calls) else []
         sent: set[str] = set()
@@ -81,7 +85,7 @@ class Golden:
 
 
 def _without(expected: Mapping[str, Any], sent: Collection[str]) -> dict[str, Any]:
-    """What is expected of a call, without the texts that were sent before, and their sources."""
+    """Return the expectation of a call without texts that were sent before, and without their sources."""
     if "intervention_texts" not in expected:
         return dict(expected)
     pairs = zip(expected["injection_sources"], expected["intervention_texts"], strict=True)
@@ -91,11 +95,14 @@ def _without(expected: Mapping[str, Any], sent: Collection[str]) -> dict[str, An
 
 
 class World:
-    """What answers in one golden run. It counts calls by what the evaluator is asked, as no request tells them."""
+    """Scripted scorer, evaluator and store of one golden run. Use a new one for each run.
+
+    A store request does not hold the number of its call, so calls are counted by the requests to the evaluator.
+    """
 
     def __init__(self, golden: Golden) -> None:
         self._golden = golden
-        self._patterns = {one["id"]: _pattern(one) for one in golden.header.get("patterns", ())}
+        self._patterns = {given["id"]: _pattern(given) for given in golden.header.get("patterns", ())}
         self._call = 0
         self._asked: dict[int, set[str]] = {}
         self.scorer = scripted_scorer({_first_call(line): _difficulty(line) for line in golden.calls})
@@ -103,9 +110,11 @@ class World:
         self.store = ScriptedStore(self._search)
 
     def asked_at(self, call: int) -> list[str]:
+        """Return the keys of `store` that were requested before a call, sorted, each once."""
         return sorted(self._asked.get(call, ()))
 
     def judging(self, index: int) -> None:
+        """Record that completed step `index` is evaluated: the next call begins."""
         self._call = index + 1
 
     def _search(self, request: Retrieve) -> list[ETrace]:
@@ -114,7 +123,7 @@ class World:
         answer = self._golden.calls[self._call]["store"].get(key, ())
         if answer == "down":
             raise Unavailable("the scripted store", f"call {self._call} says so")
-        return [ETrace(pattern=self._patterns[one["id"]], similarity=one.get("similarity", 0.0)) for one in answer]
+        return [ETrace(pattern=self._patterns[hit["id"]], similarity=hit.get("similarity", 0.0)) for hit in answer]
 
 
 class _Counting(ScriptedEvaluator):
@@ -128,7 +137,7 @@ class _Counting(ScriptedEvaluator):
 
 
 def load_golden(path: str | os.PathLike[str]) -> Golden:
-    """Read one file."""
+    """Read a golden run from a file, for example `tests/golden/slow.jsonl`."""
     lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
     return Golden(name=lines[0]["name"], header=lines[0], calls=tuple(lines[1:-1]), final=lines[-1]["final"])
 
@@ -154,8 +163,8 @@ def _turn(line: Line) -> Turn:
     usage = line.get("usage", {})
     return Turn(
         text=turn.get("thought", ""),
-        tool_calls=tuple(tool_call(**one) for one in turn.get("tool_calls", ())),
-        results=tuple(tool_result(**one) for one in turn.get("results", ())),
+        tool_calls=tuple(tool_call(**call) for call in turn.get("tool_calls", ())),
+        results=tuple(tool_result(**result) for result in turn.get("results", ())),
         usage=Usage(**usage),
     )
 
@@ -189,7 +198,7 @@ def _transition(table: Mapping[str, str], state: FSMState, history: tuple[float,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The result of one run in one mode. `declared` counts the differences of each field that the harness declares."""
+    """The comparison of one run in one mode. `declared` counts the differences in each declared field."""
 
     run: str
     mode: str
@@ -199,10 +208,10 @@ class Compared:
 
 
 def against_core(harness: Harness, runs: Iterable[ParityRun], modes: Sequence[str]) -> Iterator[Compared]:
-    """Compare each run in each mode, and yield each result at once."""
+    """Compare each run in each mode with the hand-written loop, and yield each result as soon as it is known."""
     limits = limits_of(harness)
-    for given in runs:
-        run = given if harness.caps.tool_errors else without_errors(given)
+    for written in runs:
+        run = written if harness.caps.tool_errors else without_errors(written)
         core, _ = _entries(LoopHarness(harness.caps), run, "sync")
         for mode in modes:
             theirs, faults = _entries(harness, run, mode)
@@ -221,14 +230,14 @@ def against_core(harness: Harness, runs: Iterable[ParityRun], modes: Sequence[st
 
 
 def limits_of(harness: Harness) -> Mapping[str, str]:
-    """Return the harness's `parity_limits`, if any: fields that its framework cannot report, and why.
+    """Return the harness's `parity_limits`, if any: each field that its framework cannot report, with the reason.
 
     Raises `ConfigError` for a field that steering decides, and for a limit without a reason.
     """
     limits: Mapping[str, str] = getattr(harness, "parity_limits", {})
     for field, reason in limits.items():
         if field not in LIVE_ONLY and not field.startswith("completed."):
-            rule = f"a decision is never a limit; {', '.join(LIVE_ONLY)} and what begins with completed. may be"
+            rule = f"a decision is never a limit; {', '.join(LIVE_ONLY)} and fields that begin with completed. may be"
             raise ConfigError("parity_limits", field, rule)
         if not reason:
             raise ConfigError("parity_limits", field, "needs a reason: what the framework does instead")
@@ -236,6 +245,6 @@ def limits_of(harness: Harness) -> Mapping[str, str]:
 
 
 def _entries(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Entry], list[str]]:
-    """Return a run's entries as read from a file: numbers and texts as in JSON."""
+    """Return a run's entries after a round trip through JSON, and the faults of the run."""
     lines, faults = parity_lines(harness, run, mode)
     return json.loads(json.dumps(lines)), faults

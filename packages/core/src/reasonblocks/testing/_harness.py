@@ -1,4 +1,4 @@
-"""What an adapter gives the conformance suite: a way to run a script on a real agent of its framework."""
+"""The interface between the conformance suite and a framework: runs scripts on real agents, returns observations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from ._script import Script
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request as the model got it. `texts` are the messages after the system prompt, in order.
+    """One request, as the scripted model received it. A retried call has one `Seen` for each attempt.
 
-    `roles` holds the role of each text: "user", "assistant", "tool" (a tool's result) or "system".
+    - `model`: the name of the model that was called, for example "agent-model".
+    - `system`: the system prompt, with guidance placed there, and without text that the framework adds on its own;
+      "" if there is none.
+    - `texts`: the texts of all messages after the system prompt, in order. Each tool result is a message, and so is
+      guidance at the tail.
+    - `roles`: the role of each text: "user", "assistant", "tool" (a tool's result) or "system".
+
+    >>> Seen(model="agent-model", system="You fix bugs.", texts=("Fix the failing tests.",), roles=("user",))
     """
 
     model: str
@@ -25,16 +32,32 @@ class Seen:
 
     @property
     def everything(self) -> str:
+        """The system prompt and all texts, one per line."""
         return "\n".join((self.system, *self.texts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One run, seen from outside. `history` is the conversation that remains after it, without the system prompt.
+    """One finished run: the adapter's records of it, and the observations of the scripted model.
 
-    `error` is the exception that the agent raised. `parent_run_id` and `parent_call_id` come from the run's start
-    event. `parts` counts the parts in which the run was actually executed: 1 without a pause. `agent_model` is the
-    agent object's model after the run; None if the framework's agents have no such attribute.
+    Read from the adapter's steering object, as a user would (`steering.runs[run_id]`):
+
+    - `run_id`: the script's `run_id`.
+    - `log`: the step log, one entry for each model call; a retried call has one entry.
+    - `final`: the entry of the final step, which no call follows; None if there is none, as after a cancellation.
+    - `outcome`: "success", "failure: ..." or None while the run has not ended.
+    - `parent_run_id`, `parent_call_id`: the run and the tool call that started this run; None for a top-level run.
+    - `snapshot`: the run's last snapshot, as plain JSON.
+
+    Observed by the harness:
+
+    - `seen`: every request that the model received, in order.
+    - `history`: the texts of all messages that the framework keeps after the run, instructions that it recorded
+      included, without the agent's own system prompt.
+    - `error`: the exception that the agent raised, as the model raised it; None if it raised none.
+    - `parts`: the number of parts in which the run was executed: 1 without a pause. Count them; do not compute them
+      from `resume_at`.
+    - `agent_model`: the agent object's model after the run; None if the framework's agents have no such attribute.
     """
 
     run_id: str
@@ -52,44 +75,67 @@ class Ran:
 
 
 class Harness(Protocol):
-    """One framework. Each method makes its own agent; `modes` are the ways in which it can be called."""
+    """Runs scripts on real agents of one framework, steered by the adapter under test.
+
+    Each method makes its own agent and its own steering object from `rb`. The agent's model and tools play the script;
+    nothing else is scripted. `LoopHarness` is an example.
+
+    `parity_limits`, an optional attribute, maps each field that the framework cannot report unchanged to the reason:
+    `{"completed.observation": "it strips white space"}`. Only the parity command reads it.
+    """
 
     modes: tuple[str, ...]
+    """The public ways to run an agent, by names of your choice: `("sync", "async", "stream")`. Read streams to the end.
+
+    Most scenarios run once in each mode.
+    """
     caps: AdapterCaps
+    """The abilities that the adapter gives to its sessions."""
 
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
-        """Run a script `times` times, one after the other, on one agent and one steering object.
+        """Run a script `times` times, one after the other, on one agent and one steering object; return each run.
 
-        Before each call in `resume_at` the run pauses and resumes with new objects and its state through JSON. A
-        resumed run is one `Ran` with the log of all its parts, and `parts` is counted, not assumed.
+        An exception of the agent is caught and returned as `Ran.error`.
+
+        Before each call in `resume_at` (numbers of model calls, from 0) the run pauses. It resumes with a new agent and
+        a new steering object, and with the history and the snapshot read back from JSON. A resumed run is one `Ran`
+        with the log of all its parts; `parts` is counted, not assumed.
         """
         ...
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         """Run a script on an agent whose history is shortened before each call to the task and the newest step.
 
-        The model finds its turn by counting its calls, because its history has one answer at most.
+        The scripted model finds its turn by counting its calls, because the history holds at most one answer. If the
+        framework cannot shorten a history, raise `NotImplementedError` and declare an expected failure.
         """
         ...
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
-        """Run scripts at the same time on one agent and one steering object."""
+        """Run all scripts at the same time on one agent and one steering object; return their runs in the same order.
+
+        If an agent can have only one run at a time, use an agent for each script and one steering object.
+        """
         ...
 
     async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:
-        """Run a script within the running event loop."""
+        """Run a script in the event loop that is already running."""
         ...
 
     def run_nested(self, rb: ReasonBlocks, outer: Script, inner: Script, mode: str) -> tuple[Ran, Ran]:
-        """Run `outer`, whose only tool `delegate` runs `inner`, steered by the same object."""
+        """Run `outer`, whose tool `delegate` runs `inner` on an agent with the same steering object; return both."""
         ...
 
     def run_cancelled(self, rb: ReasonBlocks, script: Script, at: int) -> Ran:
-        """Run a script and cancel it while call `at` is under way."""
+        """Run a script, and cancel its task while the model works on call `at` (from 0) and has not answered."""
         ...
 
     def handwork(self, rb: ReasonBlocks) -> Callable[[int], None]:
-        """The adapter's own functions for one step, on a history that grows by a step with each call."""
+        """Return a function that executes the adapter's hooks for one step, without an agent and without a model.
+
+        The suite calls it with 0, 1, 2, ... and measures time, memory and threads. Each call adds a step to the
+        history. Create what the hooks need, an event loop for example, once and not in each call.
+        """
         ...

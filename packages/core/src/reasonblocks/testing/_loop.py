@@ -1,4 +1,4 @@
-"""The reference: the step lifecycle around a loop written by hand, with no framework at all."""
+"""The reference harness: an agent loop written by hand, without a framework, steered by a session."""
 
 from __future__ import annotations
 
@@ -23,19 +23,23 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 TOOL: ContextVar[tuple[str, str] | None] = ContextVar("reasonblocks_loop_tool", default=None)
-"""The current run and tool call: the parents of a run that the tool starts."""
+"""The ids of the current run and tool call, which are the parents of a run that the tool starts."""
 
 
 @dataclass
 class LoopModel:
-    """The model of unrouted calls, which the runs of an agent share."""
+    """The agent's own model, which all runs of an agent share."""
 
     name: str
 
 
 @dataclass
 class LoopRun:
-    """One run of a hand-written agent: its history, the requests of its model, and the parts of its log."""
+    """One run of a hand-written agent.
+
+    `history` holds (role, text) pairs, `seen` the requests to the model, `log` the entries of the parts before the
+    newest pause. With `forgets=True` the history is shortened before each call.
+    """
 
     rb: ReasonBlocks
     script: Script
@@ -97,7 +101,7 @@ class LoopRun:
         return None
 
     def call(self, decision: StepDecision | None, turn: Turn) -> None:
-        """Call the model and report the call to the session."""
+        """Call the model as often as the turn fails and once more, and report the call to the session."""
         model = self.asked(decision)
         attempts = turn.failures + 1
         for _ in range(attempts):
@@ -109,7 +113,7 @@ class LoopRun:
         self.history.append(("assistant", turn.text))
 
     def run_tools(self, turn: Turn, delegate: Callable[[], object] | None = None) -> None:
-        """Run each call in turn and record its result. The tool `delegate` calls the argument of that name."""
+        """Run the tool calls in order and append their results. The tool `delegate` calls the argument of that name."""
         outputs = {result.call_id: result.output for result in turn.results}
         for call in turn.tool_calls:
             with self.within(call):
@@ -126,7 +130,7 @@ class LoopRun:
             TOOL.reset(before)
 
     def pause(self) -> None:
-        """Pause, and resume with a new session whose state went through JSON."""
+        """Pause, and resume with a new session from a snapshot that was read back from JSON."""
         snapshot = json.loads(json.dumps(self.session.trace.snapshot()))
         self.session.pause()
         self.log += self.session.step_log
@@ -162,7 +166,7 @@ class LoopRun:
         return Seen(model=model, system=system or "", texts=texts, roles=roles)
 
     def asked(self, decision: StepDecision | None) -> str:
-        """Return the mapped model's name; a model object cannot be used by a hand-written loop."""
+        """Return the name of the model to call. A model object closes the route, since this loop knows names only."""
         if decision is None or decision.route is None:
             return self.model.name
         mapped = self.rb.model_routing[decision.route]
@@ -178,23 +182,23 @@ class LoopRun:
 
 
 class LoopHarness:
-    """The conformance suite's second client, and what every adapter is compared with."""
+    """Harness of the hand-written loop: every adapter is compared with it, and it is the shortest complete harness."""
 
     modes: tuple[str, ...] = ("sync", "async")
     kind: ClassVar[type[LoopRun]] = LoopRun
 
     def __init__(self, caps: AdapterCaps | None = None) -> None:
-        """`caps` are those of the framework that it is compared with."""
+        """Take the caps of the framework to compare with, so that the core decides for the same abilities."""
         self.caps = caps or AdapterCaps()
 
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
     ) -> list[Ran]:
         model = LoopModel(script.model)
-        return [self._one(rb, script, mode, resume_at, model=model) for _ in range(times)]
+        return [self._run_once(rb, script, mode, resume_at, model=model) for _ in range(times)]
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
-        return self._one(rb, script, mode, forgets=True)
+        return self._run_once(rb, script, mode, forgets=True)
 
     def run_at_once(self, rb: ReasonBlocks, scripts: Sequence[Script], mode: str) -> list[Ran]:
         if mode == "async":
@@ -204,7 +208,7 @@ class LoopHarness:
 
             return asyncio.run(together())
         with ThreadPoolExecutor(len(scripts)) as pool:
-            return list(pool.map(lambda script: self._one(rb, script, mode), scripts))
+            return list(pool.map(lambda script: self._run_once(rb, script, mode), scripts))
 
     async def arun(self, rb: ReasonBlocks, script: Script) -> Ran:
         return await self._adrive(self._start(rb, script))
@@ -252,7 +256,9 @@ class LoopHarness:
     def _start(self, rb: ReasonBlocks, script: Script, **options: Any) -> LoopRun:
         return self.kind.start(rb, script, self.caps, **options)
 
-    def _one(self, rb: ReasonBlocks, script: Script, mode: str, resume_at: Sequence[int] = (), **options: Any) -> Ran:
+    def _run_once(
+        self, rb: ReasonBlocks, script: Script, mode: str, resume_at: Sequence[int] = (), **options: Any
+    ) -> Ran:
         if mode == "async":
             return asyncio.run(self._adrive(self._start(rb, script, **options), resume_at))
         return self._drive(self._start(rb, script, **options), resume_at)
@@ -264,7 +270,7 @@ class LoopHarness:
                     run.pause()
                 run.call(run.decide(run.given(call)), turn)
                 run.run_tools(turn, delegate)
-        except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
+        except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             run.session.finish(f"failure: {type(exc).__name__}")
             return run.ran(exc)
         run.session.finish(completed=run.script.turns[-1].step)
@@ -277,7 +283,7 @@ class LoopHarness:
                     run.pause()
                 run.call(await run.adecide(run.given(call)), turn)
                 run.run_tools(turn)
-        except Exception as exc:  # noqa: BLE001 - a harness tells what the agent raised
+        except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             await run.session.afinish(f"failure: {type(exc).__name__}")
             return run.ran(exc)
         await run.session.afinish(completed=run.script.turns[-1].step)

@@ -1,4 +1,4 @@
-"""What one run leaves for parity: each call's decision and guidance as JSON, so that no reader needs its framework."""
+"""Parity: each call's decision and guidance as JSON, comparable without the framework that produced it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ from ._scripted import RecordingSink
 
 Line: TypeAlias = "dict[str, JSON]"
 FINAL = "final"
-"""The entry of the last completed step, beside those numbered by their call."""
+"""The `entry` of the last line of a run; in the others it is the number of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParityRun:
-    """A script, and the client that steers it: `client(sink)` is a new one each time, as scripted backends count."""
+    """A script with the client that steers it.
+
+    - `name`: the run's name in the parity file.
+    - `client`: returns a new client that sends its events to the given sink. It is called for each run, because
+      scripted backends count their requests.
+    - `resume_at`: the calls before which the run pauses and resumes.
+    """
 
     name: str
     script: Script
@@ -35,7 +41,7 @@ class ParityRun:
 
 
 class Runner(Protocol):
-    """What a harness needs for parity."""
+    """The part of a harness that parity uses."""
 
     def run(
         self, rb: ReasonBlocks, script: Script, mode: str, *, times: int = 1, resume_at: Sequence[int] = ()
@@ -43,27 +49,27 @@ class Runner(Protocol):
 
 
 def parity_lines(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Line], list[str]]:
-    """The run's entries in one mode, the final one last, and what was wrong with the run itself.
+    """Run a script in one mode; return its entries, the final one last, and the faults of the run itself.
 
-    An entry has every field of the step log, `scores` of all monitors, `completed` (the step as it was understood),
-    and of the request that the model got `guidance` (each part that holds our frame, from there to its end) and
-    `model_asked`; the final one has the run's `outcome`.
+    An entry has every field of the step log, `scores` (of all monitors) and `completed` (the step as the adapter read
+    it). From the model's request it has `guidance` (each part with our frame, from the frame to its end) and
+    `model_asked`. The final entry has the run's `outcome`.
     """
     sink = RecordingSink()
     with run.client(sink) as rb:
         (ran,) = harness.run(rb, run.script, mode, resume_at=run.resume_at)
-    told: dict[tuple[int, bool], StepEvent] = {}
+    events: dict[tuple[int, bool], StepEvent] = {}
     for event in sink.events:
         if isinstance(event, StepEvent):
-            told.setdefault(_place(event), event)  # a decision that another process takes over is told of again there
+            events.setdefault(_position(event), event)  # a process that resumes a run sends its last event again
     where: Line = {"mode": mode, "run": run.name}
     seen = (*ran.seen, *[None] * len(ran.log))
     lines: list[Line] = [
-        {**where, "entry": entry.step, **_decided(entry, told.get((entry.step, False))), **_read(request)}
+        {**where, "entry": entry.step, **_decided(entry, events.get((entry.step, False))), **_read(request)}
         for entry, request in zip(ran.log, seen)
     ]
     if ran.final is not None:
-        decided = _decided(ran.final, told.get((ran.final.step, True)))
+        decided = _decided(ran.final, events.get((ran.final.step, True)))
         lines.append({**where, "entry": FINAL, **decided, "outcome": ran.outcome})
     return lines, _faults(ran, run.script)
 
@@ -71,11 +77,11 @@ def parity_lines(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Line]
 def write_parity(
     harness: Harness, runs: Iterable[ParityRun], path: str | os.PathLike[str], *, framework: str, code: str
 ) -> dict[str, list[str]]:
-    """Run everything in every mode of the harness into one file; gives what was wrong with the runs, by name.
+    """Write every run in every mode of the harness to one file; return the faults of each run, by its name.
 
-    The first line says what the file is: `framework` (name and version), `code` (a digest by which a reader knows old
-    files), `modes` and `caps`: where a framework does not tell which results are errors, none of a script is. The
-    others are entries, numbers exact. The file appears when it is whole.
+    The first line has `framework` (its name and version), `code` (a digest by which a reader detects an outdated file),
+    `modes` and `caps`. Each other line is an entry of `parity_lines`, with exact numbers. With `caps.tool_errors=False`
+    no result of a script is an error. The file is written beside `path` and renamed when it is complete.
     """
     runs, target = list(runs), Path(path)
     head: Line = {"framework": framework, "code": code, "modes": harness.modes, "caps": caps_line(harness.caps)}
@@ -95,7 +101,7 @@ def write_parity(
 
 
 def caps_line(caps: AdapterCaps) -> Line:
-    """What of a framework's abilities shows in its entries."""
+    """Return those abilities of a framework that change its entries, as JSON."""
     return {
         "ephemeral": caps.ephemeral,
         "placements": sorted(caps.placements),
@@ -105,12 +111,12 @@ def caps_line(caps: AdapterCaps) -> Line:
 
 
 def caps_of(line: Mapping[str, Any]) -> AdapterCaps:
-    """The way back from `caps_line`."""
+    """Return the caps that `caps_line` wrote."""
     return AdapterCaps(**{**line, "placements": frozenset(line["placements"])})
 
 
 def without_errors(run: ParityRun) -> ParityRun:
-    """The same run in a framework that does not tell errors from other results."""
+    """Return the run as a framework sees it that does not report which results are errors."""
     return evolve(run, script=evolve(run.script, turns=tuple(map(_without_errors, run.script.turns))))
 
 
@@ -122,8 +128,8 @@ def _write(write: Callable[[str], object], line: Line) -> None:
     write(json.dumps(line, allow_nan=False) + "\n")
 
 
-def _place(event: StepEvent) -> tuple[int, bool]:
-    """The call, or whether it is a final step: a session that was left for another process has one of its own."""
+def _position(event: StepEvent) -> tuple[int, bool]:
+    """Return the number of the call, and whether the event is that of a final step."""
     return event.step_index, bool(event.metadata.get("final"))
 
 
@@ -149,7 +155,7 @@ def _read(seen: Seen | None) -> Line:
 def _faults(ran: Ran, script: Script) -> list[str]:
     calls = len(script.turns)
     counts: Sequence[tuple[str, int]] = (("entries", len(ran.log)), ("requests", len(ran.seen)))
-    found = [f"{count} {what} for {calls} calls" for what, count in counts if count != calls]
+    found = [f"{count} {noun} for {calls} calls" for noun, count in counts if count != calls]
     found += [] if ran.error is None else [f"it raised {ran.error!r}"]
     found += [] if ran.outcome == "success" else [f"its outcome is {ran.outcome!r}"]
     return found + ([] if ran.final is not None else ["it has no final entry"])
@@ -158,19 +164,19 @@ def _faults(ran: Ran, script: Script) -> list[str]:
 Entry: TypeAlias = Mapping[str, Any]
 
 NOT_COMPARED = {
-    "framework": "names who decided",
-    "mode": "names how it was called",
+    "framework": "names the framework",
+    "mode": "names the mode",
     "run": "the key of the lookup",
-    "timestamp": "the clock's",
-    "latency_ms": "the clock's",
-    "overhead_ms": "the clock's",
+    "timestamp": "a time",
+    "latency_ms": "a time",
+    "overhead_ms": "a time",
 }
-"""Fields that cannot be equal, and why. All other fields are compared."""
+"""Fields that are not compared, with the reason. All other fields are."""
 LIVE_ONLY = (
     "attempts", "cache_read_tokens", "cache_write_tokens", "input_tokens", "model_asked", "model_id",
     "output_tokens", "tokens", "tool_calls",
 )  # fmt: skip
-"""Fields that record the model call, and no decision of steering."""
+"""Fields that record the model call and not a decision; only they may be declared as limits."""
 MISSING = "missing"
 SHOWN = 300
 """The most characters of a value that a message shows."""
@@ -179,17 +185,17 @@ SHOWN = 300
 def run_differences(
     where: str, theirs: Sequence[Entry], core: Sequence[Entry], *, leave: Collection[str] = ()
 ) -> list[str]:
-    """Return a line for each field that differs from the core's, and one if the lengths differ."""
+    """Return a text for each field that differs from the core's, and one if the numbers of entries differ."""
     found = [f"{where}: {len(theirs)} entries, the core has {len(core)}"] if len(theirs) != len(core) else []
-    for one, other in zip(theirs, core):
-        place = f"{where}, entry {other['entry']}"
-        found += [f"{place}: {text}" for text in entry_differences(one, other, leave=leave)]
+    for entry, expected in zip(theirs, core):
+        place = f"{where}, entry {expected['entry']}"
+        found += [f"{place}: {text}" for text in entry_differences(entry, expected, leave=leave)]
     return found
 
 
-def entry_differences(one: Entry, core: Entry, *, leave: Collection[str] = ()) -> list[str]:
-    """Return a text for each difference, without the fields in `leave`; empty if the entries are equal."""
-    left, right = dict(_flat(one)), dict(_flat(core))
+def entry_differences(entry: Entry, core: Entry, *, leave: Collection[str] = ()) -> list[str]:
+    """Return a text for each field that differs, except those in `leave`; empty if the entries are equal."""
+    left, right = dict(_flat(entry)), dict(_flat(core))
     fields = [name for name in dict.fromkeys((*right, *left)) if name not in NOT_COMPARED and name not in leave]
     pairs = [(name, left.get(name, MISSING), right.get(name, MISSING)) for name in fields]
     return [

@@ -1,4 +1,4 @@
-"""Provides parity runs that need no checkout: a long run that comes with the package, and recorded runs of a file."""
+"""Parity runs that need no checkout: a long run that is part of the package, and recorded runs from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._parity import ParityRun
 from ._script import Script, Turn, long_script, tool_call, tool_result
 
 PATIENCE_MS = 60_000
-"""A step's deadline, long enough that a busy machine changes no decision."""
+"""The deadline of a step, so long that a busy machine changes no decision."""
 
 ROUTES = {"FAST": "fast-model", "NORMAL": "plain-model", "SLOW": "strong-model", "SKIP": "last-model"}
 LONG: Mapping[str, Mapping[str, Any]] = {
@@ -52,7 +52,7 @@ LESSONS = (
 
 
 def long_runs() -> Iterator[ParityRun]:
-    """Yield sixty steps with the real scorer, monitors and patterns, once with each of the settings."""
+    """Yield the long run of sixty steps once with each of the settings. Scorer, monitors and patterns are real."""
     for name, settings in LONG.items():
         yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=partial(_client, LESSONS, settings))
 
@@ -69,10 +69,12 @@ def recorded_runs(path: str) -> Iterator[ParityRun | str]:
 
 
 def recorded_run(run: RecordedRun) -> ParityRun:
+    """Return a recorded run as a parity run with default settings."""
     return ParityRun(name=f"recorded {run.run_id}", script=sayable(script_of(run)), client=partial(_client, (), {}))
 
 
 def _silent_step(run: RecordedRun) -> int | None:
+    """Return the first step before the last that calls no tool, where a real agent would end."""
     return next((at for at, step in enumerate(run.steps[:-1]) if not step.tool_calls), None)
 
 
@@ -97,8 +99,8 @@ def _turn(at: int, step: Step, usage: Usage) -> Turn:
     results = {result.call_id: result for result in step.tool_results}
     ids = [f"call-{at}-{number}" for number in range(len(step.tool_calls))]
     calls = [tool_call(id, _tool_name(call.name), _arguments(call.arguments)) for id, call in zip(ids, step.tool_calls)]
-    came = [_result(id, results.get(call.id)) for id, call in zip(ids, step.tool_calls)]
-    return Turn(text=step.thought, reasoning=step.reasoning, tool_calls=(*calls,), results=(*came,), usage=usage)
+    answered = [_result(id, results.get(call.id)) for id, call in zip(ids, step.tool_calls)]
+    return Turn(text=step.thought, reasoning=step.reasoning, tool_calls=(*calls,), results=(*answered,), usage=usage)
 
 
 def _result(id: str, known: ToolResult | None) -> ToolResult:
@@ -114,17 +116,17 @@ def _arguments(given: JSON) -> Mapping[str, JSON]:
     return given if isinstance(given, Mapping) else {"input": given}
 
 
-# --- what every framework can express
+# --- scripts that every framework can express
 
 
 UNCOUNTED = Usage(input=100, output=20, cache_read=0, cache_write=0)
-"""Tokens of a call without recorded counts, because some frameworks report missing counts as 0."""
+"""Token counts of a call that has none recorded, because some frameworks report missing counts as 0."""
 
 
 def sayable(script: Script) -> Script:
-    """Return the same run as every framework can express it: every call has token counts.
+    """Return the script in a form that every framework can express.
 
-    A result with `is_error=False` gets None, because some frameworks cannot tell the two apart.
+    Every call has token counts, and `is_error` is True or None, because some frameworks cannot tell None from False.
     """
     return evolve(script, turns=tuple(map(_sayable, script.turns)))
 

@@ -1,4 +1,4 @@
-"""What a scripted model says and what scripted tools give back: the world that every adapter is tried in."""
+"""Scripts: the answers of a model and the results of its tools, which a harness plays to a real agent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from ..types import Step, StepOutcome, ToolCall, ToolResult, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One model call: what it says, and what the tools that it calls give back.
+    """One model call of a script: the model's answer and the results of the tools that it calls.
 
-    `error` is raised instead of an answer. `failures` attempts fail before the one that answers: a framework that
-    retries calls the model so many times more.
+    - `text`: the visible answer; `reasoning`: the thinking beside it. Both may be empty.
+    - `tool_calls`: the calls in the answer, in order; parallel calls are several in one turn. Empty: the run ends.
+    - `results`: one `ToolResult` for each call, with the same `call_id`. With `is_error=True` the tool must fail in
+      the framework's own way; otherwise the output is an ordinary result.
+    - `usage`: the tokens that the model reports for this call; None for a count that it does not report.
+    - `error`: an exception that the model raises instead of answering.
+    - `failures`: the number of attempts that fail before the one that answers. The harness raises an error that its
+      framework retries.
+
+    >>> Turn(
+    ...     text="I run the tests.",
+    ...     tool_calls=(tool_call("c0", "run_tests"),),
+    ...     results=(tool_result("c0", "3 failed", is_error=False),),
+    ... )
     """
 
     text: str = ""
@@ -27,9 +39,11 @@ class Turn:
 
     @property
     def step(self) -> Step:
+        """The completed step of this turn, as an adapter should read it from the history."""
         return Step(thought=self.text, reasoning=self.reasoning, tool_calls=self.tool_calls, tool_results=self.results)
 
     def outcome(self, model: str) -> StepOutcome:
+        """Return the outcome of this call, as an adapter should report it after `model` answered."""
         return StepOutcome(
             model=model, usage=self.usage, text=self.text, reasoning=self.reasoning, tool_calls=self.tool_calls
         )
@@ -37,9 +51,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A whole run. The last turn calls no tool, so that a real agent ends there.
+    """One whole run of an agent: its task and all answers of its model.
 
-    `agent_name` is the agent's name in its framework.
+    - `turns`: one `Turn` for each model call, in order. The last one calls no tool, so that a real agent ends there,
+      or raises its `error`.
+    - `task`: the user's message that starts the run.
+    - `system_prompt`: the agent's own system prompt; None for an agent without one.
+    - `model`: the name of the agent's own model. All model names in the suite end in `-model`.
+    - `run_id`: the id that the run must have. If the framework makes its own ids, the harness puts this one in `Ran`.
+    - `agent_name`: the agent's name in its framework.
+
+    >>> Script(turns=(Turn(text="Done."),), task="Say that you are done.")
     """
 
     turns: tuple[Turn, ...]
@@ -51,26 +73,29 @@ class Script:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Names of the tools that the agent needs, each once."""
+        """The names of all tools that the script calls, each once. The harness gives its agent tools of these names."""
         return tuple(dict.fromkeys(call.name for turn in self.turns for call in turn.tool_calls))
 
     @property
     def results(self) -> Mapping[str, ToolResult]:
-        """What each call gives back, by its id."""
+        """The result of each tool call, by the call's id."""
         return {result.call_id: result for turn in self.turns for result in turn.results}
 
 
 def tool_call(id: str, name: str, arguments: Mapping[str, Any] | None = None) -> ToolCall:
+    """Return a tool call with a copy of the arguments; None means no arguments."""
     return ToolCall(id=id, name=name, arguments=dict(arguments or {}))
 
 
 def tool_result(call_id: str, output: str, is_error: bool | None = None, name: str = "") -> ToolResult:
+    """Return the result of the call `call_id`; `is_error=None` leaves open whether it is an error."""
     return ToolResult(call_id=call_id, output=output, is_error=is_error, name=name)
 
 
 STEPS = 60
+"""Steps of the long script, without the final answer."""
 HARD = range(16, 40)
-"""Steps in which the tests fail and the agent doubts and repeats itself."""
+"""Steps in which the tests fail, and the agent is unsure and repeats itself."""
 
 EASY_TURNS = (
     ("I read the parser.", "", ("read_file",), "def parse(text): ..."),
@@ -91,7 +116,7 @@ HARD_TURNS = (
 
 
 def long_script() -> Script:
-    """Return a script of sixty steps and an answer."""
+    """Return a script of sixty steps and a final answer."""
     last = Turn(text="All tests pass now: 12 passed, 0 failed.", usage=Usage(input=5_000, output=12))
     return Script(turns=(*_turns(), last), task="Fix the failing tests in src/app.py – żółć.", run_id="long")
 

@@ -1,4 +1,4 @@
-"""Backends that answer what a script says, and a sink that keeps what it is told."""
+"""Scripted backends and clients, and a sink that records events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from ..types import ETrace, Evaluation, Memories, RunOptions, Step
 
 
 class ScriptedEvaluator:
-    """Answers completed step n with the n-th evaluation; None, or none left, is unavailable."""
+    """Evaluator that answers completed step n with the n-th evaluation; None, or none left, raises `Unavailable`.
+
+    `asked` holds every request, in order.
+    """
 
     def __init__(self, evaluations: Sequence[Evaluation | None]) -> None:
         self.evaluations = list(evaluations)
@@ -33,7 +36,7 @@ class ScriptedEvaluator:
 
 
 class ScriptedStore:
-    """Answers by a function of the request, and keeps what it was asked."""
+    """Pattern store that answers by a function of the request. `asked` holds every request, in order."""
 
     def __init__(self, answer: Callable[[Retrieve], Sequence[ETrace]]) -> None:
         self._answer = answer
@@ -45,7 +48,7 @@ class ScriptedStore:
 
 
 class RecordingSink:
-    """Keeps every event, in order."""
+    """Sink that keeps every event in `events`, in order. `closed` is True after `close()`."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -59,7 +62,7 @@ class RecordingSink:
 
 
 class ScriptedReasonBlocks(ReasonBlocks):
-    """A client whose evaluator is given: everything else is the real thing."""
+    """`ReasonBlocks` client with the given evaluator; it takes all other options of `ReasonBlocks`."""
 
     def __init__(self, *, evaluator: Evaluator, **options: Any) -> None:
         self._evaluator = evaluator
@@ -71,7 +74,10 @@ class ScriptedReasonBlocks(ReasonBlocks):
 
 
 def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[Step], float]:
-    """A scorer by the id of a step's first tool call ("" for a step without); an exception is raised."""
+    """Return a scorer that looks up the id of a step's first tool call ("" for a step without), and raises exceptions.
+
+    >>> scripted_scorer({"c0": 0.4, "c1": ValueError("no score"), "": 0.1})
+    """
 
     def scorer(step: Step) -> float:
         answer = difficulties[step.tool_calls[0].id if step.tool_calls else ""]
@@ -82,37 +88,40 @@ def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[
     return scorer
 
 
-class Watched(ScriptedReasonBlocks):
-    """Counts the sessions still alive, after garbage collection, when session number `census` is created."""
+class CountingClient(ScriptedReasonBlocks):
+    """Client that counts the sessions still alive when session number `count_at` is created.
 
-    def __init__(self, *, census: int, **options: Any) -> None:
+    `alive` is their number after garbage collection, or None before that session.
+    """
+
+    def __init__(self, *, count_at: int, **options: Any) -> None:
         super().__init__(**options)
         self.alive: int | None = None
-        self._census = census
+        self._count_at = count_at
         self._made: list[weakref.ref[SteeringSession]] = []
 
     def session(self, options: RunOptions | None = None, **given: Any) -> SteeringSession:
         session = super().session(options, **given)
         self._made.append(weakref.ref(session))
-        if len(self._made) == self._census:
+        if len(self._made) == self._count_at:
             gc.collect()
             self.alive = sum(made() is not None for made in self._made)
         return session
 
 
-class Broken(ScriptedReasonBlocks):
-    """Creates sessions whose methods in `broken` raise, as a fault in an adapter's own code would."""
+class FaultyClient(ScriptedReasonBlocks):
+    """Client whose sessions raise in the methods named in `faulty`, like a fault in an adapter's own code."""
 
-    def __init__(self, *, broken: tuple[str, ...], **options: Any) -> None:
+    def __init__(self, *, faulty: tuple[str, ...], **options: Any) -> None:
         super().__init__(**options)
-        self._broken = broken
+        self._faulty = faulty
 
     def session(self, options: RunOptions | None = None, **given: Any) -> SteeringSession:
         session = super().session(options, **given)
-        for name in self._broken:
-            setattr(session, name, self._refuse)
+        for name in self._faulty:
+            setattr(session, name, self._raise)
         return session
 
     @staticmethod
-    def _refuse(*_: object, **__: object) -> None:
+    def _raise(*_: object, **__: object) -> None:
         raise RuntimeError("this session is broken")

@@ -1,10 +1,4 @@
-"""The conformance suite: scenarios that every adapter has to pass on a real agent of its framework.
-
-An adapter subclasses `ConformanceSuite` in its tests and sets `harness`. Overriding or deleting a scenario fails when
-the class is created; one that cannot pass is declared with `expected_failures = {name: reason}`, as a
-whole ("test_x"), in one mode ("test_x[stream]"), of one golden run ("test_x[slow]"), or of both ("test_x[slow-stream]",
-pytest's own id).
-"""
+"""The conformance suite: scenarios that every adapter has to pass on real agents of its framework."""
 
 from __future__ import annotations
 
@@ -17,16 +11,35 @@ import pytest
 
 from ._golden import load_golden
 from ._harness import Harness
-from ._scenarios import MIN_LET_GO, CostScenarios, DecisionScenarios, FaultScenarios, RoutingScenarios
-from ._several import MIN_AT_ONCE, RunScenarios, TurnScenarios
+from ._run_scenarios import MIN_AT_ONCE, MIN_RELEASED, CostScenarios, RunScenarios, TurnScenarios
+from ._scenarios import DecisionScenarios, FaultScenarios, RoutingScenarios
 
 LONG_RUN = 150
-"""Calls of the long run; an adapter whose framework is slow may set `long_run` lower."""
-SHORTEST_LONG_RUN = 30
+"""Model calls of the long run; an adapter for a slow framework may set `long_run` lower."""
+MIN_LONG_RUN = 30
 
 
 class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScenarios, RoutingScenarios, CostScenarios):
-    """Subclass it as `class TestX(ConformanceSuite)` with `harness`, and `golden_dir` where the golden runs are."""
+    """Tests an adapter on real agents. Subclass it in a test module; pytest collects every `test_...` scenario.
+
+    >>> class TestMyFramework(ConformanceSuite):
+    ...     harness = MyFrameworkHarness()
+    ...     golden_dir = Path("tests/golden")  # of a checkout of ReasonBlocks
+    ...     expected_failures = {"test_a_pause_is_no_end": "MyFramework cannot pause a run"}
+
+    - `harness`: runs scripts on agents of the framework. Required.
+    - `golden_dir`: the folder of the golden runs (`*.jsonl`); None skips their scenario.
+    - `expected_failures`: scenarios that cannot pass, each with the reason: what the framework does instead. A key
+      names a whole scenario ("test_x"), one mode ("test_x[stream]"), one golden run ("test_x[slow]"), or one golden run
+      in one mode ("test_x[slow-stream]"). A scenario that is declared and passes, fails.
+    - `long_run`: model calls of the long run; 150, at least 30.
+    - `at_once`: runs at the same time; 32, at least 8.
+    - `kept_runs`: finished runs whose sessions the adapter may keep; 256.
+    - `short_runs`: runs that are started to see whether sessions are released; 300, at least `kept_runs` + 4.
+
+    Creating a subclass raises `TypeError` for a wrong value, an unknown name in `expected_failures`, and an overridden
+    or deleted scenario.
+    """
 
     harness: ClassVar[Harness]
     golden_dir: ClassVar[Path | None] = None
@@ -35,20 +48,22 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if not cls.harness.modes or cls.long_run < SHORTEST_LONG_RUN:
-            raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {SHORTEST_LONG_RUN} or more")
+        if not cls.harness.modes or cls.long_run < MIN_LONG_RUN:
+            raise TypeError(f"{cls.__name__} needs a harness with modes, and a long_run of {MIN_LONG_RUN} or more")
         if cls.at_once < MIN_AT_ONCE:
             raise TypeError(f"{cls.__name__} needs an at_once of {MIN_AT_ONCE} or more")
-        if cls.short_runs < cls.kept_runs + MIN_LET_GO:
+        if cls.short_runs < cls.kept_runs + MIN_RELEASED:
             raise TypeError(
-                f"{cls.__name__} needs {MIN_LET_GO} short_runs more than kept_runs, or it cannot detect a leak"
+                f"{cls.__name__} needs {MIN_RELEASED} short_runs more than kept_runs, or it cannot detect a leak"
             )
         if cls.golden_dir is not None and not any(cls.golden_dir.glob("*.jsonl")):
             rule = "give the folder tests/golden of a checkout, or None"
             raise TypeError(f"{cls.__name__}.golden_dir = {cls.golden_dir} holds no golden runs: {rule}")
         for name in (*SCENARIOS, "pytest_generate_tests"):
             if getattr(cls, name, None) is not getattr(ConformanceSuite, name):
-                raise TypeError(f"{cls.__name__}.{name} is overridden: a scenario is passed, or an expected failure")
+                raise TypeError(
+                    f"{cls.__name__}.{name} is overridden or deleted: declare it in expected_failures instead"
+                )
         for name, reason in cls.expected_failures.items():
             if not reason:
                 raise TypeError(f"{cls.__name__}.expected_failures[{name!r}] needs a reason: what the framework does")
@@ -56,7 +71,7 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
 
     @classmethod
     def _check_expected(cls, name: str) -> None:
-        """Raise `TypeError`, with the valid names, for one that is no scenario, mode or golden run of this suite."""
+        """Raise `TypeError`, with the valid names, for a name that is no scenario, mode or golden run of this suite."""
         scenario, _, cell = name.partition("[")
         if scenario not in SCENARIOS:
             valid: Collection[str] = SCENARIOS
@@ -67,7 +82,7 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
 
     @classmethod
     def _cells(cls, scenario: str) -> list[str]:
-        """Return the parts of a scenario that may fail separately."""
+        """Return the names of a scenario's cases that can be declared separately."""
         takes = inspect.signature(getattr(cls, scenario)).parameters
         modes = list(cls.harness.modes) if "mode" in takes else []
         runs = [path.stem for path in cls._golden_files()] if "golden" in takes else []

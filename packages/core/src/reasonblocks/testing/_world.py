@@ -1,4 +1,4 @@
-"""Scripts and backends that the conformance suite tries every adapter with."""
+"""Scripts, backends and clients of the conformance suite's scenarios."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eig
 
 
 def looping(calls: int = 5, run_id: str = "run", who: str = "", **options: Any) -> Script:
-    """An agent that runs the same failing tests before each call but the last. `who` is in every text and id of it."""
+    """Return a script whose agent runs the same failing tests in each call but the last.
+
+    `who` is part of every text and id, so that the runs of several agents can be told apart.
+    """
     turns = [busy_turn(at, who) for at in range(calls - 1)]
     last = Turn(text=f"{who}The tests pass now.", usage=Usage(input=9, output=1))
     return Script(turns=(*turns, last), run_id=run_id, **{"task": f"{who}Fix the failing tests.", **options})
 
 
 def busy_turn(at: int, who: str = "", **options: Any) -> Turn:
-    """One call of one tool, told apart by its number."""
+    """Return a turn with one tool call, whose text, id and result hold its number."""
     name = f"{who}c{at}"
     return evolve(
         Turn(
@@ -41,8 +44,8 @@ def busy_turn(at: int, who: str = "", **options: Any) -> Turn:
     )
 
 
-def speaking(at: int) -> Evaluation:
-    """An evaluation that wants a text of its own said after each step."""
+def firing(at: int) -> Evaluation:
+    """Return an evaluation of step `at` that injects a text of its own."""
     return Evaluation(
         inject=True,
         intervention_text=f"Step {at} ran the tests as before. Read the failing test first.",
@@ -57,14 +60,14 @@ def speaking(at: int) -> Evaluation:
 
 
 def client(*, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ScriptedReasonBlocks:
-    """Everything fires on every step, at a middling difficulty, and one standing rule is in the store."""
-    return made(ScriptedReasonBlocks, calls=calls, rules=rules, **options)
+    """Return a client whose monitor fires on every step, with difficulty 0.4, and one standing rule in its store."""
+    return client_of(ScriptedReasonBlocks, calls=calls, rules=rules, **options)
 
 
-def made(kind: type[ClientT], *, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ClientT:
-    """Return the same client as an instance of this class."""
+def client_of(kind: type[ClientT], *, calls: int = 40, rules: Sequence[Pattern] = (RULE,), **options: Any) -> ClientT:
+    """Return such a client as an instance of `kind`."""
     given: dict[str, Any] = {
-        "evaluator": ScriptedEvaluator([speaking(at) for at in range(calls)]),
+        "evaluator": ScriptedEvaluator([firing(at) for at in range(calls)]),
         "pattern_store": ScriptedStore(lambda request: _of_tier(rules, request)),
         "scorer": lambda step: 0.4,
         "strict": True,
@@ -76,8 +79,8 @@ def _of_tier(patterns: Sequence[Pattern], request: Retrieve) -> list[ETrace]:
     return [ETrace(pattern=pattern, similarity=0.95) for pattern in patterns if pattern.tier == request.tier]
 
 
-class Down:
-    """A backend that cannot answer."""
+class Unreachable:
+    """Evaluator and store that are unavailable."""
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
         raise Unavailable("a backend", "it is down")
@@ -86,8 +89,8 @@ class Down:
         raise Unavailable("a backend", "it is down")
 
 
-class Slow:
-    """A store that answers after some seconds."""
+class SlowStore:
+    """Store that answers after some seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -97,28 +100,28 @@ class Slow:
         return ()
 
 
-class Hanging:
-    """A store that does not answer before it is let go."""
+class HangingStore:
+    """Store that answers only once it is released. `asked` counts the requests."""
 
     def __init__(self) -> None:
-        self.let_go = threading.Event()
+        self.released = threading.Event()
         self.asked = 0
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         self.asked += 1
-        self.let_go.wait(60)
+        self.released.wait(60)
         return ()
 
 
-class Lying:
-    """A store whose answers are not what its port promises."""
+class InvalidStore:
+    """Store whose answers do not satisfy its port: a similarity that is not a number."""
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         return (ETrace(pattern=RULE, similarity=float("nan")),)
 
 
-class LyingEvaluator:
-    """An evaluator whose answers are not what its port promises."""
+class InvalidEvaluator:
+    """Evaluator whose answers do not satisfy its port: a dict in place of an `Evaluation`."""
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
         nonsense: Any = ({"inject": "yes"}, None)
