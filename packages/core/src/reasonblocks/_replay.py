@@ -1,4 +1,4 @@
-"""How a recorded run is driven through a fresh session: each step completed, the next call decided, the last final."""
+"""Replays a recorded run through a fresh session, as if each step were happening live."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Sessions(Protocol):
-    """What makes sessions: a `ReasonBlocks`."""
+    """The part of a `ReasonBlocks` that a replay needs."""
 
     def session(
         self,
@@ -29,7 +29,7 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """`start` is the decision of the first call; `decisions[k]` is taken from completed step k, the last is final."""
+    """A run and its decisions: `start` before the first call, `decisions[k]` after step k; the last one is final."""
 
     run: RecordedRun
     start: StepDecision
@@ -42,7 +42,7 @@ class Replayed:
 
 
 def replay(rb: Sessions, run: RecordedRun) -> Replayed:
-    """What steering would have decided, step by step, had it seen these steps live."""
+    """Return the decisions that steering would have made, had it seen these steps live."""
     with rb.session(
         run_id=run.run_id,
         agent_name=run.source,
@@ -65,7 +65,7 @@ def replay(rb: Sessions, run: RecordedRun) -> Replayed:
 
 
 def _undecided(last: StepDecision) -> StepDecision:
-    """The final step of a run that passed through untouched."""
+    """Return the final decision of a run that steering left alone."""
     return StepDecision(
         step=last.step + 1, fsm_state=last.fsm_state, gate_decision="final", skipped_reason=last.skipped_reason
     )

@@ -1,4 +1,4 @@
-"""The numbers that recorded runs have fitted: shipped, from a file, or fitted to the runs of one agent."""
+"""Reads, writes and fits calibrations: the shipped one, those in files, and those fitted to an agent's runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOMES = {
     "fit": "._fit",
     "observed": "._columns",
 }
-"""What only a fit needs."""
+"""Names that only a fit needs; importing them brings in numpy."""
 
 
 def __getattr__(name: str) -> object:

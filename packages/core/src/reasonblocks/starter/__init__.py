@@ -1,4 +1,4 @@
-"""The patterns that come with the library: standing rules, and what helps in each kind of trouble."""
+"""Contains the patterns that ship with the library: standing rules, and advice for each kind of trouble."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..types import Pattern
 __all__ = ["FILES", "starter_patterns"]
 
 FILES = ("rules", "contradiction", "loop", "unverified", "churn", "sprawl", "drift")
-"""The standing rules, then a file for each failure type, in the order of the monitors' table.
+"""The standing rules, then one file for each failure type, in the order of the monitors' table.
 
-JSON, as it is read whenever a client is made: all of it takes a millisecond, as TOML it would be three to ten.
+They are JSON because every new client reads them: all of it takes a millisecond, as TOML three to ten.
 """
 
 
 @cache
 def starter_patterns() -> tuple[Pattern, ...]:
-    """All of them, in the order of the files: of no org, ids prefixed `rb-`. Read once a process."""
+    """Return all of them in the order of the files, without an org, with ids that begin with `rb-`. Cached."""
     here = Path(__file__).parent
-    told = [json.loads((here / f"{name}.json").read_text(encoding="utf-8")) for name in FILES]
-    return tuple(pattern_of(pattern) for patterns in told for pattern in patterns)
+    contents = [json.loads((here / f"{name}.json").read_text(encoding="utf-8")) for name in FILES]
+    return tuple(pattern_of(pattern) for patterns in contents for pattern in patterns)
