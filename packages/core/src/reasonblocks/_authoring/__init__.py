@@ -1,4 +1,4 @@
-"""Patterns that people write: read from files with every fault named, looked at, written so that the same is read."""
+"""Reads, checks and writes files of patterns that people author."""
 
 from __future__ import annotations
 

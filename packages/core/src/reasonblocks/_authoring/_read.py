@@ -1,4 +1,4 @@
-"""Which patterns a file holds: each one with its line, each fault in its place."""
+"""Reads pattern files, TOML or JSON Lines, and reports every fault with its line."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from ..traces import read_records
 from ..types import Pattern
 
 TOML_BYTES = 4 * 1024 * 1024
-"""Of a whole file: the parser takes some 200 ms a megabyte."""
+"""The largest TOML file: the parser takes some 200 ms a megabyte."""
 KEY = "pattern"
 _HEAD = re.compile(rf"^[ \t]*\[\[[ \t]*(?:{KEY}|'{KEY}'|\"{KEY}\")[ \t]*\]\]", re.MULTILINE)
 _AT_LINE = re.compile(r"at line (\d+), column (\d+)")
 
 Table: TypeAlias = "tuple[int | None, Any]"
-"""A line, and any value, not checked yet."""
+"""A line number and an unvalidated value."""
 
 
 def read_tables(path: str, data: bytes) -> Iterator[Table | RecordError]:
-    """Each pattern's line and value, or why there is none."""
+    """Yield each pattern's line and value, or an error in its place."""
     if b"\0" in data:
         yield RecordError(path, None, "is binary data, not TOML")
         return
     try:
         text = data.decode("utf-8-sig")
-        told = loads(text)
+        parsed = loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         yield RecordError(path, line, f"is not UTF-8 text: byte {error.start + 1} of the file")
     except TOMLDecodeError as error:
         yield _no_toml(path, str(error))
-    except (ValueError, RecursionError) as error:  # a date that is none, a thousand brackets
+    except (ValueError, RecursionError) as error:  # an impossible date, a thousand brackets
         yield RecordError(path, None, f"is TOML beyond our limits: {error}")
     else:
-        yield from _tables(path, text, told)
+        yield from _tables(path, text, parsed)
 
 
 def _no_toml(path: str, message: str) -> RecordError:
     place = _AT_LINE.search(message)
-    said = message.replace(f" ({place[0]})", f" at character {place[2]}") if place else message
-    return RecordError(path, int(place[1]) if place else None, f"is not TOML: {said}")
+    reason = message.replace(f" ({place[0]})", f" at character {place[2]}") if place else message
+    return RecordError(path, int(place[1]) if place else None, f"is not TOML: {reason}")
 
 
-def _tables(path: str, text: str, told: dict[str, Any]) -> Iterator[Table | RecordError]:
-    for key in told:
+def _tables(path: str, text: str, parsed: dict[str, Any]) -> Iterator[Table | RecordError]:
+    for key in parsed:
         if key != KEY:
             yield RecordError(path, _line_of(text, key), str(ConfigError.unknown("key", key, [KEY])))
-    given = told.get(KEY, [])
-    if not isinstance(given, list):
+    tables = parsed.get(KEY, [])
+    if not isinstance(tables, list):
         yield RecordError(path, _line_of(text, KEY), "write [[pattern]] with two brackets: a file holds several")
         return
-    if not given and len(told) == (KEY in told):
+    if not tables and len(parsed) == (KEY in parsed):
         yield RecordError(path, None, "holds no [[pattern]]")
-    yield from zip(_lines(text, len(given)), given, strict=True)
+    yield from zip(_lines(text, len(tables)), tables, strict=True)
 
 
 def _lines(text: str, count: int) -> Sequence[int | None]:
-    """Where each table begins; None where a text within the file looks like such a line, too."""
+    """Return the line on which each table begins; all None if a text in the file looks like such a line as well."""
     found = [text.count("\n", 0, head.end()) + 1 for head in _HEAD.finditer(text)]
     return found if len(found) == count else [None] * count
 
@@ -75,12 +75,12 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 LINE_BYTES = 1024 * 1024
-"""Of one line of JSON: a pattern of 32 exemplars of full length takes half of it."""
-MOST = 100_000
-"""Patterns of one file, five times what a local store is made for."""
-REASON = 300
-"""Characters of a reason: the value that it quotes may be of any length."""
-NAME = 60
+"""The longest line of JSON: a pattern of 32 exemplars of full length takes half of it."""
+MAX_PATTERNS = 100_000
+"""Patterns of one file: five times what a local store is made for."""
+REASON_CHARS = 300
+"""Characters of an error's reason, which may quote a value of any length."""
+ID_CHARS = 60
 """Characters of an id that a reason shows."""
 _JSON_SUFFIX = re.compile(r"\.(?:jsonl|ndjson|json)(?:\.gz)?$", re.IGNORECASE)
 _JSON_START = re.compile(rb"\s*(?:\{|\[\s*[{\]]|\x1f\x8b)")
@@ -88,28 +88,28 @@ _JSON_START = re.compile(rb"\s*(?:\{|\[\s*[{\]]|\x1f\x8b)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authored:
-    """A pattern of a file, and the line that it begins on, 1-based; None where that cannot be told."""
+    """A pattern of a file with the line on which it begins, from 1; None if the line is unknown."""
 
     line: int | None
     pattern: Pattern
 
 
 def read_patterns(path: str | os.PathLike[str]) -> Iterator[Authored | RecordError]:
-    """Every pattern of a JSON Lines or TOML file, in order; each one that cannot be used is an error in its place.
+    """Yield every pattern of a JSON Lines or TOML file in order, with an error in place of each invalid one.
 
-    What is no file, or neither of the two, is one error. An id that was there before is an error where it comes again.
+    A missing file or another format yields one error. A duplicate id yields an error where it is repeated.
     """
     name = os.fspath(path)
     seen: dict[str, int | None] = {}
-    for count, one in enumerate(_values(name)):
-        if count == MOST:
-            yield RecordError(name, None, f"holds more than {MOST:,} patterns: split the file")
+    for count, item in enumerate(_values(name)):
+        if count == MAX_PATTERNS:
+            yield RecordError(name, None, f"holds more than {MAX_PATTERNS:,} patterns: split the file")
             return
-        yield one if isinstance(one, RecordError) else _first(name, seen, _authored(name, *one))
+        yield item if isinstance(item, RecordError) else _unless_repeated(name, seen, _authored(name, *item))
 
 
 def pattern_from(given: object) -> Pattern:
-    """One pattern from parsed JSON or TOML. Raises `ConfigError` with the field, its value, and what holds."""
+    """Return the pattern of a parsed object. Raises `ConfigError` with the field, its value and the rule."""
     if not isinstance(given, Mapping):
         raise ConfigError("pattern", given, "must be an object with id, tier and fields")
     pattern = pattern_of(given)
@@ -123,26 +123,29 @@ def _authored(path: str, line: int | None, value: Any) -> Authored | RecordError
     try:
         return Authored(line=line, pattern=pattern_from(value))
     except ConfigError as error:
-        return RecordError(path, line, _named(value) + preview(str(error), REASON))
+        return RecordError(path, line, _named(value) + preview(str(error), REASON_CHARS))
     except RecursionError:
         return RecordError(path, line, "is nested beyond our limits")
 
 
 def _named(value: object) -> str:
-    """The id, where the error does not name it."""
+    """Return a prefix with the pattern's id, which the error itself does not name; "" without an id."""
     name = value.get("id") if isinstance(value, Mapping) else None
-    return f"{preview(name, NAME)}: " if isinstance(name, str) and name else ""
+    return f"{preview(name, ID_CHARS)}: " if isinstance(name, str) and name else ""
 
 
-def _first(path: str, seen: dict[str, int | None], one: Authored | RecordError) -> Authored | RecordError:
-    if isinstance(one, RecordError):
-        return one
-    name = one.pattern.id
+def _unless_repeated(
+    path: str, seen: dict[str, int | None], authored: Authored | RecordError
+) -> Authored | RecordError:
+    """Return the pattern, or an error if its id occurred before."""
+    if isinstance(authored, RecordError):
+        return authored
+    name = authored.pattern.id
     if name in seen:
-        where = f" on line {seen[name]}" if seen[name] != one.line else ""
-        return RecordError(path, one.line, f"{preview(name, NAME)}: this id was there before{where}")
-    seen[name] = one.line
-    return one
+        where = f" on line {seen[name]}" if seen[name] != authored.line else ""
+        return RecordError(path, authored.line, f"{preview(name, ID_CHARS)}: this id was there before{where}")
+    seen[name] = authored.line
+    return authored
 
 
 def _values(path: str) -> Iterator[Table | RecordError]:
@@ -154,7 +157,7 @@ def _values(path: str) -> Iterator[Table | RecordError]:
 
 
 def _is_json_file(path: str) -> bool:
-    """By its name, else by how it begins."""
+    """Decide by the file's name, otherwise by its first bytes."""
     if _JSON_SUFFIX.search(path) or path.lower().endswith(".toml"):
         return not path.lower().endswith(".toml")
     regular(path)

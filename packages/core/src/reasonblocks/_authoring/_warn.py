@@ -1,4 +1,4 @@
-"""What an author should look at again in a pattern: nothing here makes it unusable."""
+"""Warns authors of likely mistakes in patterns; none of them makes a pattern unusable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..backends._local_store import LocalStore
 from ..ports import Embedder
 from ..types import Pattern, Tier
 
-FEWEST_WORDS = 12
-"""Words of an exemplar below which it reads as a title: it is compared with the thoughts of three to five steps, and
-the shortest of a shipped pattern has 16."""
-SHOWN = 40
+MIN_WORDS = 12
+"""A shorter exemplar reads as a title. It is compared with the thoughts of three to five steps; the shortest one of a
+shipped pattern has 16 words."""
+QUOTED = 40
 """Characters of a text that a warning quotes."""
 FAILURE_TYPES = tuple(row.failure_type for row in MONITORS)
 OTHER_FIELDS: Mapping[Tier, tuple[str, ...]] = {
@@ -27,23 +27,24 @@ OTHER_FIELDS: Mapping[Tier, tuple[str, ...]] = {
     "e2": ("trigger_state",),
     "e3": ("meta_reasoning_prompt",),
 }
-"""Fields that are not shown to the model."""
+"""Valid fields that are not shown to the model."""
 _PUSHY = re.compile(r"\bmust\b|\boverrid\w*|\b(?:do not|don['’]t) mention\b", re.IGNORECASE)
-"""BEHAVIOUR section 7: guidance is data, an agent trusts what argues more than what commands."""
+"""BEHAVIOUR section 7: agents trust guidance that gives reasons more than guidance that commands."""
 
 
 def warnings(pattern: Pattern) -> tuple[str, ...]:
-    """One line for each thing to look at; none for a pattern that is off."""
+    """Return one line for each warning; none for a pattern that is off."""
     if pattern.off:
         return ()
     return tuple(
-        line for look in (_fields, _texts, _size, _failure_type, _exemplars) for line in dict.fromkeys(look(pattern))
+        line for check in (_fields, _texts, _size, _failure_type, _exemplars) for line in dict.fromkeys(check(pattern))
     )
 
 
 def standing_bytes(patterns: Iterable[Pattern]) -> tuple[str, ...]:
-    """All standing rules are one injection: a warning when they are too long together."""
-    rules = [render_pattern("e3", "", one.fields) or "" for one in patterns if one.tier == "e3" and not one.off]
+    """Return a warning if the standing rules, which are one injection, are too long together."""
+    standing = [pattern for pattern in patterns if pattern.tier == "e3" and not pattern.off]
+    rules = [render_pattern("e3", "", pattern.fields) or "" for pattern in standing]
     size = len("\n".join(rules).encode())
     if size <= INJECTION_BYTES:
         return ()
@@ -56,7 +57,7 @@ def _fields(pattern: Pattern) -> Iterator[str]:
     for name in pattern.fields:
         if name not in known:
             near = nearest(name, known)
-            yield f"field {preview(name, SHOWN)!r} is not used in tier {pattern.tier}" + _meant(near)
+            yield f"field {preview(name, QUOTED)!r} is not used in tier {pattern.tier}" + _meant(near)
     lacking = [family for family in FORMS if render_pattern(pattern.tier, family, pattern.fields) is None]
     if lacking:
         missing = [name for name in FIELDS[pattern.tier] if not _shown(pattern, name)]
@@ -69,7 +70,7 @@ def _meant(near: str | None) -> str:
 
 
 def _shown(pattern: Pattern, name: str) -> str:
-    """What is left of a field once it is sanitised."""
+    """Return the sanitised field, "" if it is no text."""
     value = pattern.fields.get(name)
     return sanitise(value) if isinstance(value, str) else ""
 
@@ -81,7 +82,7 @@ def _texts(pattern: Pattern) -> Iterator[str]:
             continue
         shown = _shown(pattern, name)
         if shown != text.replace("\r\n", "\n").replace("\r", "\n").strip():
-            left = f"what is left begins {preview(shown, SHOWN)!r}" if shown else "nothing is left"
+            left = f"what is left begins {preview(shown, QUOTED)!r}" if shown else "nothing is left"
             yield f"{name}: parts of it are stripped before a model sees it; {left}"
         for found in _PUSHY.findall(text):
             yield f"{name}: says {found.lower()!r}; say what to do and why instead"
@@ -99,7 +100,7 @@ def _failure_type(pattern: Pattern) -> Iterator[str]:
     if pattern.tier == "e2" and named is None:
         yield f"no failure_type: it competes in every kind of trouble; give one of {', '.join(FAILURE_TYPES)}"
     if named is not None and named not in FAILURE_TYPES:
-        yield f"failure_type {preview(named, SHOWN)!r} is none of the shipped monitors'" + _meant(
+        yield f"failure_type {preview(named, QUOTED)!r} is none of the shipped monitors'" + _meant(
             nearest(named, FAILURE_TYPES)
         )
 
@@ -110,20 +111,23 @@ def _exemplars(pattern: Pattern) -> Iterator[str]:
     if not pattern.exemplars:
         yield "no exemplars: descriptions rarely resemble what agents say; give 3 to 6 thoughts as agents write them"
     for text in exemplars(pattern):
-        if len(words(text[:EXEMPLAR_CHARS])) < FEWEST_WORDS:
-            yield f"exemplar {preview(text, SHOWN)!r} is short: write what an agent says over three to five steps"
+        if len(words(text[:EXEMPLAR_CHARS])) < MIN_WORDS:
+            yield f"exemplar {preview(text, QUOTED)!r} is short: write what an agent says over three to five steps"
 
 
 NEAR = 0.9
-"""The calibrated similarity of two exemplars from which on they are taken for one. 0.8 is what 1 % of unrelated texts
-reach with any of 400 patterns (PATTERNS section 2); no two shipped patterns reach 0.9."""
+"""The calibrated similarity from which two exemplars count as duplicates. 1 % of unrelated texts reach 0.8 with any of
+400 patterns (PATTERNS section 2); no two shipped patterns reach 0.9."""
 BANK = "bank"
-"""The org of a comparison: patterns of different orgs are never compared."""
+"""The org under which a group is compared; a group's patterns all belong to one org."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """Two patterns, by id, in order. `same`: a model reads the same; else `similarity` is that of their exemplars."""
+    """Two similar patterns, by id, in order.
+
+    `same`: a model would read the same text. Otherwise `similarity` is that of their exemplars.
+    """
 
     first: str
     second: str
@@ -132,58 +136,61 @@ class Near:
 
 
 def near_duplicates(patterns: Sequence[Pattern], embedder: Embedder | None = None) -> tuple[Near, ...]:
-    """Every pair, the nearest first. Only patterns of one tier, org and failure type compete with each other.
+    """Return every similar pair, the nearest first. Only patterns of one tier, org and failure type are compared.
 
-    Without an `embedder` it is the library's. What an embedder raises is passed on.
+    The default `embedder` is the library's. Exceptions of an embedder propagate.
     """
     found: dict[tuple[str, str], Near] = {}
     for group in _groups(patterns):
         for near in (*_same(group), *_alike(group, embedder)):
             pair = (near.first, near.second)
             found[pair] = max(near, found.get(pair, near), key=_nearness)
-    return tuple(sorted(found.values(), key=lambda one: (*(-value for value in _nearness(one)), one.first, one.second)))
+    return tuple(
+        sorted(found.values(), key=lambda near: (*(-value for value in _nearness(near)), near.first, near.second))
+    )
 
 
 def _nearness(near: Near) -> tuple[bool, float]:
     return near.same, near.similarity
 
 
-def _pair(one: str, other: str, similarity: float, *, same: bool = False) -> Near:
-    return Near(first=min(one, other), second=max(one, other), similarity=similarity, same=same)
+def _pair(pattern_id: str, other: str, similarity: float, *, same: bool = False) -> Near:
+    return Near(first=min(pattern_id, other), second=max(pattern_id, other), similarity=similarity, same=same)
 
 
 def _groups(patterns: Iterable[Pattern]) -> Iterator[list[Pattern]]:
     groups: dict[tuple[str, str | None, str | None], list[Pattern]] = defaultdict(list)
-    for one in patterns:
-        if not one.off:
-            groups[one.tier, one.org_id, one.failure_type].append(one)
+    for pattern in patterns:
+        if not pattern.off:
+            groups[pattern.tier, pattern.org_id, pattern.failure_type].append(pattern)
     yield from (group for group in groups.values() if len(group) > 1)
 
 
 def _same(group: Iterable[Pattern]) -> Iterator[Near]:
-    """What a model would read, letter by letter."""
+    """Yield the pairs that render to the same text."""
     seen: dict[str, str] = {}
-    for one in group:
-        text = collapse(render_pattern(one.tier, "", one.fields) or "").casefold()
-        if text and (first := seen.setdefault(text, one.id)) != one.id:
-            yield _pair(first, one.id, 1.0, same=True)
+    for pattern in group:
+        text = collapse(render_pattern(pattern.tier, "", pattern.fields) or "").casefold()
+        if text and (first := seen.setdefault(text, pattern.id)) != pattern.id:
+            yield _pair(first, pattern.id, 1.0, same=True)
 
 
 def _alike(group: Iterable[Pattern], embedder: Embedder | None) -> Iterator[Near]:
-    """Each text asks for the others, as the thoughts of a run would."""
-    bank = [Pattern(id=one.id, tier="e2", exemplars=texts) for one in group if (texts := _lessons(one))]
+    """Yield the pairs in which one pattern's exemplar finds the other, as the thoughts of a run would."""
+    bank = [Pattern(id=pattern.id, tier="e2", exemplars=texts) for pattern in group if (texts := _searched(pattern))]
     with LocalStore(patterns=bank, embedder=embedder) as store:
-        for one in bank:
-            for text in one.exemplars:
-                yield from (_pair(one.id, other, near) for other, near in _found(store, text) if other != one.id)
+        for pattern in bank:
+            for text in pattern.exemplars:
+                found = _found(store, text)
+                yield from (_pair(pattern.id, other, near) for other, near in found if other != pattern.id)
 
 
-def _lessons(pattern: Pattern) -> tuple[str, ...]:
-    """What it is found by; of a standing rule the rule."""
+def _searched(pattern: Pattern) -> tuple[str, ...]:
+    """Return the texts by which a pattern is found; for a standing rule the rule itself."""
     rule = pattern.fields.get("instruction")
     return exemplars(pattern) or ((rule,) if isinstance(rule, str) and rule.strip() else ())
 
 
 def _found(store: LocalStore, text: str) -> Iterator[tuple[str, float]]:
-    asked = Retrieve(tier="e2", texts=(text,), top_k=5, similarity=NEAR, org_id=BANK, failure_type=None, model="")
-    yield from ((trace.pattern.id, trace.similarity) for trace in store.search(asked))
+    query = Retrieve(tier="e2", texts=(text,), top_k=5, similarity=NEAR, org_id=BANK, failure_type=None, model="")
+    yield from ((trace.pattern.id, trace.similarity) for trace in store.search(query))

@@ -1,4 +1,4 @@
-"""Patterns as the text of a file: JSON Lines, or TOML that a person goes on writing."""
+"""Writes patterns as JSON Lines, or as TOML that a person can edit."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ..exceptions import ConfigError
 from ..types import JSON, Pattern
 
 WIDTH = 110
-"""Characters up to which a list stands on one line."""
+"""The longest list that is written on one line, in characters."""
 
 
 def as_jsonl(patterns: Iterable[Pattern]) -> str:
-    """A pattern a line, without what is as it is by default."""
-    return "".join(f"{whole(compact(pattern_json(one)))}\n" for one in patterns)
+    """Return one line for each pattern, without fields that have their default values."""
+    return "".join(f"{whole(compact(pattern_json(pattern)))}\n" for pattern in patterns)
 
 
 def as_toml(patterns: Iterable[Pattern]) -> str:
-    """A `[[pattern]]` table each. Raises `ConfigError` for a null within the fields, which TOML has not."""
-    return "\n".join("".join(f"{line}\n" for line in _table(one)) for one in patterns)
+    """Return a `[[pattern]]` table for each. Raises `ConfigError` for a null, which TOML does not have."""
+    return "\n".join("".join(f"{line}\n" for line in _table(pattern)) for pattern in patterns)
 
 
 def _table(pattern: Pattern) -> Iterator[str]:
-    told = pattern_json(pattern)
+    values = pattern_json(pattern)
     yield "[[pattern]]"
-    for name, value in told.items():
+    for name, value in values.items():
         if not isinstance(value, Mapping):
             yield f"{name} = {_value(pattern.id, value)}"
-    for name, value in told.items():
+    for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _sub_table(pattern.id, f"pattern.{name}", value)
 
@@ -60,7 +60,7 @@ def _value(pattern_id: str, value: JSON) -> str:
 
 
 def _text(text: str) -> str:
-    """TOML's basic string is JSON's, but for the one control character that JSON lets through."""
+    """Return a TOML basic string: JSON's, with U+007F escaped as well, which JSON allows as it is."""
     return json.dumps(whole(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

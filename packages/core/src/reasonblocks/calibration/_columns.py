@@ -1,4 +1,4 @@
-"""The columns of one source: each one's definition, and how it is computed from what was said of the runs' steps."""
+"""Defines the columns of the benchmark table and computes them for one source, from the scores of its runs' steps."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ COLUMNS: Mapping[str, str] = {
     "own_half_passing": "the same of successful runs",
 }
 MIN_STEPS = 4
-"""Shorter runs are over before anybody could step in: they count in no column."""
+"""Shorter runs count in no column: they end before anybody could step in."""
 LANDMARKS = (3, 5, 8, 12, 20, 40)
 LENGTH_BINS = 8
 MIN_AT_LANDMARK = 12
-"""Runs of each outcome that still go on, for a landmark to count."""
+"""Runs of each outcome that must still go on for a landmark to count."""
 MIN_MIXED_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One run, and what a detector said of it: an entry a step. `fires` is empty where it has no threshold."""
+    """One run with a detector's score for each step. `fires` is empty if the detector has no threshold."""
 
     task_key: str
     failed: bool
@@ -52,9 +52,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The runs of a source that are long enough, as arrays with an entry a run; `so_far[i][k]` is after step k.
+    """The sufficiently long runs of a source, as arrays with one entry for each run.
 
-    `oracle_stop`: runs end at the first success, so length is the label.
+    `so_far[i][k]` is the largest score of run i up to step k. With `oracle_stop`, runs end at the first success, so
+    their length reveals the label.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Scored:
     weights: Draws
 
     def after(self, steps: Sequence[int]) -> Values:
-        """The largest score of each run up to its number of steps."""
+        """Return each run's largest score within its given number of steps."""
         return np.array([run[count - 1] for run, count in zip(self.so_far, steps, strict=True)])
 
     @property
@@ -80,7 +81,7 @@ class Scored:
 
 
 def scored(name: str, runs: Sequence[Judged], boot: int, *, oracle_stop: bool = False) -> Scored:
-    """All runs of a source, without those that are too short to count."""
+    """Return a source's runs without those that are too short to count."""
     kept = [run for run in runs if len(run.scores) >= MIN_STEPS]
     tasks = [run.task_key for run in kept]
     return Scored(
@@ -96,16 +97,16 @@ def scored(name: str, runs: Sequence[Judged], boot: int, *, oracle_stop: bool = 
 
 
 def columns(runs: Scored) -> dict[str, Draws]:
-    """Every column that this source has. One that stops at success has those alone which length cannot reach."""
+    """Return every column of this source; if its runs stop at success, only those that length cannot influence."""
     figures = dict(_at_landmarks(runs))
     if not runs.oracle_stop:
-        figures |= dict(_of_whole_runs(runs))
+        figures |= dict(_at_whole_length(runs))
     if any(len(fires) for fires in runs.fires):
-        figures |= dict(_own(runs))
+        figures |= dict(_at_own_thresholds(runs))
     return figures
 
 
-def _of_whole_runs(runs: Scored) -> Iterator[tuple[str, Draws]]:
+def _at_whole_length(runs: Scored) -> Iterator[tuple[str, Draws]]:
     whole, half = runs.whole, runs.after(runs.halves)
     yield "full", auroc(runs.failing, whole, runs.weights)
     yield "half", auroc(runs.failing, half, runs.weights)
@@ -117,13 +118,13 @@ def _of_whole_runs(runs: Scored) -> Iterator[tuple[str, Draws]]:
 
 
 def length_bins(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Which of at most 8 bins, of about as many runs each, every length belongs to."""
+    """Return the bin of each length: one of at most 8, with about equally many runs in each."""
     inner = np.quantile(lengths, np.linspace(0, 1, LENGTH_BINS + 1)[1:-1])
     return np.searchsorted(np.unique(inner), lengths).astype(np.int64)
 
 
 def _mixed_tasks(runs: Scored) -> int:
-    """Tasks with a failing and with a successful run."""
+    """Count the tasks that have a failing and a successful run."""
     return len(np.intersect1d(runs.tasks[runs.failing], runs.tasks[~runs.failing]))
 
 
@@ -141,8 +142,8 @@ def _at_landmarks(runs: Scored) -> Iterator[tuple[str, Draws]]:
         yield "r10L", mean_of(caught)
 
 
-def _own(runs: Scored) -> Iterator[tuple[str, Draws]]:
-    """At the gate's own thresholds."""
+def _at_own_thresholds(runs: Scored) -> Iterator[tuple[str, Draws]]:
+    """Yield the columns at the gate's own thresholds."""
     ever = np.array([bool(fires.any()) for fires in runs.fires])
     early = np.array([bool(fires[:half].any()) for fires, half in zip(runs.fires, runs.halves, strict=True)])
     yield "own_failing", share(ever, runs.failing, runs.weights)
@@ -153,7 +154,10 @@ def _own(runs: Scored) -> Iterator[tuple[str, Draws]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Of each step: the evidence gathered so far, what each monitor found, the raw difficulty without its errors."""
+    """One run as a fit sees it.
+
+    For each step it holds the evidence so far, each monitor's score, and the raw difficulty without its errors.
+    """
 
     source: str
     task_key: str
@@ -165,16 +169,16 @@ class Observed:
 
 
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:
-    """What a fit needs of the run, whose outcome must be known."""
+    """Return what a fit needs of the run, whose outcome must be known."""
     memories: dict[str, JSON] = {}
     gathered, findings, calm = [], [], []
     so_far = ScoreMemory()
     for index, step in enumerate(run.steps):
         features = features_of(step, index, run.task or "", tool_roles or {})
-        said, memories[indicators.OWN_MEMORY] = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
-        found = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
+        measured, memories[indicators.OWN_MEMORY] = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
+        found = {monitor.name: monitor.observe(features, memories.get(monitor.name)) for monitor in MONITORS}
         memories.update({name: finding.memory for name, finding in found.items()})
-        gathered.append(said)
+        gathered.append(measured)
         findings.append({name: finding.score for name, finding in found.items()})
         _, parts, so_far = score(step, so_far, SHIPPED_LEVEL)
         calm.append(calm_of(parts))
@@ -190,7 +194,7 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
 
 
 def by_source(runs: Sequence[Observed]) -> dict[str, list[Observed]]:
-    """In the order in which the sources come."""
+    """Group runs by source, in the order in which the sources first occur."""
     sources: dict[str, list[Observed]] = {}
     for run in runs:
         sources.setdefault(run.source, []).append(run)

@@ -1,4 +1,4 @@
-"""What a calibration is worth to runs that it was not fitted to: by folds of tasks, beside the one it started from."""
+"""Cross-validates a calibration: measures it on folds of tasks that it was not fitted to, and compares the prior."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lift:
-    """The odds ratio of failure after the first firing, and what it rests on.
+    """The odds ratio of failure after the first firing, and the counts behind it.
 
-    `fired` is the number of runs that fired with a step still to come; `failing` the share of them that failed,
-    `expected` that share had they failed as the runs beside them. `bounds` are those that take every run for itself.
+    `fired` is the number of runs that fired with a step still to come, `failing` the share of them that failed, and
+    `expected` the share that would have failed at the rate of the runs they are compared with. `bounds` treat all runs
+    as independent.
     """
 
     draws: Draws
@@ -33,53 +34,53 @@ class Lift:
 
 
 def first_firings(runs: Scored) -> Tables | None:
-    """A table a step: the runs that fire there for the first time, against those that go on as long and have not yet.
+    """Return one table for each step: the runs that first fire there, against those that have not fired so far.
 
-    Runs end at different steps; only those that still have a step to come are compared. None without a firing.
+    Only runs with a step still to come are compared. Returns None without a firing.
     """
-    return _tables(list(_compared(runs)), runs)
+    return _tables(list(_exposures(runs)), runs)
 
 
-def _compared(runs: Scored) -> Iterator[tuple[Flags, Flags]]:
-    """Which runs fire first at a step, and which stand beside them; for each step where there are both."""
-    first = _first(runs.fires)
+def _exposures(runs: Scored) -> Iterator[tuple[Flags, Flags]]:
+    """Yield, for each step that has both, the runs that first fire there and those that have not fired so far."""
+    first = _first_firing(runs.fires)
     for step in np.unique(first[first < runs.lengths - 1]):
         goes_on = runs.lengths > step + 1
-        fire, beside = goes_on & (first == step), goes_on & (first > step)
-        if beside.any():
-            yield fire, beside
+        fire, others = goes_on & (first == step), goes_on & (first > step)
+        if others.any():
+            yield fire, others
 
 
-def _first(fires: Sequence[Flags]) -> npt.NDArray[np.int64]:
+def _first_firing(fires: Sequence[Flags]) -> npt.NDArray[np.int64]:
     return np.array([int(np.flatnonzero(flags)[0]) if flags.any() else NEVER for flags in fires], dtype=np.int64)
 
 
-def _tables(compared: Sequence[tuple[Flags, Flags]], runs: Scored) -> Tables | None:
-    if not compared:
+def _tables(exposures: Sequence[tuple[Flags, Flags]], runs: Scored) -> Tables | None:
+    if not exposures:
         return None
-    fire, beside = (np.array(flags, dtype=np.float64).T for flags in zip(*compared, strict=True))
+    fire, others = (np.array(flags, dtype=np.float64).T for flags in zip(*exposures, strict=True))
     bad = runs.failing[:, None]
     return Tables(
         exposed_failing=runs.weights @ (fire * bad),
         exposed_passing=runs.weights @ (fire * ~bad),
-        other_failing=runs.weights @ (beside * bad),
-        other_passing=runs.weights @ (beside * ~bad),
+        other_failing=runs.weights @ (others * bad),
+        other_passing=runs.weights @ (others * ~bad),
     )
 
 
 def lift(tables: Tables) -> Lift | None:
-    """Pooled over steps, and sources if the tables are of several. None where one side is empty."""
+    """Return the odds ratio pooled over steps and sources; None if one side is empty."""
     draws = odds_ratio(tables)
     if not (interval(draws).point > 0):
         return None
     fired = tables.exposed_failing[0] + tables.exposed_passing[0]
-    rate_beside = tables.other_failing[0] / (tables.other_failing[0] + tables.other_passing[0])
+    rate_of_others = tables.other_failing[0] / (tables.other_failing[0] + tables.other_passing[0])
     return Lift(
         draws=draws,
         bounds=wald_bounds(tables),
         fired=int(fired.sum()),
         failing=float(tables.exposed_failing[0].sum() / fired.sum()),
-        expected=float((fired * rate_beside).sum() / fired.sum()),
+        expected=float((fired * rate_of_others).sum() / fired.sum()),
     )
 
 
@@ -100,44 +101,47 @@ BOOT = 400
 def compared(
     runs: Sequence[Observed], prior: Calibration, *, false_alarms: float, folds: int = FOLDS
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
-    """The figures of each run's calibration by the other folds, and of the prior; those that can be told."""
+    """Return the figures of the cross-validated calibration and those of the prior, as far as they can be computed."""
     return _figures(runs, _by_folds(runs, prior, false_alarms, folds)), _figures(runs, [prior] * len(runs))
 
 
 def _by_folds(runs: Sequence[Observed], prior: Calibration, false_alarms: float, folds: int) -> list[Calibration]:
-    """For each run, what was fitted without its fold of the tasks."""
+    """Return, for each run, the calibration fitted without its fold of the tasks."""
     fold_of = {task: number % folds for number, task in enumerate(sorted({run.task_key for run in runs}))}
-    made = [
-        _without([run for run in runs if fold_of[run.task_key] != fold], prior, false_alarms) for fold in range(folds)
+    fits = [
+        _fitted_or_prior([run for run in runs if fold_of[run.task_key] != fold], prior, false_alarms)
+        for fold in range(folds)
     ]
-    return [made[fold_of[run.task_key]] for run in runs]
+    return [fits[fold_of[run.task_key]] for run in runs]
 
 
-def _without(rest: Sequence[Observed], prior: Calibration, false_alarms: float) -> Calibration:
-    """The prior, where the rest has too few of one outcome."""
+def _fitted_or_prior(rest: Sequence[Observed], prior: Calibration, false_alarms: float) -> Calibration:
+    """Fit to the rest, or return the prior if the rest has too few runs of one outcome."""
     try:
         return fitted(rest, prior, false_alarms)
     except ConfigError:
         return prior
 
 
-def _figures(runs: Sequence[Observed], made: Sequence[Calibration]) -> dict[str, Interval]:
-    """The mean over the sources that have enough of both outcomes; one `lift` for all of them.
+def _figures(runs: Sequence[Observed], calibrations: Sequence[Calibration]) -> dict[str, Interval]:
+    """Return the mean over the sources that have enough of both outcomes, and one `lift` for all of them.
 
-    Sources that stop at success are left to themselves: with others beside them they do not count.
+    Sources whose runs stop at success count only if there is no other source.
     """
-    both = [one for one in _scored(runs, made) if _both(one)]
-    told = [one for one in both if not one.oracle_stop] or both
-    by_name = [columns(one) for one in told]
-    found = {name: mean_of(draws) for name in FIGURES if (draws := [one[name] for one in by_name if name in one])}
-    over = _lift([one for one in told if not one.oracle_stop])
-    if over is not None:
-        found["lift"] = over
+    sources = [source for source in _scored(runs, calibrations) if _has_both(source)]
+    counted = [source for source in sources if not source.oracle_stop] or sources
+    figures = [columns(source) for source in counted]
+    found = {
+        name: mean_of(draws) for name in FIGURES if (draws := [by_name[name] for by_name in figures if name in by_name])
+    }
+    pooled = _pooled_lift([source for source in counted if not source.oracle_stop])
+    if pooled is not None:
+        found["lift"] = pooled
     return {name: interval(found[name]) for name in FIGURES if name in found}
 
 
-def _scored(runs: Sequence[Observed], made: Sequence[Calibration]) -> list[Scored]:
-    by_run = {id(run): one for run, one in zip(runs, made, strict=True)}
+def _scored(runs: Sequence[Observed], calibrations: Sequence[Calibration]) -> list[Scored]:
+    by_run = {id(run): calibration for run, calibration in zip(runs, calibrations, strict=True)}
     return [
         scored(
             name,
@@ -149,15 +153,17 @@ def _scored(runs: Sequence[Observed], made: Sequence[Calibration]) -> list[Score
     ]
 
 
-def _judged(run: Observed, made: Calibration) -> Judged:
-    return Judged(task_key=run.task_key, failed=run.failed, scores=composites(run, made), fires=opens(run, made))
+def _judged(run: Observed, calibration: Calibration) -> Judged:
+    return Judged(
+        task_key=run.task_key, failed=run.failed, scores=composites(run, calibration), fires=opens(run, calibration)
+    )
 
 
-def _both(runs: Scored) -> bool:
+def _has_both(runs: Scored) -> bool:
     return min(int(runs.failing.sum()), int((~runs.failing).sum())) >= MIN_OF_EACH
 
 
-def _lift(sources: Sequence[Scored]) -> Draws | None:
-    tables = [found for one in sources if (found := first_firings(one))]
-    over = lift(Tables.joined(tables)) if tables else None
-    return over.draws if over else None
+def _pooled_lift(sources: Sequence[Scored]) -> Draws | None:
+    tables = [found for source in sources if (found := first_firings(source))]
+    pooled = lift(Tables.joined(tables)) if tables else None
+    return pooled.draws if pooled else None

@@ -1,7 +1,7 @@
-"""Fits a calibration to finished runs: how much each evidence weighs, and when a monitor fires.
+"""Fits a calibration to finished runs: the weight of each kind of evidence, and the thresholds of the monitors.
 
-Runs are compared at the same number of steps within one source only, so neither length nor the share of failures of a
-source can pass for evidence. Failures and successes count alike there, and every source counts alike.
+Runs are only compared within one source and at the same number of steps, so that neither a run's length nor a source's
+failure rate can pass for evidence. Failures and successes have equal weight there, and so have all sources.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 FALSE_ALARMS = 0.085
-"""Share of successful runs, the mean of the sources', in which something may fire."""
+"""The share of successful runs in which something may fire, averaged over the sources."""
 THRESHOLDS = tuple([round(0.6 + 0.05 * step, 2) for step in range(9)])
-"""Each monitor's scores are laid out so that what is plain lies at .6 and above."""
+"""Every monitor scores a clear case at .6 or above."""
 COMPOSITES = tuple([round(0.15 + 0.005 * step, 3) for step in range(100)])
 
 
 def with_thresholds(made: Calibration, runs: Sequence[Observed], false_alarms: float) -> Calibration:
-    """The same with its thresholds: as low as they may be, those of the monitors first."""
+    """Add the lowest thresholds that `false_alarms` allows: first the monitors', then the composite's."""
     worst = {
         id(run): {name: max([found[name] for found in run.findings], default=0.0) for name in BY_NAME} for run in runs
     }
-    fires = _fires(runs, worst, false_alarms)
-    heights = {id(run): _height(run, made) for run in runs}
+    fires = _monitor_thresholds(runs, worst, false_alarms)
+    heights = {id(run): _sustained_composite(run, made) for run in runs}
 
     def together(composite: float) -> float:
-        return _share(runs, lambda run: heights[id(run)] >= composite or _any(worst[id(run)], fires))
+        return _false_alarms(runs, lambda run: heights[id(run)] >= composite or _any_fires(worst[id(run)], fires))
 
-    composite = next((one for one in COMPOSITES if together(one) <= false_alarms), COMPOSITES[-1])
+    composite = next((threshold for threshold in COMPOSITES if together(threshold) <= false_alarms), COMPOSITES[-1])
     return evolve(made, fires=fires, composite=composite)
 
 
-def _fires(
+def _monitor_thresholds(
     runs: Sequence[Observed], worst: Mapping[int, Mapping[str, float]], false_alarms: float
 ) -> Mapping[str, float]:
-    """The loudest monitor's threshold is raised, step by step, until all together are quiet enough."""
+    """Raise the threshold of the monitor that fires most, step by step, until all together fire rarely enough."""
     fires = dict.fromkeys(BY_NAME, THRESHOLDS[0])
 
     def alone(name: str) -> float:
-        return _share(runs, lambda run: worst[id(run)][name] >= fires[name])
+        return _false_alarms(runs, lambda run: worst[id(run)][name] >= fires[name])
 
-    while _share(runs, lambda run: _any(worst[id(run)], fires)) > false_alarms:
+    while _false_alarms(runs, lambda run: _any_fires(worst[id(run)], fires)) > false_alarms:
         low = [name for name in BY_NAME if fires[name] < THRESHOLDS[-1]]
         if not low:
             break
@@ -66,52 +66,55 @@ def _fires(
     return fires
 
 
-def _any(worst: Mapping[str, float], fires: Mapping[str, float]) -> bool:
+def _any_fires(worst: Mapping[str, float], fires: Mapping[str, float]) -> bool:
     return any(worst[name] >= threshold for name, threshold in fires.items())
 
 
-def _share(runs: Sequence[Observed], flagged: Callable[[Observed], bool]) -> float:
-    """Of the successful runs, the mean of the sources'. A run that was stopped at its success did badly until then."""
+def _false_alarms(runs: Sequence[Observed], flagged: Callable[[Observed], bool]) -> float:
+    """Return the share of flagged successful runs, averaged over the sources.
+
+    Runs that were stopped at their success count only if there are no others: until then they went badly.
+    """
     successes = [run for run in runs if not run.failed]
     counted = [run for run in successes if not run.stopped_at_success] or successes
     shares = [sum(map(flagged, group)) / len(group) for group in by_source(counted).values()]
     return math.fsum(shares) / len(shares)
 
 
-def _height(run: Observed, made: Calibration) -> float:
-    """The highest composite that was reached twice in a row."""
+def _sustained_composite(run: Observed, made: Calibration) -> float:
+    """Return the highest composite that two consecutive steps reached."""
     found = composites(run, made)
     return max(map(min, found, found[1:]), default=0.0)
 
 
 MIN_RUNS = 30
-"""Finished runs below which nothing is fitted."""
+"""Finished runs that a fit needs."""
 MIN_OF_EACH = 5
-"""Successes, and failures, below which nothing is fitted, nor anything at one number of steps."""
+"""Successes and failures that a fit needs, in all and at each landmark that it uses."""
 LANDMARKS = (2, 3, 5, 8, 12, 20, 30, 40, 60, 80)
-"""Steps after which runs that still go on are compared."""
+"""Numbers of steps after which the runs that still go on are compared."""
 COMPOSITE_PER_LOG_ODDS = 1 / 40
-"""The composite's share of a unit of log odds: strong evidence of one kind just about fills its monitor's room."""
+"""The composite that one unit of log odds adds: strong evidence of one kind about fills its monitor's share."""
 PER_DOUBLING = math.log(2)
-"""Log odds of failure that each doubling of the steps adds, up to 20: as if the odds grew with the steps. At equal
-length of the run nothing can be fitted here."""
+"""Log odds of failure that each doubling of the steps adds, up to 20 steps. It is set, not fitted: runs are compared at
+equal length, where depth does not vary."""
 HABITS = ("thought_length", "call_length", "result_length")
-"""These say something for one agent alone."""
+"""Evidence that is only comparable within one agent."""
 PENALTY_INVERSE = 0.3
-"""Of a fit from nothing (scikit-learn's C, for a standard deviation)."""
+"""The inverse penalty of a fit without a prior (scikit-learn's C, per standard deviation)."""
 OWN_PENALTY_INVERSE = 0.0003
-"""Of what an agent's own runs add to the prior: it takes some hundred runs to move it much."""
+"""The inverse penalty of what an agent's runs add to the prior: it takes some hundred runs to move it much."""
 NO_SPREAD = 1e-6
 MAX_ITERATIONS = 50
 SMALL_STEP = 1e-9
-"""Of log odds: no further change is worth an iteration."""
+"""A change of log odds below which the iteration stops."""
 PRIOR_SCALE = 3.0
-"""How much more freely the prior as a whole may be scaled than bent."""
+"""How much more freely the prior may be scaled as a whole than changed in one weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """One row a run and landmark: centred evidence, whether the run failed, what the row counts."""
+    """One row for each run and landmark: centred evidence, outcome and weight."""
 
     x: Numbers
     failed: NDArray[np.bool_]
@@ -121,10 +124,10 @@ class _Rows:
 def fit(
     runs: Sequence[Observed], prior: Calibration | None = None, *, false_alarms: float = FALSE_ALARMS
 ) -> Calibration:
-    """One agent's calibration around `prior`, or without one a calibration for agents that nobody knows.
+    """Fit a calibration to one agent's runs around `prior`, or without a prior one for unknown agents.
 
-    `false_alarms` is the share of successful runs in which something may fire. Raises `ConfigError` for runs that are
-    too few, or all of one outcome, and `ExtraMissing` without scikit-learn.
+    `false_alarms` is the share of successful runs in which something may fire. Raises `ConfigError` for too few runs or
+    too few of one outcome, and `ExtraMissing` without scikit-learn.
     """
     check(runs, false_alarms)
     need_scikit_learn()
@@ -132,7 +135,7 @@ def fit(
 
 
 def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: float) -> Calibration:
-    """The same of any number of runs. Raises `ConfigError` for too few of one outcome."""
+    """Fit to any number of runs. Raises `ConfigError` for too few of one outcome."""
     _check_outcomes(runs)
     names = [name for name in INDICATORS if name != "depth" and (prior is not None or name not in HABITS)]
     centres = _centres(runs, [*names, "depth"])
@@ -154,7 +157,7 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
 
 
 def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
-    """Raises `ConfigError` for what nothing can be fitted to."""
+    """Raise `ConfigError` if these runs are too few for a fit, or `false_alarms` is out of range."""
     if len(runs) < MIN_RUNS:
         raise ConfigError("runs", len(runs), f"at least {MIN_RUNS} finished runs with outcomes are needed")
     _check_outcomes(runs)
@@ -164,8 +167,8 @@ def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
 
 def _check_outcomes(runs: Sequence[Observed]) -> None:
     if not _has_both(runs):
-        said = f"{sum(run.failed for run in runs)} failed of {len(runs)}"
-        raise ConfigError("runs", said, f"at least {MIN_OF_EACH} failures and {MIN_OF_EACH} successes are needed")
+        counts = f"{sum(run.failed for run in runs)} failed of {len(runs)}"
+        raise ConfigError("runs", counts, f"at least {MIN_OF_EACH} failures and {MIN_OF_EACH} successes are needed")
 
 
 def _has_both(runs: Sequence[Observed]) -> bool:
@@ -174,7 +177,7 @@ def _has_both(runs: Sequence[Observed]) -> bool:
 
 
 def need_scikit_learn() -> None:
-    """Raises `ExtraMissing` where it is not installed."""
+    """Raise `ExtraMissing` if scikit-learn is not installed."""
     try:
         import sklearn.linear_model  # noqa: F401  # and with it numpy
     except ImportError as error:
@@ -182,7 +185,7 @@ def need_scikit_learn() -> None:
 
 
 def _centres(runs: Sequence[Observed], names: Sequence[str]) -> dict[str, float]:
-    """The mean over steps of a run, runs of a source, and the sources that have both outcomes."""
+    """Return each evidence's mean over the steps of a run, the runs of a source, and the sources with both outcomes."""
     groups = list(by_source(runs).values())
 
     def mean(values: Sequence[float]) -> float:
@@ -219,7 +222,7 @@ def _rows(runs: Sequence[Observed], names: Sequence[str]) -> _Rows:
 
 
 def _from_nothing(rows: _Rows) -> Numbers:
-    """Log odds for each unit of evidence, none below 0: evidence that speaks for a run is left out."""
+    """Fit log odds for each unit of evidence, without a prior; evidence with negative odds is dropped."""
     import numpy as np
 
     used = np.ones(rows.x.shape[1], bool)
@@ -232,28 +235,28 @@ def _from_nothing(rows: _Rows) -> Numbers:
 
 
 def _around(rows: _Rows, prior: Numbers) -> Numbers:
-    """The prior's log odds, scaled and bent as far as the rows ask for it; as they are where these ask for nothing."""
+    """Return the prior's log odds, scaled and adjusted as far as the rows support it; unchanged without rows."""
     import numpy as np
 
     if not rows.x.size:
         return prior
-    said, sizes = rows.x @ prior, _sizes(rows.x)
-    scale = PRIOR_SCALE / float(_sizes(said))
-    added = _added(rows, np.column_stack([said * scale, rows.x / sizes]), said)
-    bent: Numbers = prior * (1 + added[0] * scale) + added[1:] / sizes
-    return bent
+    offset, spreads = rows.x @ prior, _spreads(rows.x)
+    scale = PRIOR_SCALE / float(_spreads(offset))
+    added = _added(rows, np.column_stack([offset * scale, rows.x / spreads]), offset)
+    adjusted: Numbers = prior * (1 + added[0] * scale) + added[1:] / spreads
+    return adjusted
 
 
-def _added(rows: _Rows, x: Numbers, said: Numbers) -> Numbers:
-    """What the rows add to the log odds that are said already: a penalised regression with an offset, by Newton."""
+def _added(rows: _Rows, x: Numbers, offset: Numbers) -> Numbers:
+    """Return what the rows add to the `offset` of log odds: a penalised logistic regression, by Newton's method."""
     import numpy as np
 
     odds, penalty = np.zeros(x.shape[1]), 1 / OWN_PENALTY_INVERSE
     for _ in range(MAX_ITERATIONS):
-        chance = 1 / (1 + np.exp(-(said + x @ odds)))
-        slope = x.T @ (rows.weight * (chance - rows.failed)) + penalty * odds
-        bend = (x.T * (rows.weight * chance * (1 - chance))) @ x + penalty * np.eye(len(odds))
-        step: Numbers = np.linalg.solve(bend, slope)
+        chance = 1 / (1 + np.exp(-(offset + x @ odds)))
+        gradient = x.T @ (rows.weight * (chance - rows.failed)) + penalty * odds
+        hessian = (x.T * (rows.weight * chance * (1 - chance))) @ x + penalty * np.eye(len(odds))
+        step: Numbers = np.linalg.solve(hessian, gradient)
         odds = odds - step
         if np.abs(step).max() < SMALL_STEP:
             break
@@ -266,20 +269,20 @@ def _regression(rows: _Rows, x: Numbers) -> Numbers:
 
     if not x.size:
         return np.zeros(x.shape[1])
-    sizes = _sizes(x)
+    spreads = _spreads(x)
     model: Any = LogisticRegression(C=PENALTY_INVERSE, fit_intercept=False, max_iter=1_000)
-    model.fit(x / sizes, rows.failed, sample_weight=rows.weight)
-    odds: Numbers = model.coef_[0] / sizes
+    model.fit(x / spreads, rows.failed, sample_weight=rows.weight)
+    odds: Numbers = model.coef_[0] / spreads
     return odds
 
 
-def _sizes(x: Numbers) -> Numbers:
-    """How far each column spreads; 1 for one that does not, but for rounding."""
+def _spreads(x: Numbers) -> Numbers:
+    """Return each column's standard deviation; 1 for one that is constant but for rounding."""
     import numpy as np
 
     spread = x.std(axis=0)
-    sizes: Numbers = np.where(spread > NO_SPREAD, spread, 1.0)
-    return sizes
+    spreads: Numbers = np.where(spread > NO_SPREAD, spread, 1.0)
+    return spreads
 
 
 def _odds_of(prior: Calibration, names: Sequence[str]) -> Numbers:
@@ -290,13 +293,13 @@ def _odds_of(prior: Calibration, names: Sequence[str]) -> Numbers:
 
 
 def _level(runs: Sequence[Observed]) -> Level:
-    """Of one agent: the mean over its runs' first steps, which shape a run's own level; the spread is the scorer's."""
+    """Return the mean over the runs' first steps, which also set a run's own level, with the shipped spread."""
     first = [calm for run in runs for calm in run.calm[:LEVEL_STEPS]]
     return Level(mean=round(math.fsum(first) / len(first), 4), spread=SHIPPED_LEVEL.spread)
 
 
 def composites(run: Observed, made: Calibration) -> list[float]:
-    """After each step, with the default weights."""
+    """Return the composite after each step, with the default weights."""
     found = []
     for gathered, findings in zip(run.evidence, run.findings, strict=True):
         usual = by_indicators(gathered, made)
@@ -306,7 +309,10 @@ def composites(run: Observed, made: Calibration) -> list[float]:
 
 
 def opens(run: Observed, made: Calibration) -> list[bool]:
-    """By either path, for the first time: cooldown, cap and words are not asked."""
+    """Return, for each step, whether the gate would open by the composite or by a monitor.
+
+    Cooldown, cap and the text of the injection are ignored.
+    """
     together = composites(run, made)
     before = [0.0, *together]
     return [

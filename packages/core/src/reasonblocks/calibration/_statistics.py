@@ -1,7 +1,7 @@
-"""The figures that are computed from labels and scores, each at once for the runs as they are and for every redraw.
+"""Computes figures from labels and scores, for the runs as they are and for every bootstrap sample at once.
 
-`weights` is a matrix with a row a draw and a column a run: how often the run is in that draw. Row 0 is the runs as they
-are. A figure comes back as one value a draw; `interval` makes it a point and its 95 % bounds.
+`weights` is a matrix with a row for each draw and a column for each run: how often the draw contains the run. Row 0 is
+the runs as they are. Each function returns one value for each draw; `interval` reduces them to a point and 95 % bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A figure and the bounds within which it lies in 95 % of the redraws; NaN where it cannot be told."""
+    """A figure and the bounds that contain it in 95 % of the bootstrap samples; NaN if it is undefined."""
 
     point: float
     low: float
@@ -34,7 +34,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """2x2 tables, a column each, a row a draw: failures and successes among the exposed and the unexposed."""
+    """2x2 tables of failures and successes among exposed and other runs: one column per table, one row per draw."""
 
     exposed_failing: Draws
     exposed_passing: Draws
@@ -52,9 +52,9 @@ class Tables:
 
 
 def redraws(tasks: Sequence[str], boot: int, name: str) -> Draws:
-    """The weights of `boot` bootstrap samples of whole tasks. Equal for equal tasks and name, so figures can be paired.
+    """Return the weights of `boot` bootstrap samples of whole tasks; equal for equal tasks and name, to pair figures.
 
-    The runs of one task stand or fall together: they are no independent witnesses.
+    Whole tasks are drawn because the runs of one task are not independent.
     """
     known, task_of = np.unique(np.asarray(tasks, dtype=np.str_), return_inverse=True)
     random = np.random.default_rng(int(sha256(name.encode()).hexdigest()[:8], 16))
@@ -64,14 +64,14 @@ def redraws(tasks: Sequence[str], boot: int, name: str) -> Draws:
 
 
 def interval(draws: Draws) -> Interval:
-    """Row 0, and the percentiles 2.5 and 97.5 of the others; draws in which the figure does not exist are left out."""
-    told = draws[1:][~np.isnan(draws[1:])]
-    low, high = np.percentile(told, (2.5, 97.5)) if len(told) else (math.nan, math.nan)
+    """Return row 0 and the percentiles 2.5 and 97.5 of the other rows, ignoring draws without a value."""
+    values = draws[1:][~np.isnan(draws[1:])]
+    low, high = np.percentile(values, (2.5, 97.5)) if len(values) else (math.nan, math.nan)
     return Interval(point=float(draws[0]), low=float(low), high=float(high))
 
 
 def auroc(failing: Flags, scores: Values, weights: Draws) -> Draws:
-    """The chance that a failing run scores above a successful one, a tie counting one half."""
+    """Return the chance that a failing run scores above a successful one; a tie counts one half."""
     bad, good = _by_score(failing, scores, weights)
     good_below = np.cumsum(good, axis=1) - good
     won = (bad * (good_below + good / 2)).sum(axis=1)
@@ -79,7 +79,7 @@ def auroc(failing: Flags, scores: Values, weights: Draws) -> Draws:
 
 
 def recall(failing: Flags, scores: Values, weights: Draws) -> Draws:
-    """The largest share of failing runs at or above a threshold that flags at most 10 % of the successful ones."""
+    """Return the largest share of failing runs that a threshold catches with at most 10 % false alarms."""
     bad, good = _by_score(failing, scores, weights)
     caught = _ratio(_from_the_top(bad), bad.sum(axis=1, keepdims=True))
     flagged = _ratio(_from_the_top(good), good.sum(axis=1, keepdims=True))
@@ -87,7 +87,7 @@ def recall(failing: Flags, scores: Values, weights: Draws) -> Draws:
 
 
 def stratified_auroc(failing: Flags, scores: Values, strata: npt.NDArray[np.int64], weights: Draws) -> Draws:
-    """The AUROC over those pairs alone whose two runs are of one stratum."""
+    """Return the AUROC over the pairs whose two runs are in one stratum."""
     won, pairs = np.zeros(len(weights)), np.zeros(len(weights))
     for stratum in np.unique(strata):
         here = strata == stratum
@@ -101,19 +101,19 @@ def stratified_auroc(failing: Flags, scores: Values, strata: npt.NDArray[np.int6
 
 
 def share(flags: Flags, among: Flags, weights: Draws) -> Draws:
-    """The share of the runs `among` that are flagged."""
+    """Return the share of the runs `among` that are flagged."""
     return _ratio(weights[:, flags & among].sum(axis=1), weights[:, among].sum(axis=1))
 
 
 def odds_ratio(tables: Tables) -> Draws:
-    """The odds ratio of failure of the exposed, pooled over the tables (Mantel and Haenszel 1959)."""
-    for_, against = _weighed(tables)
+    """Return the odds ratio of failure of the exposed, pooled over the tables (Mantel and Haenszel 1959)."""
+    for_, against = _pooled_terms(tables)
     return _ratio(for_.sum(axis=1), against.sum(axis=1))
 
 
 def wald_bounds(tables: Tables) -> tuple[float, float]:
-    """The 95 % bounds of the pooled odds ratio of row 0 that take every run for itself (Robins, Breslow, Greenland)."""
-    for_, against = (part[0] for part in _weighed(tables))
+    """Return 95 % bounds of row 0's pooled odds ratio for independent runs (Robins, Breslow and Greenland)."""
+    for_, against = (part[0] for part in _pooled_terms(tables))
     r, s = for_.sum(), against.sum()
     if not (r > 0 and s > 0):
         return math.nan, math.nan
@@ -127,20 +127,20 @@ def wald_bounds(tables: Tables) -> tuple[float, float]:
 
 
 def mean_of(figures: Iterable[Draws]) -> Draws:
-    """The mean over the figures that exist, draw by draw."""
+    """Return the mean of the figures that exist in each draw."""
     rows = np.vstack(list(figures))
-    told = ~np.isnan(rows)
-    return _ratio(np.where(told, rows, 0.0).sum(axis=0), told.sum(axis=0).astype(np.float64))
+    known = ~np.isnan(rows)
+    return _ratio(np.where(known, rows, 0.0).sum(axis=0), known.sum(axis=0).astype(np.float64))
 
 
-def _weighed(tables: Tables) -> tuple[Draws, Draws]:
+def _pooled_terms(tables: Tables) -> tuple[Draws, Draws]:
     for_ = _ratio(tables.exposed_failing * tables.other_passing, tables.total)
     against = _ratio(tables.exposed_passing * tables.other_failing, tables.total)
     return np.nan_to_num(for_), np.nan_to_num(against)
 
 
 def _by_score(failing: Flags, scores: Values, weights: Draws) -> tuple[Draws, Draws]:
-    """The weight of failing and of successful runs at each distinct score, from the lowest."""
+    """Return the weight of failing and of successful runs at each distinct score, the lowest first."""
     levels, level_of = np.unique(scores, return_inverse=True)
     order = np.argsort(level_of, kind="stable")
     starts = np.searchsorted(level_of[order], np.arange(len(levels)))
@@ -153,6 +153,6 @@ def _from_the_top(weights: Draws) -> Draws:
 
 
 def _ratio(over: Draws, under: Draws) -> Draws:
-    """NaN where there is nothing to divide by."""
+    """Divide, with NaN for a denominator of 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(under > 0, over / under, np.nan))
