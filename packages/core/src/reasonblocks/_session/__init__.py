@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._answers import MEMORY_BYTES, Backends, guests
 from ._guard import Faults
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
-from ._session import PROTOCOL, SteeringSession, ms_since
+from ._session import PROTOCOL, InThread, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
 from ._telemetry import Telemetry
 from ._worker import Guest, Workers
 
@@ -16,12 +16,17 @@ __all__ = [
     "Backends",
     "Faults",
     "Guest",
+    "InThread",
     "OpenRuns",
     "RunView",
+    "SteeringFlow",
     "SteeringSession",
     "Telemetry",
     "TraceStateManager",
+    "Wait",
     "Workers",
+    "adrive",
+    "drive",
     "guests",
     "ms_since",
 ]
