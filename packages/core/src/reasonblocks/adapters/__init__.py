@@ -8,25 +8,46 @@ from typing import TYPE_CHECKING
 from ._find import ADAPTERS, find_adapter, refuse_foreign
 
 if TYPE_CHECKING:
-    from .._session import ms_since
-    from ._calls import call_key, failure_of, same_model
+    from .._json import evolve
+    from .._routing import attribute, is_identifier, model_name
+    from .._session import ABANDONED, InThread, RunView, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
+    from .._text import bounded, clip, digest
+    from ._calls import OpenCall, call_key, failure_of, same_model
     from ._keywords import RunKeywords, split_keywords
+    from ._models import RoutedModels
     from ._options import RunOptions
     from ._runs import CLOSE_SECONDS, Held, HeldRun, Newest, Runs, SteeringFace, view_of
 
 __all__ = [
+    "ABANDONED",
     "ADAPTERS",
     "CLOSE_SECONDS",
     "Held",
     "HeldRun",
+    "InThread",
     "Newest",
+    "OpenCall",
+    "RoutedModels",
     "RunKeywords",
     "RunOptions",
+    "RunView",
     "Runs",
     "SteeringFace",
+    "SteeringFlow",
+    "SteeringSession",
+    "Wait",
+    "adrive",
+    "attribute",
+    "bounded",
     "call_key",
+    "clip",
+    "digest",
+    "drive",
+    "evolve",
     "failure_of",
     "find_adapter",
+    "is_identifier",
+    "model_name",
     "ms_since",
     "refuse_foreign",
     "same_model",
@@ -35,16 +56,33 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ABANDONED": ".._session",
     "CLOSE_SECONDS": "._runs",
     "Held": "._runs",
     "HeldRun": "._runs",
+    "InThread": ".._session",
     "Newest": "._runs",
+    "OpenCall": "._calls",
+    "RoutedModels": "._models",
     "RunKeywords": "._keywords",
     "RunOptions": "._options",
+    "RunView": ".._session",
     "Runs": "._runs",
     "SteeringFace": "._runs",
+    "SteeringFlow": ".._session",
+    "SteeringSession": ".._session",
+    "Wait": ".._session",
+    "adrive": ".._session",
+    "attribute": ".._routing",
+    "bounded": ".._text",
     "call_key": "._calls",
+    "clip": ".._text",
+    "digest": ".._text",
+    "drive": ".._session",
+    "evolve": ".._json",
     "failure_of": "._calls",
+    "is_identifier": ".._routing",
+    "model_name": ".._routing",
     "ms_since": ".._session",
     "same_model": "._calls",
     "split_keywords": "._keywords",
