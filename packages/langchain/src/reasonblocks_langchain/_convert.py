@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from reasonblocks.types import JSON, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
-from ._keys import step_key
+from ._channel import step_key
 
 Content: TypeAlias = "str | list[str | dict[Any, Any]]"
 

@@ -45,13 +45,18 @@ class OpenCall:
         """Milliseconds from the start to a stream's first event."""
         return None if self.first_event is None else round((self.first_event - self.started) * 1000, 3)
 
-    def record(self, outcome: Callable[[], StepOutcome]) -> None:
-        """Record the answer, which `outcome` reads under the session's guard; ignored if one is recorded."""
+    def record(self, outcome: Callable[[], StepOutcome]) -> bool:
+        """Record the answer, which `outcome` reads under the session's guard. Return False after a fault.
+
+        Only the first answer is recorded.
+        """
         if self.answered:
-            return
+            return True
         self.answered = self.recorded = True
         with self.session.guard("recording an answer"):
             self.session.end_step(self.decision, outcome())
+            return True
+        return False
 
     def failed(self, error: BaseException) -> None:
         """Record what the call raised, unless this attempt's outcome is recorded. The error is the user's to handle."""
