@@ -50,10 +50,10 @@ class Call(OpenCall):
 
     def with_state(self, response: ModelResponse[Any]) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Record the answer; return the response with the run's new state, or the response alone after a fault."""
-        answer = next((message for message in response.result if isinstance(message, AIMessage)), None)
-        recorded = self.record(partial(self._outcome, answer, self.latency_ms))
+        latency_ms = self.latency_ms
         with self.session.guard("recording an answer"):
-            if not recorded:
+            answer = next((message for message in response.result if isinstance(message, AIMessage)), None)
+            if not self.record(partial(self._outcome, answer, latency_ms)):
                 return response
             snapshot = self.session.trace.snapshot()
             after: Carried = {**self.carried, "seen": answer.id if answer else None, "snapshot": snapshot}
