@@ -26,6 +26,8 @@ class OpenCall:
     answered: bool = False
     recorded: bool = False
     """Whether the outcome of this attempt is recorded."""
+    error: str | None = None
+    """The type of what the newest attempt raised."""
 
     def start(self) -> None:
         """Begin an attempt: the first one, or a retry."""
@@ -62,7 +64,7 @@ class OpenCall:
         """Record what the call raised, unless this attempt's outcome is recorded. The error is the user's to handle."""
         if self.recorded:
             return
-        self.recorded = True
+        self.recorded, self.error = True, type(error).__name__
         with self.session.guard("recording an error"):
             outcome = failure_of(error, model=self.model, latency_ms=self.latency_ms)
             self.session.end_step(self.decision, outcome)
