@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from reasonblocks import StepInput, StepOutcome
-from reasonblocks.adapters import InThread, OpenCall, RoutedModels, SteeringFlow, SteeringSession, adrive, drive
+from reasonblocks import SteeringSession, StepInput, StepOutcome
+from reasonblocks.adapters import InThread, OpenCall, RoutedModels, SteeringFlow, adrive, drive
 from reasonblocks.types import Usage
 from tests.core.world import client
 

@@ -13,7 +13,7 @@ from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
     Runs,
-    SteeringFace,
+    SteeringHandle,
     call_key,
     failure_of,
     ms_since,
@@ -48,7 +48,7 @@ def yourframework(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> Steering:
     return Steering(rb, wanted)
 
 
-class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` or `runs`, hold the face in an attribute
+class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close` or `runs`, hold it in an attribute
     """Made by `rb.yourframework(...)`. Of a run it holds nothing but its session, and that as long as the run lives."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:

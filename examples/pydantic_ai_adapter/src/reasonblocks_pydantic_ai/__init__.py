@@ -20,7 +20,7 @@ from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
     Runs,
-    SteeringFace,
+    SteeringHandle,
     call_key,
     failure_of,
     ms_since,
@@ -57,7 +57,7 @@ def pydantic_ai(
     return Steering(rb, wanted, snapshot)
 
 
-class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
+class Steering(SteeringHandle[HeldRun], AbstractCapability[Any]):
     """Made by `rb.pydantic_ai(...)`: gives each run its own hooks, and shows the user what became of the runs."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions, snapshot: Mapping[str, Any] | None) -> None:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, SteeringSession, call_key
+from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, call_key
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunOptions, RunView, SteeringFace
+from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
 from ._convert import HookOutput, ending_of, is_interrupted, result_told
@@ -30,7 +30,7 @@ HOOKS_CAPS = AdapterCaps(
 SetModel = Callable[["str | None"], Awaitable[None]]
 
 
-class Steering(SteeringFace[AgentRun]):
+class Steering(SteeringHandle[AgentRun]):
     """Handles the hooks and the messages of one session. Belongs to the session's event loop."""
 
     def __init__(

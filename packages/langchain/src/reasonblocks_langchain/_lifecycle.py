@@ -14,7 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, SteeringFlow, SteeringSession
+from reasonblocks import SteeringSession
+from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, SteeringFlow
 from reasonblocks.exceptions import StaleKey
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 

@@ -14,7 +14,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from reasonblocks.adapters import SteeringFace, adrive, drive
+from reasonblocks.adapters import SteeringHandle, adrive, drive
 
 from ._channel import CHANNEL, Carried, SteeringState
 from ._failures import WATCH
@@ -33,7 +33,7 @@ AsyncHandler = Callable[["ModelRequest[Any]"], "Awaitable[ModelResponse[Any]]"]
 Update = dict[str, Any]
 
 
-class SteeringMiddleware(SteeringFace[Run], AgentMiddleware[AgentState[Any], Any, Any]):
+class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], Any, Any]):
     """Made by `rb.middleware(...)`. Serves any number of agents and runs at once.
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those

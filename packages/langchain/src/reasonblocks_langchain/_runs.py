@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, SteeringSession, view_of
+from reasonblocks import SteeringSession
+from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, view_of
 from reasonblocks.types import JSON, StepLogEntry
 
 from ._channel import About, Carried

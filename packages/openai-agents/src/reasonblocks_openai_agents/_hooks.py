@@ -11,7 +11,7 @@ from agents.items import ModelResponse
 from agents.run_context import RunContextWrapper
 from agents.tool_context import ToolContext
 
-from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringFace, adrive
+from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringHandle, adrive
 
 from ._config import ONLY_RECORDED, new_run, own_model
 from ._convert import newest_call_id, task_of
@@ -77,7 +77,7 @@ for _name in dir(RunHooks):  # the rest, those of newer versions too
         setattr(HooksOfRun, _name, _forwarded(_name))
 
 
-class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
+class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
     """Made by `rb.openai_hooks(...)`, for `Runner.run(..., hooks=...)`: records what steering would decide.
 
     It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.

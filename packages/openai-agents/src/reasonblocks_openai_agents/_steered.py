@@ -10,16 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks.adapters import (
-    HeldRun,
-    Newest,
-    OpenCall,
-    SteeringFlow,
-    SteeringSession,
-    adrive,
-    call_key,
-    same_model,
-)
+from reasonblocks import SteeringSession
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adrive, call_key, same_model
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import (

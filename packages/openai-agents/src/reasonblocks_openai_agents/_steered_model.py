@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
-from reasonblocks.adapters import CLOSE_SECONDS, Newest, RoutedModels, RunOptions, Runs, SteeringFace, model_name
+from reasonblocks.adapters import CLOSE_SECONDS, Newest, RoutedModels, RunOptions, Runs, SteeringHandle, model_name
 from reasonblocks.exceptions import ConfigError
 
 from ._config import CAPS, SERVER_MANAGED, new_run
@@ -29,7 +29,7 @@ MAX_TRIED = 256
 """Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
 
 
-class SteeredModel(SteeringFace[SteeredRun], CallingModel):
+class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
     """Made by `rb.openai_model(...)`, for `Agent(model=...)`.
 
     In a run of `rb.openai_run` it belongs to that run. In any other it sees requests alone: it knows a run by the tool

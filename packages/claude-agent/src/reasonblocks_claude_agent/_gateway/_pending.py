@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reasonblocks.adapters import Newest, evolve, ms_since
+from reasonblocks.adapters import Newest, ms_since
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome
 
@@ -87,11 +87,11 @@ class PendingRequests:
                 raise Unavailable("the gateway", "the request that a decision was taken for did not come through it")
             return outcome
         output = request.output_tokens
-        return evolve(
+        return replace(
             outcome,
             attempts=request.attempts,
             latency_ms=outcome.latency_ms if request.latency_ms is None else request.latency_ms,
-            usage=outcome.usage if output is None else evolve(outcome.usage, output=output),
+            usage=outcome.usage if output is None else replace(outcome.usage, output=output),
         )
 
     # ------------------------------------------------------------ for the gateway

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from ._find import ADAPTERS, find_adapter, refuse_foreign
 
 if TYPE_CHECKING:
-    from .._json import evolve
     from .._routing import attribute, is_identifier, model_name
-    from .._session import ABANDONED, InThread, RunView, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
+    from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
     from .._text import bounded, clip, digest
     from ._calls import OpenCall, call_key, failure_of, same_model
     from ._keywords import RunKeywords, split_keywords
     from ._models import RoutedModels
     from ._options import RunOptions
-    from ._runs import CLOSE_SECONDS, Held, HeldRun, Newest, Runs, SteeringFace, view_of
+    from ._runs import CLOSE_SECONDS, AdapterRun, Held, HeldRun, Newest, Runs, SteeringFace, SteeringHandle, view_of
 
 __all__ = [
     "ABANDONED",
     "ADAPTERS",
     "CLOSE_SECONDS",
+    "AdapterRun",
     "Held",
     "HeldRun",
     "InThread",
@@ -34,7 +34,7 @@ __all__ = [
     "Runs",
     "SteeringFace",
     "SteeringFlow",
-    "SteeringSession",
+    "SteeringHandle",
     "Wait",
     "adrive",
     "attribute",
@@ -43,7 +43,6 @@ __all__ = [
     "clip",
     "digest",
     "drive",
-    "evolve",
     "failure_of",
     "find_adapter",
     "is_identifier",
@@ -58,6 +57,7 @@ __all__ = [
 _HOMES = {
     "ABANDONED": ".._session",
     "CLOSE_SECONDS": "._runs",
+    "AdapterRun": "._runs",
     "Held": "._runs",
     "HeldRun": "._runs",
     "InThread": ".._session",
@@ -69,8 +69,8 @@ _HOMES = {
     "RunView": ".._session",
     "Runs": "._runs",
     "SteeringFace": "._runs",
+    "SteeringHandle": "._runs",
     "SteeringFlow": ".._session",
-    "SteeringSession": ".._session",
     "Wait": ".._session",
     "adrive": ".._session",
     "attribute": ".._routing",
@@ -79,7 +79,6 @@ _HOMES = {
     "clip": ".._text",
     "digest": ".._text",
     "drive": ".._session",
-    "evolve": ".._json",
     "failure_of": "._calls",
     "is_identifier": ".._routing",
     "model_name": ".._routing",
