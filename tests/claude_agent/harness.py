@@ -29,9 +29,9 @@ from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks.types import JSON, AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks
-from reasonblocks_claude_agent._agents import AgentRun
 from reasonblocks_claude_agent._client import Mode
-from reasonblocks_claude_agent._desk import GATEWAY_CAPS
+from reasonblocks_claude_agent._gateway import GATEWAY_CAPS
+from reasonblocks_claude_agent._sessions import AgentRun
 from reasonblocks_claude_agent._steering import HOOKS_CAPS
 
 WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.types import FSMState, Placement, StepDecision
-from reasonblocks_claude_agent._request import Awaited, is_side, newest, steered, with_tail, without_foreign_thinking
+from reasonblocks_claude_agent._gateway._request import (
+    Awaited,
+    is_side,
+    newest,
+    steered,
+    with_tail,
+    without_foreign_thinking,
+)
 
 GUIDANCE = "[REASONBLOCKS]\nLook again."
 CACHED = {"type": "ephemeral"}

@@ -112,7 +112,7 @@ def posting(url: str) -> bytes:
 
 
 def await_first(gateway: Gateway, prompt: str = "Fix it") -> None:
-    gateway.desk.deliver("UserPromptSubmit", {"prompt": prompt}, DECISION)
+    gateway.pending.deliver("UserPromptSubmit", {"prompt": prompt}, DECISION)
 
 
 @pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1/messages", "/v1/models%2Fa?x=%20y"])
@@ -307,7 +307,7 @@ def test_a_request_that_never_came_through_is_said(caplog: pytest.LogCaptureFixt
     async def work() -> StepOutcome:
         async with between(strict=True) as (gateway, _, __):
             await_first(gateway)
-            return gateway.desk.measured(DECISION, StepOutcome())
+            return gateway.pending.measured(DECISION, StepOutcome())
 
     assert asyncio.run(work()) == StepOutcome()
     assert "did not come through it" in caplog.text

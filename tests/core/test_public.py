@@ -46,8 +46,9 @@ PROMISED = {
         FRAME count_breakpoints place steered_request with_tail
     """,
     "reasonblocks.adapters": """
-        ABANDONED ADAPTERS CLOSE_SECONDS Held HeldRun Newest RunKeywords RunOptions RunView Runs SteeringFace
-        attribute bounded call_key clip decode digest failure_of find_adapter is_identifier model_name ms_since
+        ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall RoutedModels RunKeywords
+        RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded call_key clip
+        decode digest drive failure_of find_adapter is_identifier model_name ms_since
         refuse_foreign same_model split_keywords view_of
     """,
     "reasonblocks.backends.embed": """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks
 from reasonblocks._session import SteeringSession
-from reasonblocks.adapters import HeldRun, Runs, SteeringFace, view_of
+from reasonblocks.adapters import HeldRun, Runs, SteeringHandle, view_of
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError
 from tests.core.world import RecordingSink, client, run
@@ -152,7 +152,7 @@ def test_runs_that_have_finished_since_are_forgotten_when_they_are_looked_at() -
 # ------------------------------------------------------------ the user's face
 
 
-class Steering(SteeringFace[HeldRun]):
+class Steering(SteeringHandle[HeldRun]):
     """What an adapter hands out, at its least."""
 
     def __init__(self, rb: ReasonBlocks | None = None) -> None:
@@ -265,13 +265,13 @@ class Placed:
         return self._session
 
 
-class SteeringPlaced(SteeringFace[Placed]):
+class SteeringPlaced(SteeringHandle[Placed]):
     def __init__(self, run: Placed) -> None:
         self._runs = Runs()
         self._runs.add(run)
 
 
-async def leave(steering: SteeringFace[Any]) -> None:
+async def leave(steering: SteeringHandle[Any]) -> None:
     async with steering:
         pass
 

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from reasonblocks.types import FSMState, StepDecision
-from reasonblocks_langchain._models import Routes, model_name, takes_cache_control
+from reasonblocks_langchain._models import chat_model, model_name, takes_cache_control
 from reasonblocks_langchain._request import steer, with_tail, without_foreign_thinking
 from tests.langchain.scripted import ScriptedModel
 
@@ -156,30 +156,14 @@ def test_a_real_anthropic_and_a_real_openai_model_are_told_apart() -> None:
     assert (model_name(anthropic), model_name(openai)) == ("claude-sonnet-4-5", "claude-like")
 
 
-def test_a_model_object_is_used_as_it_is() -> None:
+def test_a_chat_model_may_be_routed_to() -> None:
     model = ScriptedModel(script=lambda messages: "")
-    assert Routes({"SLOW": model}).model("SLOW") is model
+    assert chat_model(model) is model
 
 
 def test_what_is_no_model_is_said_so() -> None:
     with pytest.raises(TypeError, match="no chat model"):
-        Routes({"SLOW": 3}).model("SLOW")
-
-
-def test_an_identifier_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[str] = []
-
-    def build(name: str) -> ScriptedModel:
-        built.append(name)
-        return ScriptedModel(script=lambda messages: "", model_name=name)
-
-    monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
-    routes = Routes({"SLOW": "strong", "SKIP": "strong", "FAST": "small"})
-    assert not routes.ready("SLOW")
-    assert routes.model("SLOW") is routes.model("SKIP")
-    assert routes.ready("SKIP")
-    routes.model("FAST")
-    assert built == ["strong", "small"]
+        chat_model(3)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -36,15 +36,14 @@ from pydantic import BaseModel
 
 from reasonblocks import ReasonBlocks
 from reasonblocks._formats.openai import text_of
-from reasonblocks.adapters import RunOptions
+from reasonblocks.adapters import RoutedModels, RunOptions
 from reasonblocks.testing import Ran, Script, Turn
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync, steering_of
-from reasonblocks_openai_agents._config import Steering
+from reasonblocks_openai_agents._config import Steering, new_run
 from reasonblocks_openai_agents._hooks import HooksOfRun
-from reasonblocks_openai_agents._routes import Routes
-from reasonblocks_openai_agents._start import new_run
+from reasonblocks_openai_agents._model import as_model
 from tests.openai_agents.world import plain_requests
 
 Result = RunResult | RunResultStreaming
@@ -344,7 +343,7 @@ class OpenAIHarness:
         agent = Agent(name="fixer", instructions="Look at every file.", model="agent-model")
         options = RunOptions()
         run = new_run(rb, options, agent_name="fixer", task="Look.", model="agent-model")
-        steering = Steering(rb=rb, options=options, config=RunConfig(), routes=Routes(), run=run)
+        steering = Steering(rb=rb, options=options, config=RunConfig(), routed=RoutedModels(as_model), run=run)
         hooks = HooksOfRun(run, steering.for_tool, None)
         ask = steering.run_config.call_model_input_filter
         items: list[Any] = [{"role": "user", "content": "Look at every file."}]

@@ -13,7 +13,7 @@ import pytest
 
 from reasonblocks._extras import EXTRAS, folder_of, pip_install
 from reasonblocks.adapters import ADAPTERS
-from reasonblocks_claude_agent import _gateway
+from reasonblocks_claude_agent._gateway import _proxy
 from tests.repo.test_versions import PROJECTS, VERSIONS
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_extras_are_sorted_so_that_one_is_easily_found() -> None:
 
 
 def test_the_gateways_error_names_the_requirements_of_its_extra() -> None:
-    assert extras("claude-agent") == {"gateway": tuple(_gateway.EXTRA.values())}
+    assert extras("claude-agent") == {"gateway": tuple(_proxy.EXTRA.values())}
 
 
 @pytest.mark.parametrize("distribution", sorted({*ADAPTERS.values(), "reasonblocks-core"}))

@@ -12,7 +12,7 @@ from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
     Runs,
-    SteeringFace,
+    SteeringHandle,
     call_key,
     failure_of,
     model_name,
@@ -48,7 +48,7 @@ def yourframework(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> Steering:
     return Steering(rb, wanted)
 
 
-class Steering(SteeringFace[HeldRun], Hooks):  # YOURS: if Hooks has a `close` or `runs`, hold the face in an attribute
+class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close` or `runs`, hold it in an attribute
     """Hooks that `rb.yourframework(...)` returns. They hold the session of a run as long as the run object lives."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:

@@ -18,7 +18,7 @@ from reasonblocks.adapters import (
     HeldRun,
     RunKeywords,
     Runs,
-    SteeringFace,
+    SteeringHandle,
     call_key,
     decode,
     failure_of,
@@ -57,7 +57,7 @@ def pydantic_ai(
     return Steering(rb, wanted, snapshot)
 
 
-class Steering(SteeringFace[HeldRun], AbstractCapability[Any]):
+class Steering(SteeringHandle[HeldRun], AbstractCapability[Any]):
     """Capability that `rb.pydantic_ai(...)` returns: gives each run its own hooks, and the user access to all runs."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions, snapshot: Mapping[str, Any] | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks._client import ReasonBlocks
+from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 
 if TYPE_CHECKING:

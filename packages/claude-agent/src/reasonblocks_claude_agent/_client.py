@@ -1,4 +1,4 @@
-"""A client of the CLI whose sessions are steered: reads their messages before its user does."""
+"""A steered client of the CLI, which reads the messages of its sessions before its user does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
-from reasonblocks._client import ReasonBlocks
+from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 from reasonblocks.exceptions import ConfigError
 
-from ._desk import GATEWAY_CAPS
-from ._gateway import Gateway
+from ._gateway import GATEWAY_CAPS, Gateway
 from ._sessions import Snapshots, check
 from ._steering import HOOKS_CAPS, Steering
 
@@ -27,9 +26,11 @@ Mode = Literal["hooks", "gateway"]
 class SteeredClaudeClient(ClaudeSDKClient):
     """`ClaudeSDKClient`, steered: what it takes, gives and raises is the SDK's. Runs on asyncio.
 
-    A prompt begins a run, and its `ResultMessage` ends it. `client.steering` is what you read and say of its runs: step
-    logs, traces, outcomes. A session that is resumed goes on with the run that it left unfinished, if `snapshots` has
-    its state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps them in memory.
+    A prompt begins a run, and its `ResultMessage` ends it. Use `client.steering` to read step logs, traces and
+    outcomes, and to mark failures. A session that is resumed goes on with the run that it left unfinished, if
+    `snapshots` has its state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps
+    them in memory.
+
     With `mode="gateway"` guidance goes into one request on its way to the provider and is in no transcript, where hooks
     alone leave it. It needs aiohttp and certifi, and the provider at the CLI's `ANTHROPIC_BASE_URL`: not Bedrock,
     Vertex or Foundry. Raises `ConfigError` for a wrong option, and `ExtraMissing` for `mode="gateway"` without them.
@@ -56,7 +57,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
             own,
             set_model=super().set_model,
             caps=GATEWAY_CAPS if self._gateway else HOOKS_CAPS,
-            delivery=self._gateway.desk if self._gateway else None,
+            delivery=self._gateway.pending if self._gateway else None,
             snapshots=snapshots,
         )
         super().__init__(self.steering.options, transport)

@@ -1,21 +1,22 @@
-"""Keeps the runs of one session of the CLI: which agent's is which, and what an unfinished one leaves behind."""
+"""The runs of one session of the CLI, the main agent's and its subagents', and the state of an unfinished one."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from reasonblocks._client import ReasonBlocks
-from reasonblocks.adapters import Newest, RunOptions, Runs
+from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, call_key
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.types import AdapterCaps
+from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
 
-from ._agents import AgentRun
-from ._convert import kept_of, step_kept, task_done
-from ._delivery import Delivery
-from ._stream import Stream
+from ._convert import batch_step, kept_of, outcome_of, step_kept, task_done
+from ._hooks import Delivery, HookDelivery
+from ._stream import Answer, Stream
 
 FRAMEWORK = "claude-agent"
 MAX_AGENTS = 256
@@ -25,8 +26,101 @@ Snapshots = MutableMapping[str, Any]
 """The state of a session's unfinished run, by the session's id: plain JSON."""
 
 
+class AgentRun(HeldRun):
+    """The run of the main agent for one prompt, or of one subagent."""
+
+    def __init__(
+        self,
+        session: SteeringSession,
+        stream: Stream,
+        own_model: str,
+        agent_name: str | None = None,
+        delivery: Delivery | None = None,
+    ) -> None:
+        super().__init__(session)
+        self.own_model = own_model
+        self.asked_model = own_model
+        self._stream = stream
+        self._delivery = delivery or HookDelivery()
+        self._agent_name = agent_name
+        self.judged: Step | None = None
+        """The step before the newest request: the stream does not repeat it when a session is resumed."""
+        self._call: OpenCall | None = None
+        """The newest decided request."""
+        self._heard: Answer | None = None
+        """The answer that is recorded already."""
+        self.resulted = asyncio.Event()
+        """Set once the turn's result has arrived and the run has its outcome."""
+        self.stopped = False
+        """Whether the agent has finished its turn: the result is on its way."""
+        self.waiting: str | None = None
+        """The outcome of its turn, while tasks that it started go on in the background."""
+        self.error: str | None = None
+        """The CLI's error of a request that failed."""
+
+    @property
+    def unanswered(self) -> StepDecision | None:
+        """The decision of a call that was not answered: it will be repeated."""
+        state = self.session.trace.state
+        return state.last if state.pending is None else None
+
+    @property
+    def left_at(self) -> Step | None:
+        """The step whose decision will be repeated."""
+        return None if self.unanswered is None else self.judged
+
+    async def decide(self, completed: Step | None) -> StepDecision | None:
+        """Decide the next request; return None after a fault."""
+        self.resulted.clear()
+        self.stopped, self.waiting = False, None
+        with self.session.guard("deciding a call"):
+            given = StepInput(
+                key=call_key(self.session.trace.state),
+                completed=completed,
+                default_model=self.own_model,
+                agent_name=self._agent_name,
+            )
+            decision = await self.session.abegin_step(given)
+            self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
+            if not decision.replayed:
+                self.judged = completed
+            return decision
+        return None
+
+    def heard(self, answer: Answer | None, calls: Iterable[Mapping[str, Any]] = (), said: str = "") -> Step:
+        """Record the answer to the request under way, once; return the step that it began, with its tool results.
+
+        Without an answer on the stream, the batch itself has the calls, and the last hook the text that was `said`. A
+        request that no hook announced has no decision: its answer is judged, and not recorded.
+        """
+        known = answer.step if answer else Step(thought=said) if said else None
+        step = batch_step(calls, known, self._stream.results)
+        if self._call is not None and (answer is None or answer is not self._heard):
+            self._call.model = self.asked_model
+            self._call.record(partial(self._outcome, self._call, answer, step))
+        self._heard = answer
+        return step
+
+    def _outcome(self, call: OpenCall, answer: Answer | None, step: Step) -> StepOutcome:
+        latency = call.latency_ms
+        if answer is None:
+            outcome = StepOutcome(model=call.model, latency_ms=latency, text=step.thought, tool_calls=step.tool_calls)
+        else:
+            tokens = answer.output_tokens
+            outcome = outcome_of(step, answer.messages, model=call.model, output=tokens, latency_ms=latency)
+        self.error = None if outcome.error is None else outcome.error.partition(":")[0]
+        return self._delivery.measured(call.decision, outcome)
+
+    async def ended(self, outcome: str, step: Step | None) -> None:
+        """Finish the run: its last answer called no tool, or its last tool results have no answer."""
+        with self.session.guard("finishing a run"):
+            pending = self.session.trace.state.pending is not None
+            await self.session.afinish(outcome, completed=step if pending else None)
+        self.waiting = None
+
+
 class SessionRuns:
-    """The main agent's run, one a prompt, and those of its subagents."""
+    """The main agent's runs, one a prompt, and those of its subagents."""
 
     def __init__(
         self,
@@ -48,7 +142,7 @@ class SessionRuns:
         self.connected(model)
 
     def connected(self, model: str | None) -> None:
-        """Another session of the CLI begins here: nothing of the one before is under way in it."""
+        """Begin another session of the CLI, in which nothing of the one before is under way."""
         self.own_model = model
         self.stream = Stream()
         self.main: AgentRun | None = None
@@ -57,15 +151,15 @@ class SessionRuns:
         self._starters: Newest[str, AgentRun] = Newest(MAX_AGENTS)
 
     def own_model_is(self, model: str | None) -> None:
-        """What the agent asks where nothing is routed, from now on."""
+        """Set the model of calls that are not routed."""
         self.own_model = model
         if self.main is not None and model is not None:
             self.main.own_model = model
 
     def prompted(self, session_id: str | None, prompt: str) -> AgentRun:
-        """A prompt begins a run; while one is open in this session, it goes on.
+        """Return the run of a prompt: the open one of this session, or a new one.
 
-        What a background task's end says belongs to the run that started the task, though another came between.
+        A prompt that reports the end of a background task belongs to the run that started the task.
         """
         self._session_id = session_id
         task_id = task_done(prompt) or ""
@@ -78,21 +172,21 @@ class SessionRuns:
         return self.main
 
     def resumed(self, session_id: str | None) -> AgentRun | None:
-        """The run that the session which is resumed left unfinished."""
+        """Return the run that a resumed session left unfinished."""
         if self.main is None and session_id is not None and session_id in self._snapshots:
             self._session_id = session_id
             self.main = self._begun("")
         return self.main
 
     def of(self, given: Mapping[str, Any]) -> AgentRun | None:
-        """The run of the agent that a hook tells of."""
+        """Return the run of the agent that a hook was called for."""
         agent_id = given.get("agent_id")
         if not agent_id:
             return self.main
         return self._subagents.get(str(agent_id)) or self.subagent(given)
 
     def subagent(self, given: Mapping[str, Any]) -> AgentRun:
-        """A subagent begins, within the main agent's run."""
+        """Begin a subagent's run, within the main agent's."""
         agent_id, kind = str(given.get("agent_id") or ""), str(given.get("agent_type") or "")
         options = replace(self._options, run_id=None, agent_name=None, task=None, model=None)
         session = options.session(
@@ -111,16 +205,16 @@ class SessionRuns:
         return run
 
     def starts(self, task_id: str) -> None:
-        """The main agent has started a task, which may outlast its turn: an agent's id is that of its task."""
+        """Note a task of the main agent, which may outlast its turn. A subagent's id is that of its task."""
         if self.main is not None and task_id not in self._starters:
             self._starters.keep(task_id, self.main)
 
     def waits(self, run: AgentRun) -> bool:
-        """Whether tasks of this run are at work in the background, or have ended there and the run is to be told."""
+        """Return True if tasks of this run work in the background, or their ends are still to be reported."""
         return any(self._starters.get(task_id) is run for task_id in self.stream.to_come)
 
     def stopped(self, agent_id: str) -> AgentRun | None:
-        """A subagent is done."""
+        """Remove and return the run of a subagent that is done."""
         return self._subagents.pop(agent_id, None)
 
     @property
@@ -133,7 +227,7 @@ class SessionRuns:
         return tuple(run for run in {id(run): run for run in self._starters.values()}.values() if run.waiting)
 
     def keep(self) -> None:
-        """The unfinished run's state, for whoever resumes this session; nothing of a finished one."""
+        """Store the unfinished run's state, for whoever resumes this session; remove that of a finished one."""
         if self.main is None or self._session_id is None:
             return
         if self.main.over:
@@ -148,7 +242,7 @@ class SessionRuns:
         self._snapshots[self._session_id] = kept
 
     def _begun(self, prompt: str) -> AgentRun:
-        """A run of this session: the one that a client before left unfinished, or a new one."""
+        """Begin a run, or continue the one that an earlier client left unfinished."""
         kept = self._snapshots.get(self._session_id or "") if self.main is None else None
         session = self._options.session(
             self._rb,
@@ -170,7 +264,7 @@ _KEPT: WeakKeyDictionary[ReasonBlocks, Newest[str, Any]] = WeakKeyDictionary()
 
 
 def kept_by(rb: ReasonBlocks) -> Snapshots:
-    """Where a client keeps the states of its newest sessions, unless its caller has a place of his own."""
+    """Return the mapping in which a client keeps the states of its newest sessions, by default."""
     return _KEPT.setdefault(rb, Newest(MAX_SESSIONS))
 
 

@@ -1,4 +1,4 @@
-"""Steers one session of the CLI from its hooks: which agent's request is next, and what it is told."""
+"""Steers one session of the CLI from its hooks and its message stream."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from dataclasses import replace
 
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
-from reasonblocks._client import ReasonBlocks
-from reasonblocks._session import RunView
-from reasonblocks.adapters import RunOptions, SteeringFace
+from reasonblocks import ReasonBlocks
+from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
-from ._agents import AgentRun
 from ._convert import HookOutput, ending_of, is_interrupted, result_told
-from ._delivery import Delivery, HookDelivery
-from ._hooks import Callback, Input, Work, guest, hook_seconds, merged
-from ._sessions import SessionRuns, Snapshots
+from ._hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
+from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
 
 THOUGHT_SECONDS = 0.25
@@ -33,8 +30,8 @@ HOOKS_CAPS = AdapterCaps(
 SetModel = Callable[["str | None"], Awaitable[None]]
 
 
-class Steering(SteeringFace[AgentRun]):
-    """What one session's hooks and messages mean. Belongs to the session's event loop."""
+class Steering(SteeringHandle[AgentRun]):
+    """Handles the hooks and the messages of one session. Belongs to the session's event loop."""
 
     def __init__(
         self,
@@ -70,7 +67,7 @@ class Steering(SteeringFace[AgentRun]):
     @property
     def callbacks(self) -> dict[str, Callback]:
         """Our hooks, by event."""
-        told: dict[str, Work] = {
+        work_by_event: dict[str, Work] = {
             "UserPromptSubmit": self._prompted,
             "PostToolUse": self._tool_ended,
             "PostToolUseFailure": self._tool_ended,
@@ -80,12 +77,12 @@ class Steering(SteeringFace[AgentRun]):
             "SubagentStop": self._subagent_stopped,
         }
         most = hook_seconds(self._rb)
-        return {event: guest(self._rb, event, work, most) for event, work in told.items()}
+        return {event: guest(self._rb, event, work, most) for event, work in work_by_event.items()}
 
     # ------------------------------------------------------------ what the hooks tell
 
     async def _prompted(self, given: Input) -> HookOutput:
-        """A prompt begins a run; while one is open in this session, as after an interruption, it goes on."""
+        """Decide the first request of a prompt: of a new run, or of one that is open, as after an interruption."""
         before = self._session.main
         if before is not None and before.stopped and self._session.stream.is_read:
             await _at_most(RESULT_SECONDS + self._rb.step_deadline_seconds, before.resulted.wait())
@@ -97,17 +94,17 @@ class Steering(SteeringFace[AgentRun]):
         return self._delivery.deliver("UserPromptSubmit", given, decision)
 
     async def _tool_ended(self, given: Input) -> HookOutput:
-        """How long a tool took, and whether it failed: the text is the stream's, as the model reads it."""
+        """Note how long a tool took, and whether it failed. The stream has its text, as the model reads it."""
         self._session.stream.tells(result_told(given))
         return {}
 
     async def _batch_ended(self, given: Input) -> HookOutput:
-        """All tools of an answer are done: the next request is decided."""
+        """Decide the next request: all tools of an answer are done."""
         run = self._session.of(given)
         if run is None:
             return {}
         calls = list(given.get("tool_calls") or ())
-        answer = await self._session.stream.wait_for({str(one.get("tool_use_id")) for one in calls}, THOUGHT_SECONDS)
+        answer = await self._session.stream.wait_for({str(call.get("tool_use_id")) for call in calls}, THOUGHT_SECONDS)
         decision = await run.decide(run.heard(answer, calls))
         if run is self._session.main:
             await self._route(run, decision)
@@ -115,7 +112,7 @@ class Steering(SteeringFace[AgentRun]):
         return self._delivery.deliver("PostToolBatch", given, decision)
 
     async def _stopped(self, given: Input) -> HookOutput:
-        """The agent has said its last. Where nobody passes on the session's messages, this is the run's end."""
+        """Note the end of the turn. It ends the run, if nobody passes on the session's messages."""
         run = self._session.main
         if run is None or run.over:
             return {}
@@ -142,7 +139,7 @@ class Steering(SteeringFace[AgentRun]):
     # ------------------------------------------------------------ what the stream tells
 
     async def saw(self, message: object) -> None:
-        """A message of the session, before its user sees it."""
+        """Handle a message of the session, before its user sees it."""
         with self._rb.guard("reading a message"):
             self._session.stream.saw(message)
             if isinstance(message, SystemMessage) and message.subtype == "init":
@@ -153,7 +150,7 @@ class Steering(SteeringFace[AgentRun]):
                 await self._result(message)
 
     def _began(self, model: str | None) -> None:
-        """The session says its model, which is the agent's own where its user named none."""
+        """Note the session's model, which is the agent's own if its user named none."""
         if self._session.own_model is None:
             self._session.own_model_is(model)
         self._model = self._model or self._session.own_model
@@ -174,7 +171,7 @@ class Steering(SteeringFace[AgentRun]):
         self._session.keep()
 
     async def disconnected(self) -> None:
-        """What is still open waits for the session to be resumed; subagents do not outlive the CLI."""
+        """Pause the main run until the session is resumed, and end the others: subagents do not outlive the CLI."""
         for run in self._session.open_subagents:
             await run.ended("failure: abandoned", None)
         for run in self._session.waiting:
@@ -190,7 +187,7 @@ class Steering(SteeringFace[AgentRun]):
     # ------------------------------------------------------------ routing
 
     async def before_prompt(self) -> None:
-        """A new run starts with the agent's own model: inside `UserPromptSubmit` a switch is ignored."""
+        """Switch to the model of the next run's first request: inside `UserPromptSubmit` a switch is ignored."""
         with self._rb.guard("switching the model"):
             run = self._session.resumed(self.options.resume)
             if run is None or run.over:
@@ -199,7 +196,7 @@ class Steering(SteeringFace[AgentRun]):
                 await self._route(run, unanswered)
 
     def own_model_is(self, model: str | None) -> None:
-        """The caller has switched it."""
+        """Set the agent's own model: the caller has switched it."""
         self._session.own_model_is(model)
         self._model = model
 

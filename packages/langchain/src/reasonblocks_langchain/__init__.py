@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reasonblocks._client import ReasonBlocks
+from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions
 from reasonblocks.types import JSON, Placement
 

@@ -1,20 +1,26 @@
-"""The private channel that carries a run in its agent's own state: plain JSON, so that a checkpoint keeps it."""
+"""The private channel that carries a run in its agent's own state, as plain JSON, and the keys of the run's calls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from typing_extensions import NotRequired
 
-from reasonblocks.types import JSON
+from reasonblocks.adapters import digest
+from reasonblocks.types import JSON, StepInput
 
 CHANNEL = "reasonblocks"
+START = "start"
+"""The key of a run's first call."""
+KEY_LENGTH = 64
+AGAIN = " again at "
 
 
 class About(TypedDict):
-    """What is known of one run alone; the rest of its `RunInfo` comes from the middleware."""
+    """The part of a `RunInfo` that is one run's own; the rest comes from the middleware."""
 
     task: str
     session_id: str | None
@@ -25,7 +31,7 @@ class About(TypedDict):
 
 
 class Carried(TypedDict):
-    """What any process needs to go on with a run."""
+    """The state from which any process continues a run."""
 
     run_id: str
     snapshot: dict[str, JSON]
@@ -41,7 +47,7 @@ class Carried(TypedDict):
 
 
 def merged(old: Mapping[str, Carried], new: Mapping[str, Carried]) -> dict[str, Carried]:
-    """Two middlewares of one agent each keep their own part, by their names."""
+    """Merge the parts of several middlewares of one agent, by their names."""
     return {**old, **new}
 
 
@@ -49,3 +55,15 @@ class SteeringState(AgentState[Any]):
     """An agent's state with our channel, which neither comes in with the input nor goes out with the output."""
 
     reasonblocks: NotRequired[Annotated[dict[str, Carried], PrivateStateAttr, merged]]
+
+
+def step_key(answer: str | None, last: str | None) -> str:
+    """Return the key of the call that follows an answer: the answer's id, bounded, or `last` if it was made of that."""
+    name = START if answer is None else answer if len(answer) <= KEY_LENGTH else digest(answer)
+    return last if last is not None and last.startswith(f"{name}{AGAIN}") else name
+
+
+def renamed(given: StepInput, call: int) -> StepInput:
+    """Return the input of a new step at call `call`, for an answer whose id was used before."""
+    name, _, _ = (given.key or START).partition(AGAIN)
+    return replace(given, key=f"{name}{AGAIN}{call}")

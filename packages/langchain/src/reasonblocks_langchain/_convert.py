@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from reasonblocks._formats import langchain
 from reasonblocks.types import Step, StepInput, StepOutcome
 
-from ._keys import step_key
+from ._channel import step_key
 
 
 def step_input(

@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain.agents.middleware.types import ModelRequest
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
 
-from reasonblocks._session import ABANDONED, SteeringSession
+from reasonblocks import SteeringSession
+from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, SteeringFlow
 from reasonblocks.exceptions import StaleKey
-from reasonblocks.types import Step, StepDecision, StepInput
+from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
-from ._call import Call, Calls
-from ._channel import CHANNEL, About, Carried
-from ._convert import last_answer, step_input, task_of
+from ._breakpoints import breakpoints
+from ._channel import CHANNEL, START, About, Carried, renamed
+from ._convert import last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
-from ._keys import START, renamed
-from ._models import Routes, model_name
-from ._runs import Run, ScopedRuns
-from ._sessions import Sessions
+from ._models import build, chat_model, model_name, takes_cache_control
+from ._request import Overrides, marks_system, steer, without_foreign_thinking
+from ._runs import Run, ScopedRuns, Sessions
 
 if TYPE_CHECKING:
-    from reasonblocks._client import ReasonBlocks
+    from langchain_core.language_models import BaseChatModel
+
+    from reasonblocks import ReasonBlocks
     from reasonblocks.adapters import RunOptions
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Call(OpenCall):
+    """One steered call: its request, and the run's state in the channel, which its answer changes."""
+
+    request: ModelRequest[Any]
+    channel: str
+    """The name of the middleware in the channel."""
+    carried: Carried
+    run: Run
+
+    def raised(self, error: BaseException) -> None:
+        """Record the error, which goes on to the user. An interrupt is none: the call comes again."""
+        if not isinstance(error, GraphBubbleUp):
+            self.failed(error)
+
+    def with_state(self, response: ModelResponse[Any]) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Record the answer; return the response with the run's new state, or the response alone after a fault."""
+        latency_ms = self.latency_ms
+        with self.session.guard("recording an answer"):
+            answer = next((message for message in response.result if isinstance(message, AIMessage)), None)
+            if not self.record(partial(self._outcome, answer, latency_ms)):
+                return response
+            snapshot = self.session.trace.snapshot()
+            after: Carried = {**self.carried, "seen": answer.id if answer else None, "snapshot": snapshot}
+            self.run.hand_out(self.session, self.carried["snapshot"], snapshot)
+            return ExtendedModelResponse(response, Command(update={CHANNEL: {self.channel: after}}))
+        return response
+
+    def _outcome(self, answer: AIMessage | None, latency_ms: float) -> StepOutcome:
+        with self.session.guard("reading the answer"):
+            if answer is not None:
+                return outcome_of(answer, model=self.model, latency_ms=latency_ms)
+        return StepOutcome(model=self.model, latency_ms=latency_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +81,7 @@ class _Start:
 
 
 class Lifecycle:
-    """Everything that one middleware does, but for LangChain's names of it. Sync and async differ in the waiting."""
+    """The work of one middleware, as flows: its sync hooks drive them in their thread, its async hooks on the loop."""
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
         self._rb = rb
@@ -49,28 +89,18 @@ class Lifecycle:
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
         self.runs = ScopedRuns(options.run_id)
         self._sessions = Sessions(rb, options, self.runs)
-        self._calls = Calls(self.name, options.model, Routes(rb.model_routing))
+        self._routed = RoutedModels(chat_model)
 
     # ------------------------------------------------------------ a run starts
 
-    def start(self, state: Mapping[str, Any], config: RunnableConfig) -> Carried | None:
+    def start(self, state: Mapping[str, Any], config: RunnableConfig) -> SteeringFlow[Carried | None]:
         if self._rb.disabled:
             return None
         with self._rb.guard("starting a run"):
             start = self._starting(state, config)
             if start.left_open is not None:
-                start.left_open.session.finish(ABANDONED)
-            return self._started(start, self._sessions.opened(start.run_id, start.about), config)
-        return None
-
-    async def astart(self, state: Mapping[str, Any], config: RunnableConfig) -> Carried | None:
-        if self._rb.disabled:
-            return None
-        with self._rb.guard("starting a run"):
-            start = self._starting(state, config)
-            if start.left_open is not None:
-                await start.left_open.session.afinish(ABANDONED)
-            session = await asyncio.to_thread(self._sessions.opened, start.run_id, start.about)
+                yield from start.left_open.session.finish_flow(ABANDONED)
+            session = yield InThread(partial(self._sessions.opened, start.run_id, start.about))
             return self._started(start, session, config)
         return None
 
@@ -110,24 +140,15 @@ class Lifecycle:
 
     # ------------------------------------------------------------ a step is decided
 
-    def decide(self, state: Mapping[str, Any], config: RunnableConfig) -> Carried | None:
+    def decide(self, state: Mapping[str, Any], config: RunnableConfig) -> SteeringFlow[Carried | None]:
         if (carried := self._carried(state)) is None:
             return None
         with self._rb.guard("deciding a step"):
-            run, session = self._sessions.run(carried)
+            run, session = yield from self._sessions.run(carried)
             WATCH.attach(config, run)
             if not _waits(given := self._following(state, carried, session)):
-                return self._decided(carried, run, session, self._begin(session, given))
-        return None
-
-    async def adecide(self, state: Mapping[str, Any], config: RunnableConfig) -> Carried | None:
-        if (carried := self._carried(state)) is None:
-            return None
-        with self._rb.guard("deciding a step"):
-            run, session = await self._sessions.arun(carried)
-            WATCH.attach(config, run)
-            if not _waits(given := self._following(state, carried, session)):
-                return self._decided(carried, run, session, await self._abegin(session, given))
+                decision = yield from _begun(session, given)
+                return self._decided(carried, run, session, decision)
         return None
 
     def _given(
@@ -144,7 +165,7 @@ class Lifecycle:
         )
 
     def _following(self, state: Mapping[str, Any], carried: Carried, session: SteeringSession) -> StepInput:
-        """What follows the last call. Where a model repeats the ids of its answers, that it answered tells it apart."""
+        """Return the input of the next call: a new step, too, if a recorded answer repeats an earlier id."""
         given = self._given(state, carried, session)
         now = session.trace.state
         return renamed(given, now.calls) if given.key == carried["key"] and now.pending is not None else given
@@ -155,70 +176,65 @@ class Lifecycle:
         run.hand_out(session, snapshot)
         return {**carried, "key": decision.key, "snapshot": snapshot}
 
-    @staticmethod
-    def _begin(session: SteeringSession, given: StepInput) -> StepDecision:
-        try:
-            return session.begin_step(given)
-        except StaleKey:
-            return session.begin_step(renamed(given, session.trace.state.calls))
-
-    @staticmethod
-    async def _abegin(session: SteeringSession, given: StepInput) -> StepDecision:
-        try:
-            return await session.abegin_step(given)
-        except StaleKey:
-            return await session.abegin_step(renamed(given, session.trace.state.calls))
-
     # ------------------------------------------------------------ a step is applied
 
-    def apply(self, request: ModelRequest[Any]) -> Call | None:
+    def apply(self, request: ModelRequest[Any]) -> SteeringFlow[Call | None]:
         if (carried := self._carried(request.state)) is None:
             return None
         with self._rb.guard("steering a call"):
-            run, session = self._sessions.run(carried)
+            run, session = yield from self._sessions.run(carried)
             given = self._given(request.state, carried, session, model_name(request.model))
-            return self._calls.made(request, carried, run, session, self._begin(session, given))
+            decision = yield from _begun(session, given)
+            routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
+            model = routed or request.model
+            return Call(
+                session=session,
+                decision=decision,
+                model=model_name(model),
+                request=self._steered(request, decision, model),
+                channel=self.name,
+                carried={**carried, "key": decision.key, "model": self._options.model or model_name(request.model)},
+                run=run,
+            )
         return None
 
-    async def aapply(self, request: ModelRequest[Any]) -> Call | None:
-        if (carried := self._carried(request.state)) is None:
-            return None
-        with self._rb.guard("steering a call"):
-            run, session = await self._sessions.arun(carried)
-            given = self._given(request.state, carried, session, model_name(request.model))
-            decision = await self._abegin(session, given)
-            if self._calls.ready(decision):
-                return self._calls.made(request, carried, run, session, decision)
-            return await asyncio.to_thread(self._calls.made, request, carried, run, session, decision)
-        return None
+    def _steered(self, request: ModelRequest[Any], decision: StepDecision, model: BaseChatModel) -> ModelRequest[Any]:
+        messages = request.messages
+        if self._rb.model_routing:
+            messages = without_foreign_thinking(messages, model_name(model), model_name(request.model))
+        overrides: Overrides = {"model": model, "messages": messages}
+        cached = marks_system(decision) and takes_cache_control(model)
+        marks = breakpoints(request, messages, model) if cached else 0
+        overrides.update(steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks))
+        return request.override(**overrides)
 
     # ------------------------------------------------------------ a run ends
 
-    def finish(self, state: Mapping[str, Any]) -> None:
+    def finish(self, state: Mapping[str, Any]) -> SteeringFlow[None]:
         if (carried := self._carried(state)) is None:
             return
         with self._rb.guard("finishing a run"):
-            _, session = self._sessions.run(carried)
-            session.finish(completed=self._undecided(state, carried, session))
-
-    async def afinish(self, state: Mapping[str, Any]) -> None:
-        if (carried := self._carried(state)) is None:
-            return
-        with self._rb.guard("finishing a run"):
-            _, session = await self._sessions.arun(carried)
-            await session.afinish(completed=self._undecided(state, carried, session))
+            _, session = yield from self._sessions.run(carried)
+            yield from session.finish_flow(completed=self._undecided(state, carried, session))
 
     def _undecided(self, state: Mapping[str, Any], carried: Carried, session: SteeringSession) -> Step | None:
-        """The last step, unless a decision was taken from it and its call never came."""
+        """Return the last step; None if it was decided already and its call never came."""
         given = self._following(state, carried, session)
         return None if given.key == carried["key"] else given.completed
 
     def _carried(self, state: Mapping[str, Any]) -> Carried | None:
-        """Our part of the channel; None while steering is off, or when the run started without it."""
+        """Return our part of the channel; None while steering is off, or if the run started without it."""
         if self._rb.disabled:
             return None
         carried: Carried | None = (state.get(CHANNEL) or {}).get(self.name)
         return carried
+
+
+def _begun(session: SteeringSession, given: StepInput) -> SteeringFlow[StepDecision]:
+    try:
+        return (yield from session.begin_flow(given))
+    except StaleKey:
+        return (yield from session.begin_flow(renamed(given, session.trace.state.calls)))
 
 
 def _agent_name(config: RunnableConfig, of_caller: str) -> str | None:
@@ -228,10 +244,10 @@ def _agent_name(config: RunnableConfig, of_caller: str) -> str | None:
 
 
 def _waits(given: StepInput) -> bool:
-    """The first call of an agent whose model is not known yet is left to `apply`, which sees it."""
+    """Return True for a first call whose model is unknown: it is left to `apply`, which sees the model."""
     return given.key == START and not given.default_model
 
 
 def _words(agent_name: str | None) -> list[str]:
-    """What a node may be called: LangGraph keeps ":" and "|" for itself."""
+    """Return the parts of a name that a node may have: LangGraph reserves ":" and "|"."""
     return re.findall(r"\w+", agent_name or "")

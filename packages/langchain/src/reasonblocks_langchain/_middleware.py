@@ -1,8 +1,7 @@
-"""Hangs steering into the hooks of a `create_agent` agent: the shell around what `_convert` and `_request` say."""
+"""Calls the steering lifecycle from the hooks of a `create_agent` agent."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -15,7 +14,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from reasonblocks.adapters import SteeringFace, ms_since
+from reasonblocks.adapters import SteeringHandle, adrive, drive
 
 from ._channel import CHANNEL, Carried, SteeringState
 from ._failures import WATCH
@@ -34,7 +33,7 @@ AsyncHandler = Callable[["ModelRequest[Any]"], "Awaitable[ModelResponse[Any]]"]
 Update = dict[str, Any]
 
 
-class SteeringMiddleware(SteeringFace[Run], AgentMiddleware[AgentState[Any], Any, Any]):
+class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], Any, Any]):
     """Made by `rb.middleware(...)`. Serves any number of agents and runs at once.
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those
@@ -68,56 +67,56 @@ class SteeringMiddleware(SteeringFace[Run], AgentMiddleware[AgentState[Any], Any
     def before_agent(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(self._lifecycle.start(state, config))
+        return self._update(drive(self._lifecycle.start(state, config)))
 
     async def abefore_agent(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(await self._lifecycle.astart(state, config))
+        return self._update(await adrive(self._lifecycle.start(state, config)))
 
     def before_model(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(self._lifecycle.decide(state, config))
+        return self._update(drive(self._lifecycle.decide(state, config)))
 
     async def abefore_model(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(await self._lifecycle.adecide(state, config))
+        return self._update(await adrive(self._lifecycle.decide(state, config)))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        call = self._lifecycle.apply(request)
+        call = drive(self._lifecycle.apply(request))
         if call is None:
             return handler(request)
-        started = time.perf_counter()
+        call.start()
         try:
             response = handler(call.request)
         except BaseException as exc:
-            call.raised(exc, ms_since(started))
+            call.raised(exc)
             raise
-        return call.answered(response, ms_since(started))
+        return call.with_state(response)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: AsyncHandler
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        call = await self._lifecycle.aapply(request)
+        call = await adrive(self._lifecycle.apply(request))
         if call is None:
             return await handler(request)
-        started = time.perf_counter()
+        call.start()
         try:
             response = await handler(call.request)
         except BaseException as exc:
-            call.raised(exc, ms_since(started))
+            call.raised(exc)
             raise
-        return call.answered(response, ms_since(started))
+        return call.with_state(response)
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        self._lifecycle.finish(state)
+        drive(self._lifecycle.finish(state))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await self._lifecycle.afinish(state)
+        await adrive(self._lifecycle.finish(state))
 
     def _update(self, carried: Carried | None) -> Update | None:
         return None if carried is None else {CHANNEL: {self.name: carried}}

@@ -1,21 +1,80 @@
-"""Holds a run between two hooks: the session that stands where its channel stands, and the `with` that it is in."""
+"""The runs of one middleware: the session behind each, its place in the agent's state, and the `with` that ends it."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from reasonblocks._session import RunView, SteeringSession
-from reasonblocks.adapters import Runs, view_of
-from reasonblocks.types import StepLogEntry
+from reasonblocks import SteeringSession
+from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, view_of
+from reasonblocks.types import JSON, StepLogEntry
 
-from ._scopes import Scope, Scopes
+from ._channel import About, Carried
+from ._failures import watch_here
+from ._models import route_names
+
+if TYPE_CHECKING:
+    from reasonblocks import ReasonBlocks
+    from reasonblocks.adapters import RunOptions
 
 Snapshot = Mapping[str, Any]
 
 
+class Scope:
+    """One `with mw:`, known by its identity."""
+
+
+_inside: ContextVar[tuple[Scope, ...]] = ContextVar("reasonblocks_inside", default=())
+"""Of all middlewares, the innermost last; tasks, and the threads that LangChain starts, inherit it."""
+
+
+class Scopes:
+    """The open scopes of one middleware. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._open: set[Scope] = set()
+        self._lost = 0
+        """Scopes that were left in another context than they were entered in (a fixture, a generator in threads)."""
+        self._lock = threading.Lock()
+
+    def __contains__(self, scope: Scope | None) -> bool:
+        return scope in self._open
+
+    @property
+    def current(self) -> Scope | None:
+        """The innermost open one here."""
+        inside = _inside.get()
+        return next((scope for scope in reversed(inside) if scope in self._open), None) if inside else None
+
+    def enter(self) -> None:
+        scope = Scope()
+        with self._lock:
+            self._open.add(scope)
+        _inside.set((*_inside.get(), scope))
+        watch_here(True)
+
+    def leave(self) -> tuple[Scope | None, bool]:
+        """Return the scope that ends, None if it is unknown, and whether it was the last."""
+        scope = self.current
+        _inside.set(tuple(other for other in _inside.get() if other is not scope))
+        watch_here(bool(_inside.get()))
+        with self._lock:
+            if scope is None:
+                self._lost += 1
+            else:
+                self._open.discard(scope)
+            if last := self._lost >= len(self._open):
+                self._open.clear()
+                self._lost = 0
+        return scope, last
+
+
 class Run:
-    """One run in this process. Its state is the channel's; the session is what holds it between two hooks."""
+    """One run in this process. The channel has its state; a session holds it between two hooks."""
 
     def __init__(self, session: SteeringSession, snapshot: Snapshot) -> None:
         self.run_id = session.run.run_id
@@ -37,18 +96,18 @@ class Run:
     def over(self) -> bool:
         return self.session.outcome is not None
 
-    def standing_at(self, snapshot: Snapshot) -> SteeringSession | None:
-        """The session, if it stands where this snapshot does: no fork and no time travel between."""
+    def session_at(self, snapshot: Snapshot) -> SteeringSession | None:
+        """Return the session if it is at this snapshot: a fork or time travel would have moved it."""
         session, handed = self._now
-        return session if any(snapshot is one or snapshot == one for one in handed) else None
+        return session if any(snapshot is known or snapshot == known for known in handed) else None
 
     def hand_out(self, session: SteeringSession, *snapshots: Snapshot) -> None:
-        """What the channel may hold at the next hook; before and after a call both, since a call may be retried."""
+        """Note the channel's possible states at the next hook: a call may be retried, so both before and after it."""
         if session is self.session:
             self._now = (session, snapshots)
 
-    def go_on_from(self, session: SteeringSession, snapshot: Snapshot) -> None:
-        """Another session takes over, where the channel stands."""
+    def continue_from(self, session: SteeringSession, snapshot: Snapshot) -> None:
+        """Continue with another session, which is at the channel's state."""
         self._earlier = self.step_log
         self.session.pause()
         self._now = (session, (snapshot,))
@@ -81,15 +140,65 @@ class ScopedRuns(Runs[Run]):
         self._scopes.enter()
 
     def leave(self) -> list[Run]:
-        """Those of the `with` that is left here; with the last one, all."""
+        """Return the runs of the `with` that ends here; all of them when it is the last."""
         scope, last = self._scopes.leave()
         return [run for run in self.all() if (scope and run.scope is scope) or (last and run.scope not in self._scopes)]
 
     def taken_up(self, run: Run) -> None:
-        """A run that was started in no `with`, or in one that was left, belongs to the one that it goes on in."""
+        """Move a run that was started in no open `with` to the current one."""
         if run.scope not in self._scopes:
             run.scope = self._scopes.current
 
     def add(self, run: Run) -> Run:
         self.taken_up(run)
         return super().add(run)
+
+
+class Sessions:
+    """Opens the sessions of one middleware, and finds the session of a channel's run."""
+
+    def __init__(self, rb: ReasonBlocks, options: RunOptions, runs: ScopedRuns) -> None:
+        self._rb = rb
+        self._options = replace(options, task=None)  # the channel has the task: a resumed run keeps its own
+        self._runs = runs
+        self._route_names = route_names(rb.model_routing)
+
+    def opened(self, run_id: str, about: About, snapshot: Mapping[str, JSON] | None = None) -> SteeringSession:
+        return self._options.session(
+            self._rb,
+            framework="langchain",
+            run_id=run_id,
+            agent_name=about.get("agent_name"),
+            task=about["task"],
+            snapshot=snapshot,
+            parent_run_id=about["parent_run_id"],
+            parent_call_id=about["parent_call_id"],
+            session_id=about["session_id"],
+            route_names=self._route_names,
+        )
+
+    def run(self, carried: Carried) -> SteeringFlow[tuple[Run, SteeringSession]]:
+        """Return the run of a channel, and the session that is at the channel's state."""
+        if (held := self._held(carried)) is not None:
+            return held
+        about, snapshot = carried["about"], carried["snapshot"]
+        session = yield InThread(partial(self.opened, carried["run_id"], about, snapshot))
+        return self._taken_over(carried, session)
+
+    def _held(self, carried: Carried) -> tuple[Run, SteeringSession] | None:
+        run = self._runs.find(carried["run_id"])
+        session = run.session_at(carried["snapshot"]) if run else None
+        if run is None or session is None:
+            return None
+        self._runs.taken_up(run)
+        return run, session
+
+    def _taken_over(self, carried: Carried, session: SteeringSession) -> tuple[Run, SteeringSession]:
+        """Replace the session held here: the channel comes from another process, or from another branch of a thread."""
+        run = self._runs.find(carried["run_id"])
+        if run is None:
+            run = self._runs.add(Run(session, carried["snapshot"]))
+        else:
+            run.continue_from(session, carried["snapshot"])
+            self._runs.taken_up(run)
+        return run, session

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks._client import ReasonBlocks
+from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._hooks import RecordingHooks
-    from ._run import Asked, Begun
+    from ._run import AgentInput, Begun
     from ._steered import SteeredRun
     from ._steered_model import SteeredModel
 
@@ -47,7 +47,7 @@ _HOMES = {"RecordingHooks": "_hooks", "SteeredModel": "_steered_model", "Steered
 
 
 async def openai_run(
-    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
     """`Runner.run`, steered; what it takes, gives and raises is the SDK's.
 
@@ -60,14 +60,14 @@ async def openai_run(
 
 
 def openai_run_sync(
-    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
     """`Runner.run_sync`, steered as `openai_run` is."""
     return _begun(rb, "openai_run_sync", starting_agent, input, options).to_its_end_sync()
 
 
 def openai_run_streamed(
-    rb: ReasonBlocks, starting_agent: Agent[Any], input: Asked, **options: Unpack[SteeredRunKeywords]
+    rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResultStreaming:
     """`Runner.run_streamed`, steered as `openai_run` is; the run is over when its stream is.
 
@@ -118,7 +118,7 @@ def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingH
     return RecordingHooks(rb, own)
 
 
-def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: Asked, keywords: Mapping[str, Any]) -> Begun:
+def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: AgentInput, keywords: Mapping[str, Any]) -> Begun:
     from agents.run_config import RunOptions as RunnerKeywords
 
     from ._run import begin

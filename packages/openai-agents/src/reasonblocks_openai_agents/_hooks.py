@@ -1,4 +1,4 @@
-"""Hears from the SDK's hooks what a run does: of a steered run, and of one that is only recorded."""
+"""Hooks of the SDK: those of a steered run, and those of a run that is only recorded."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from agents.run_context import RunContextWrapper
 from agents.tool_context import ToolContext
 
 from reasonblocks._formats.openai import Item
-from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringFace
+from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringHandle, adrive
 
+from ._config import ONLY_RECORDED, new_run, own_model
 from ._convert import newest_call_id, task_of
-from ._start import ONLY_RECORDED, new_run, own_model
-from ._steered import SteeredRun, afinish
-from ._waiting import going_on, with_waiting
+from ._steered import SteeredRun, next_of, with_waiting
 
 if TYPE_CHECKING:
-    from reasonblocks._client import ReasonBlocks
+    from reasonblocks import ReasonBlocks
 
 MAX_WAITING = 4_096
 """Tool calls by which recorded runs are known that go on with another context."""
@@ -78,7 +77,7 @@ for _name in dir(RunHooks):  # the rest, those of newer versions too
         setattr(HooksOfRun, _name, _forwarded(_name))
 
 
-class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
+class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
     """Made by `rb.openai_hooks(...)`, for `Runner.run(..., hooks=...)`: records what steering would decide.
 
     It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.
@@ -97,7 +96,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         if self._rb.disabled:
             return
         with self._rb.guard("recording a call"):
-            run = self._by_context.get(context) or self._gone_on(context, input_items)
+            run = self._by_context.get(context) or self._resumed(context, input_items)
             run = run or self._begun(context, agent, input_items)
             await run.decide(input_items, agent_name=agent.name, own_model=own_model(agent))
 
@@ -124,7 +123,7 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
         if (run := self._run_of(context, agent)) is not None:
             with self._rb.guard("finishing a run"):
-                await afinish(run.ends())
+                await adrive(run.ends())
 
     def _begun(self, context: Context, agent: Agent[Any], items: list[Item]) -> SteeredRun:
         run = new_run(
@@ -139,10 +138,10 @@ class RecordingHooks(SteeringFace[SteeredRun], RunHooks[Any]):
         self._by_context[context] = run
         return self._runs.add(run)
 
-    def _gone_on(self, context: Context, items: list[Item]) -> SteeredRun | None:
+    def _resumed(self, context: Context, items: list[Item]) -> SteeredRun | None:
         """The run that waited for an approval, after which newer versions of the SDK give it another context."""
         waiting = self._waiting.get(newest_call_id(items) or "", ())
-        run = going_on((run for run in waiting if not run.over), items)
+        run = next_of((run for run in waiting if not run.over), items)
         if run is None:
             return None
         self._by_context[context] = run

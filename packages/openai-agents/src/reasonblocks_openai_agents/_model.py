@@ -1,47 +1,64 @@
-"""Stands between the SDK and a model: sends each call where its decision says, and records what comes of it."""
+"""Wraps models of the SDK: sends each call to the model that its decision names, and records the outcome."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agents import Model, ModelProvider
+from agents import Model, ModelProvider, ModelSettings
 from agents.items import ModelResponse
 from agents.models import get_default_model_settings
 from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
 
 from reasonblocks._formats.openai import Items
-from reasonblocks._routing import model_name
+from reasonblocks.adapters import RoutedModels, adrive, is_identifier, model_name
 
-from ._calls import CALL, Call, waiting_call
 from ._request import settings_for
-from ._routes import Routes
+from ._steered import CALL, Call, waiting_call
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
-"""Of `Model.get_response` and `stream_response`, those that the SDK gives by position."""
-Asked = dict[str, Any]
+"""The arguments of `Model.get_response` and `stream_response` that the SDK gives by position."""
+CallArguments = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt at a call asks of whom. `call` is None where steering has nothing to do with it."""
+    """One attempt at a call: a model and its arguments. `call` is None if it is not steered."""
 
     model: Model
-    asked: Asked
+    asked: CallArguments
     call: Call | None
 
 
-def attempt(call: Call, model: Model, own: Model, asked: Asked) -> Attempt:
+def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attempt:
     """An attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
     call.asks(model, model_name(model), model_name(own))
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 
 
-class CallingModel(Model):
-    """A model for others to ask: whom an attempt asks, and for what, its heirs say."""
+def as_model(given: object) -> Model:
+    """Return a model of the SDK. Raises `TypeError` for anything else."""
+    if not isinstance(given, Model):
+        raise TypeError(f"{given!r} is no model: map a state to an identifier or to an instance of agents.Model")
+    return given
 
-    async def _attempt(self, asked: Asked) -> Attempt:
+
+async def routed_model(models: RoutedModels[Model], call: Call, build: Callable[[str], Model]) -> Model | None:
+    """Return the model that the call's run maps to its route; None keeps the agent's."""
+    return await adrive(models.model(call.session, call.decision.route, call.run.model_routing, build))
+
+
+def routed_settings(call: Call) -> ModelSettings:
+    """Return the settings that the SDK fills in for a routed model: only for an identifier."""
+    wanted = call.run.model_routing.get(call.decision.route or "")
+    return get_default_model_settings(wanted) if is_identifier(wanted) else ModelSettings()
+
+
+class CallingModel(Model):
+    """Base of our model wrappers; subclasses implement `_attempt`."""
+
+    async def _attempt(self, asked: CallArguments) -> Attempt:
         raise NotImplementedError
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
@@ -62,10 +79,10 @@ class CallingModel(Model):
         trial = await self._attempt(_named(args, kwargs))
         args, kwargs = _as_given(trial.asked, len(args))
         events = trial.model.stream_response(*args, **kwargs)
-        heard = _Heard(trial.call)
+        reader = _StreamReader(trial.call)
         try:
             async for event in events:
-                heard.event(event)
+                reader.event(event)
                 yield event
         except BaseException as exc:
             if trial.call is not None:
@@ -78,10 +95,10 @@ class CallingModel(Model):
             await self._answered(trial.call)
 
     async def _answered(self, call: Call) -> None:
-        """A call has its answer."""
+        """Do what follows an answered call."""
 
     def get_retry_advice(self, request: Any) -> Any:
-        """That of the model that was asked: the agent's own, where steering had nothing to do with the call."""
+        """Ask the model that was called: the agent's own, if the call was not steered."""
         call = CALL.get()
         asked = None if call is None or call.answered else call.target
         model = asked or next(iter(self._behind()), None)
@@ -93,12 +110,12 @@ class CallingModel(Model):
             await model._cleanup_on_run_end(owner)
 
     def _behind(self) -> Iterable[Model]:
-        """The models that it may ask."""
+        """Return the models that it may ask."""
         raise NotImplementedError
 
 
-class _Heard:
-    """What one stream has told so far. Some providers leave the final event's output empty."""
+class _StreamReader:
+    """Collects the answer of one stream. Some providers leave the final event's output empty."""
 
     def __init__(self, call: Call | None) -> None:
         self._call = call
@@ -117,10 +134,10 @@ class _Heard:
 class SteeredProvider(ModelProvider):
     """The run's own provider, whose models are steered. One that is `owned` is closed when the run ends."""
 
-    def __init__(self, own: ModelProvider, routes: Routes, *, owned: bool = False) -> None:
+    def __init__(self, own: ModelProvider, routed: RoutedModels[Model], *, owned: bool = False) -> None:
         self.own = own
         self.owned = owned
-        self._routes = routes
+        self._routed = routed
         self._models: dict[str | None, RunModel] = {}
 
     def get_model(self, model_name: str | None) -> Model:
@@ -128,7 +145,7 @@ class SteeredProvider(ModelProvider):
         own = self.own.get_model(model_name)
         known = self._models.get(model_name)
         if known is None or known.own is not own:
-            known = self._models[model_name] = RunModel(own, model_name, self._routes, self)
+            known = self._models[model_name] = RunModel(own, model_name, self._routed, self)
         return known
 
     async def aclose(self) -> None:
@@ -141,24 +158,24 @@ class SteeredProvider(ModelProvider):
 class RunModel(CallingModel):
     """A facade: the model that an agent names, or the one that its call is routed to."""
 
-    def __init__(self, own: Model, name: str | None, routes: Routes, provider: SteeredProvider) -> None:
+    def __init__(self, own: Model, name: str | None, routed: RoutedModels[Model], provider: SteeredProvider) -> None:
         self.own = own
         self._name = name
-        self._routes = routes
+        self._routed = routed
         self._provider = provider
 
     @property  # type: ignore[misc]  # so that the SDK, which asks which API a model speaks, sees the one behind it
     def __class__(self) -> type:
         return type(self.own)
 
-    async def _attempt(self, asked: Asked) -> Attempt:
+    async def _attempt(self, asked: CallArguments) -> Attempt:
         call = waiting_call()
         if call is None:
             return Attempt(self.own, asked, None)
-        routed = await self._routes.model(call, self._provider.own.get_model)
+        routed = await routed_model(self._routed, call, self._provider.own.get_model)
         if routed is None:
             return attempt(call, self.own, self.own, asked)
-        implied, instead = get_default_model_settings(self._name), self._routes.settings(call)
+        implied, instead = get_default_model_settings(self._name), routed_settings(call)
         settings = settings_for(asked["model_settings"], implied, instead)
         return attempt(call, routed, self.own, {**asked, "model_settings": settings})
 
@@ -172,17 +189,17 @@ class RunModel(CallingModel):
             await model.close()
 
     def _behind(self) -> Iterable[Model]:
-        return (self.own, *self._routes.built())
+        return (self.own, *self._routed.built())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
 
-def _named(args: tuple[Any, ...], kwargs: Asked) -> Asked:
+def _named(args: tuple[Any, ...], kwargs: CallArguments) -> CallArguments:
     return {**dict(zip(ARGUMENTS, args)), **kwargs}
 
 
-def _as_given(asked: Asked, by_position: int) -> tuple[tuple[Any, ...], Asked]:
+def _as_given(asked: CallArguments, by_position: int) -> tuple[tuple[Any, ...], CallArguments]:
     """The way back: a model of the caller's may call its arguments as it likes where the SDK gives them by position."""
     first = ARGUMENTS[:by_position]
     return tuple(asked[name] for name in first), {name: value for name, value in asked.items() if name not in first}

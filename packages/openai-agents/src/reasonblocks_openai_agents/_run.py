@@ -1,9 +1,9 @@
-"""Runs agents as the SDK's `Runner` does, steered: begins each run, and sees its end."""
+"""Steered counterparts of the SDK's `Runner` methods: begin each run, and follow it to its end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -13,33 +13,31 @@ from agents.lifecycle import RunHooksBase
 from agents.stream_events import StreamEvent
 
 from reasonblocks._formats.openai import Item
-from reasonblocks.adapters import RunOptions
+from reasonblocks.adapters import RoutedModels, RunOptions, SteeringFlow, adrive, drive
 
-from ._calls import CALL
-from ._config import Steering
+from ._config import CAPS, SERVER_MANAGED, Steering, new_run, own_model
 from ._convert import task_of
 from ._hooks import HooksOfRun
-from ._routes import Routes
-from ._start import CAPS, SERVER_MANAGED, new_run, own_model
-from ._steered import Ending, SteeredRun, afinish, finish
+from ._model import as_model
+from ._steered import CALL, SteeredRun
 
 if TYPE_CHECKING:
-    from reasonblocks._client import ReasonBlocks
+    from reasonblocks import ReasonBlocks
 
 MARK = "_reasonblocks_run"
-"""The attribute of the SDK's results, and of what a run raised, that holds our run."""
+"""The attribute that holds our run, of the SDK's results and of the errors that a run raised."""
 SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 """What makes the server keep the conversation: arguments of `Runner.run`, and what a `RunState` remembers of them."""
 
-Asked = str | list[Item] | RunState[Any, Any]
+AgentInput = str | list[Item] | RunState[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """One call of `Runner.run`, and what it is given. After a fault of ours, or while steering is off, the caller's."""
+    """One call of `Runner.run` and its arguments: the caller's own after a fault of ours, or while steering is off."""
 
     agent: Agent[Any]
-    asked: Asked
+    asked: AgentInput
     given: Mapping[str, Any]
     run: SteeredRun
 
@@ -48,18 +46,18 @@ class Begun:
             try:
                 result = await Runner.run(self.agent, self.asked, **self.given)
             except BaseException as exc:
-                await afinish(self._raised(exc))
+                await adrive(self._raised(exc))
                 raise
-            await afinish(self._returned(result))
+            await adrive(self._returned(result))
         return result
 
     def to_its_end_sync(self) -> RunResult:
         try:
             result = Runner.run_sync(self.agent, self.asked, **self.given)
         except BaseException as exc:
-            finish(self._raised(exc))
+            drive(self._raised(exc))
             raise
-        finish(self._returned(result))
+        drive(self._returned(result))
         return result
 
     def streamed(self) -> RunResultStreaming:
@@ -72,7 +70,7 @@ class Begun:
         return result
 
     def _heard(self, result: RunResultStreaming) -> None:
-        """What the reader of the stream is told has ended the run: of some guardrails nobody else is."""
+        """Finish the run with the error that the stream raises: some guardrails are reported nowhere else."""
         events = result.stream_events
 
         async def stream_events() -> AsyncIterator[StreamEvent]:
@@ -81,7 +79,7 @@ class Begun:
                     async for event in stream:
                         yield event
             except Exception as exc:
-                await afinish(self._raised(exc))
+                await adrive(self._raised(exc))
                 raise
 
         result.stream_events = stream_events  # type: ignore[method-assign]
@@ -94,24 +92,24 @@ class Begun:
         try:
             value = await loop
         except BaseException as exc:
-            await afinish(self._raised(exc))
+            await adrive(self._raised(exc))
             raise
         if _out_of_turns(result):
-            await afinish(self._raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded")))
+            await adrive(self._raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded")))
         else:
-            await afinish(self._returned(result))
+            await adrive(self._returned(result))
         return value
 
-    def _raised(self, error: BaseException) -> Iterable[Ending]:
+    def _raised(self, error: BaseException) -> SteeringFlow[None]:
         self._marks(error)
         return self.run.fails(error)
 
-    def _returned(self, result: RunResult | RunResultStreaming) -> Iterable[Ending]:
+    def _returned(self, result: RunResult | RunResultStreaming) -> SteeringFlow[None]:
         self._marks(result)
         if result.interruptions or _stopped(result, self.run):
             self.run.pause()
-            return ()
-        return self.run.ends([item.raw_item for item in result.new_items])
+        else:
+            yield from self.run.ends([item.raw_item for item in result.new_items])
 
     def _marks(self, where: object) -> None:
         with suppress(AttributeError):
@@ -131,7 +129,7 @@ def begin(
     rb: ReasonBlocks,
     options: RunOptions,
     agent: Agent[Any],
-    asked: Asked,
+    asked: AgentInput,
     snapshot: Mapping[str, Any] | None,
     given: Mapping[str, Any],
 ) -> Begun:
@@ -146,7 +144,7 @@ def begin(
         rb=rb,
         options=options,
         config=config,
-        routes=Routes(),
+        routed=RoutedModels(as_model),
         owns_provider=_names_no_provider(given.get("run_config")),
         run=run,
     )
@@ -158,7 +156,7 @@ def _run(
     rb: ReasonBlocks,
     options: RunOptions,
     agent: Agent[Any],
-    asked: Asked,
+    asked: AgentInput,
     snapshot: Mapping[str, Any] | None,
     given: Mapping[str, Any],
     config: RunConfig | None,
@@ -215,7 +213,7 @@ def _stopped(result: RunResult | RunResultStreaming, run: SteeredRun) -> bool:
 
 @contextmanager
 def _calls_of_its_own() -> Iterator[None]:
-    """What is decided inside is not seen outside."""
+    """Hide the calls that are decided inside from the code outside."""
     before = CALL.set(CALL.get())
     try:
         yield

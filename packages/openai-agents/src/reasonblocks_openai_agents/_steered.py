@@ -1,50 +1,126 @@
-"""One steered run of the SDK: from the request of each call to its decision, and from the run's end to its outcome."""
+"""Steered runs of the SDK: each call from its request to its recorded answer, and each run until its outcome."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from reasonblocks._formats.openai import Item, Items
-from reasonblocks._session import SteeringSession
-from reasonblocks.adapters import HeldRun, Newest, call_key, same_model
-from reasonblocks.types import Step, StepDecision, StepInput
+from reasonblocks import SteeringSession
+from reasonblocks._formats.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adrive, call_key, same_model
+from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
-from ._calls import Call
-from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id
-from ._request import steered, without_foreign_reasoning
-from ._waiting import Asked, going_on
+from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
+from ._request import reasoning_ids, steered, without_foreign_reasoning
+
+if TYPE_CHECKING:
+    from agents import Model
 
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})
 MAX_CHILDREN = 64
-"""Runs of agents that this run's tools called; beyond, the oldest is forgotten here."""
+"""Remembered runs of agents that a run's tools called; beyond, the oldest is forgotten."""
 MAX_AUTHORS = 4_096
 """Reasoning items of routed calls whose model is remembered."""
+MAX_OF_ONE_ID = 64
+"""The most concurrent runs that wait for calls with one id."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Call(OpenCall):
+    """One steered model call. `own_model` is the name of the agent's model, `model` of the one that is asked."""
+
+    run: SteeredRun
+    own_model: str
+    filtered: bool = True
+    """Whether the outgoing request has the guidance already."""
+    request: str = ""
+    """Identifies the request, if no filter has seen it."""
+    target: Model | None = None
+    """The model that the newest attempt asks."""
+    waits_for: tuple[str, ...] = ()
+    """The answer's tool calls that the SDK runs."""
+    task: asyncio.Task[Any] | None = field(default_factory=lambda: _task())
+
+    def asks(self, target: Model, model: str, own_model: str) -> None:
+        """Begin an attempt: the first one, or a retry of the SDK's."""
+        self.target, self.model, self.own_model = target, model, own_model
+        self.start()
+
+    @property
+    def is_of_this_task(self) -> bool:
+        """Whether the call's run works in the current task. Tools run in other tasks."""
+        return self.task is _task()
+
+    def answer(self, output: Iterable[Item], usage: object, *, just_now: bool = True) -> None:
+        """Record the answer, reported by whoever sees it first. Its latency is known only if it came `just_now`."""
+        self.record(partial(self._outcome, output, usage, self.latency_ms if just_now else None))
+
+    def _outcome(self, output: Iterable[Item], usage: object, latency_ms: float | None) -> StepOutcome:
+        items = list(output)
+        said = answer_of(items)
+        self.waits_for = local_call_ids(items)
+        self.run.heard(said, reasoning_ids(items), self)
+        return outcome_of(said, usage_of(usage), model=self.model, latency_ms=latency_ms, ttft_ms=self.ttft_ms)
+
+    def catch_up(self, items: Sequence[Item]) -> None:
+        """Record an answer from the items that follow it: no hook reports those of a model object in a tool's agent."""
+        if not self.recorded and (output := newest_answer(items)):
+            self.answer(output, None, just_now=False)
+
+
+CALL: ContextVar[Call | None] = ContextVar("reasonblocks_openai_call", default=None)
+"""The newest call that was decided in this task or in the one that started it; inside a tool, its agent's call.
+
+The SDK filters a request and sends it in one task, whatever else it runs in tasks of their own.
+"""
+
+
+def waiting_call() -> Call | None:
+    """Return the call whose request, with its guidance, is about to be sent here."""
+    call = CALL.get()
+    return call if call is not None and call.filtered and not call.answered else None
+
+
+def calling_run() -> SteeredRun | None:
+    """Return the run whose tool is the caller: tools run in tasks, or threads, of their own."""
+    call = CALL.get()
+    if call is None or call.is_of_this_task or call.run.over:
+        return None
+    return call.run if call.answered or call.error is None else None  # no tool runs after a call that failed
+
+
+def _task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How one run is to be finished, with the last step that it completed."""
+class RequestEnds:
+    """The first and the last item of a request: enough to recognise the next one, without the history between."""
 
-    session: SteeringSession
-    outcome: str
-    last: Step | None
+    length: int
+    first: Item
+    last: Item
 
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> RequestEnds | None:
+        return cls(len(items), items[0], items[-1]) if items else None
 
-async def afinish(endings: Iterable[Ending]) -> None:
-    for one in endings:
-        await one.session.afinish(one.outcome, completed=one.last)
-
-
-def finish(endings: Iterable[Ending]) -> None:
-    """`afinish`, where no event loop runs."""
-    for one in endings:
-        one.session.finish(one.outcome, completed=one.last)
+    def begins(self, items: Sequence[Item]) -> bool:
+        """Return True if a longer request begins as this one did, as far as is known."""
+        longer = self.length < len(items)
+        return longer and items[0] == self.first and items[self.length - 1] == self.last
 
 
 class SteeredRun(HeldRun):
-    """A run as its user sees it, and as the SDK's hooks tell of it."""
+    """One run of the SDK: what its user reads, what each call is decided from, the runs of agents in its tools."""
 
     def __init__(
         self,
@@ -58,9 +134,9 @@ class SteeredRun(HeldRun):
     ) -> None:
         super().__init__(session)
         self.agent_name = agent_name
-        """The agent whose turn it is, after a handoff the one that took over; None until one is known."""
+        """The current agent, after a handoff the one that took over; None until one is known."""
         self.model_routing = model_routing
-        """Of the client that decides: what its routes mean, whoever asks the model."""
+        """The models of the client that decides, whoever asks them."""
         self.call: Call | None = None
         self.tools = ToolCalls()
         self._waited_for = tuple(waits_for)
@@ -68,7 +144,7 @@ class SteeredRun(HeldRun):
         self._resumed_routed = resumed and bool(model_routing)
         self._failed = False
         self.answer: Step | None = None
-        self.asked: Asked | None = None  # before any guidance
+        self.asked: RequestEnds | None = None  # before any guidance
         self._authors: Newest[str, str] = Newest(MAX_AUTHORS)
         self._children: Newest[str, SteeredRun] = Newest(MAX_CHILDREN)
 
@@ -110,25 +186,25 @@ class SteeredRun(HeldRun):
             if self.call is not None:
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
-            await afinish(self._settled(done))
+            await adrive(self._settled(done))
             key = call_key(self.session.trace.state)
             given = StepInput(key=key, completed=done, default_model=own_model, agent_name=agent_name)
             decision = await self.session.abegin_step(given)
-            self.asked = Asked.of(items)
-            self.call = Call(self, decision, own_model)
+            self.asked = RequestEnds.of(items)
+            self.call = Call(session=self.session, decision=decision, model=own_model, run=self, own_model=own_model)
             self.tools.forget()
             return self.call
         return None
 
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
-        """The request with its guidance: never a message of its own where the server would keep it."""
+        """Return the request with its guidance: never as a message of its own where the server would store it."""
         tail = decision.placement == "tail" and not self._server_managed
         with self.session.guard("placing guidance"):
             return steered(instructions, items, decision, tail=tail)
         return instructions, items
 
     def fit(self, items: str | Items, model: str, own_model: str) -> str | Items:
-        """The input as this model takes it: without what other models alone can read."""
+        """Return the input that this model accepts: without the reasoning that only other models can read."""
         routed = bool(self._authors) or not same_model(model, own_model)
         if isinstance(items, str) or not (routed or self._resumed_routed):
             return items
@@ -137,40 +213,40 @@ class SteeredRun(HeldRun):
         return items
 
     def heard(self, answer: Step, reasoning: Sequence[str], call: Call) -> None:
-        """A call was answered: what it said is known without reading it again."""
+        """Keep an answer, so that the next request need not be read for it."""
         self.answer = answer
         if not same_model(call.model, call.own_model):
-            for one in reasoning:
-                self._authors.keep(one, call.model)
+            for item_id in reasoning:
+                self._authors.keep(item_id, call.model)
 
     def _completed(self, items: Sequence[Item]) -> Step:
         return completed_step(items, self.answer, self.tools.ended, self.tools.failed)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
         unknown = "" if self._resumed_routed else own_model  # what another process heard may be anyone's
-        return lambda one: not same_model(self._authors.get(one, unknown), model)
+        return lambda item_id: not same_model(self._authors.get(item_id, unknown), model)
 
-    # ------------------------------------------------------------ runs within it
+    # ------------------------------------------------------------ runs within it: `Steering.run_of` asks for them
 
     def child(self, call_id: str, make: Callable[[], SteeredRun]) -> SteeredRun:
-        """The run of the agent that a tool call has called; made when that agent makes its first call."""
+        """Return the run of the agent that this tool call runs; `make` it at that agent's first call."""
         return self._children.get(call_id) or self._children.keep(call_id, make())
 
-    def within(self, items: Sequence[Item], make: Callable[[str | None], SteeredRun]) -> SteeredRun:
-        """The same where no hook has told of the tool call: known by the request, `make` gets the id if it is sure."""
+    def child_asking(self, items: Sequence[Item], make: Callable[[str | None], SteeredRun]) -> SteeredRun:
+        """Return the child whose next request this is, or `make` it: its tool call's id is given if it is certain."""
         answered = newest_call_id(items)
         only = self.waits_for[0] if len(self.waits_for) == 1 else None
         waiting = (run for child in self._children.values() for run in child._waiting(answered))
-        return going_on(waiting, items) or self.adopt(make(only))
+        return next_of(waiting, items) or self.adopt(make(only))
 
     def adopt(self, run: SteeredRun) -> SteeredRun:
-        """Holds a run that was made for an agent of a tool of this one."""
+        """Hold a run that was made for an agent in a tool of this one."""
         call_id = run.session.run.parent_call_id
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
     def waiting(self, call_id: str | None, items: Sequence[Item]) -> SteeredRun | None:
         """Return the run, this one or a nested one, whose newest answer made that call and which `items` continue."""
-        return going_on(self._waiting(call_id), items)
+        return next_of(self._waiting(call_id), items)
 
     def _waiting(self, call_id: str | None) -> Iterator[SteeredRun]:
         if call_id in self.waits_for and not self.over:
@@ -184,33 +260,33 @@ class SteeredRun(HeldRun):
         return self._waited_for if self.call is None else self.call.waits_for
 
     def holds(self, run: SteeredRun) -> bool:
-        """Whether it is this run, or one within it."""
+        """Return True if it is this run, or one within it."""
         return run is self or any(child.holds(run) for child in self._children.values())
 
     # ------------------------------------------------------------ the run's end
 
-    def ends(self, items: Sequence[Item] = ()) -> Iterator[Ending]:
-        """The run is done; `items` are those that it made, for the results of the last step."""
+    def ends(self, items: Sequence[Item] = ()) -> SteeringFlow[None]:
+        """Finish the run as done. `items` are those that it made, for the results of its last step."""
         last = self._last_step(items)
         yield from self._settled(last)
-        yield Ending(self.session, "success", last)
+        yield from self.session.finish_flow(completed=last)
 
-    def fails(self, error: BaseException) -> Iterator[Ending]:
-        """The run, and those within it, end with this error. A cancelled run stays open."""
+    def fails(self, error: BaseException) -> SteeringFlow[None]:
+        """Finish the run, and those within it, with this error. A cancelled run stays open."""
         if isinstance(error, Exception):
             self._failed = True
             for run in self._open():
                 run.cut_off(error)
-                yield Ending(run.session, f"failure: {type(error).__name__}", run._last_step(()))
+                yield from run.session.finish_flow(f"failure: {type(error).__name__}", completed=run._last_step(()))
         self.cut_off(error)
 
     def cut_off(self, error: BaseException) -> None:
-        """The entry of a call under way keeps what ended it."""
+        """Record the error that ended a call under way."""
         if self.call is not None:
             self.call.failed(error)
 
     async def child_ended(self, call_id: str, result: object) -> None:
-        """The agent that a tool call has called is done; the SDK's own text says that it failed.
+        """Finish the run of the agent that a tool call ran. The SDK's own text reports that it failed.
 
         SDK 0.18 reports one that waits for an approval so, too: a run that left a call ends when its parent goes on.
         """
@@ -220,36 +296,59 @@ class SteeredRun(HeldRun):
             return
         if child.call is not None and not failed:
             child.call.catch_up([{"role": "assistant", "content": result}])
-        await afinish(child._ends_as_tool({call_id} if failed else frozenset()))
+        await adrive(child._ends_as_tool({call_id} if failed else frozenset()))
 
-    def _settled(self, done: Step | None) -> Iterator[Ending]:
-        """A step that is done has no tool under way, whose agents' ends no hook may have told of."""
+    def _settled(self, done: Step | None) -> SteeringFlow[None]:
+        """Finish the runs of agents in the tools of a completed step, whose ends no hook may have reported."""
         for child in self.children:
             yield from child._ends_as_tool(failed_calls(done))
 
-    def _ends_as_tool(self, failed: Set[str]) -> Iterator[Ending]:
+    def _ends_as_tool(self, failed: Set[str]) -> SteeringFlow[None]:
         for run in self._open():
-            yield Ending(run.session, run._outcome(failed), run._last_step(()))
+            yield from run.session.finish_flow(run._outcome(failed), completed=run._last_step(()))
 
     def _outcome(self, failed: Set[str]) -> str:
-        """Of a run that is done, as one of an agent in a tool if its tool call is one of those that failed."""
+        """Return the outcome of a run that is done. An agent in a tool has failed if its tool call is in `failed`."""
         error = self.call.error if self.call and not self.call.answered else None
         return f"failure: {error or 'unknown'}" if error or self.session.run.parent_call_id in failed else "success"
 
     def pause(self) -> None:
-        """It waits for an approval, and so do the runs within it."""
+        """Pause the run, and those within it: it waits for an approval."""
         for run in self._open():
             run.session.pause()
 
     def _open(self) -> list[SteeredRun]:
-        """Itself and the runs within it, those first, that are not over."""
+        """Return the runs within it, then itself, that are not over."""
         within = [run for child in self._children.values() for run in child._open()]
         return within if self.over else [*within, self]
 
     def _last_step(self, items: Sequence[Item]) -> Step | None:
-        """The last step, with what came back; None where the last call was not answered: it is judged already."""
+        """Return the last step with its results; None if its call was not answered: it is judged already."""
         if self.session.trace.state.pending is None:
             return None
         with self.session.guard("reading the last step"):
             return self._completed(items)
         return None
+
+
+def next_of(runs: Iterable[SteeredRun], items: Sequence[Item]) -> SteeredRun | None:
+    """Return which of the runs that wait for the same call id makes this request.
+
+    Some models restart the numbering of their calls in each conversation, so several may wait for one id.
+    """
+    found = list(runs)
+    if len(found) < 2:
+        return found[0] if found else None
+    return max(found, key=lambda run: _likeness(run, items))
+
+
+def with_waiting(known: Iterable[SteeredRun], call_id: str, run: SteeredRun) -> tuple[SteeredRun, ...]:
+    """Return the runs that wait for a call with that id, including this one."""
+    others = [other for other in known if other is not run and not other.over and call_id in other.waits_for]
+    return (*others[1 - MAX_OF_ONE_ID :], run)
+
+
+def _likeness(run: SteeredRun, items: Sequence[Item]) -> int:
+    """Rate a request as the run's next: it begins like the last one, and holds the answer to that."""
+    begins = run.asked is not None and run.asked.begins(items)
+    return begins + (run.answer is not None and answer_of(newest_answer(items)) == run.answer)

@@ -11,21 +11,17 @@ from agents import Model, MultiProvider
 from agents.models import get_default_model
 
 from reasonblocks._formats.openai import Items
-from reasonblocks._routing import model_name
-from reasonblocks.adapters import CLOSE_SECONDS, Newest, RunOptions, Runs, SteeringFace
+from reasonblocks.adapters import CLOSE_SECONDS, Newest, RoutedModels, RunOptions, Runs, SteeringHandle, model_name
 from reasonblocks.exceptions import ConfigError
 
-from ._calls import CALL, Call, waiting_call
+from ._config import CAPS, SERVER_MANAGED, new_run
 from ._convert import newest_call_id, task_of
-from ._model import Asked, Attempt, CallingModel, attempt
+from ._model import Attempt, CallArguments, CallingModel, as_model, attempt, routed_model
 from ._request import user_message
-from ._routes import Routes
-from ._start import CAPS, SERVER_MANAGED, new_run
-from ._steered import SteeredRun
-from ._waiting import going_on, with_waiting
+from ._steered import CALL, Call, SteeredRun, next_of, waiting_call, with_waiting
 
 if TYPE_CHECKING:
-    from reasonblocks._client import ReasonBlocks
+    from reasonblocks import ReasonBlocks
 
 MAX_WAITING = 4_096
 """Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
@@ -33,7 +29,7 @@ MAX_TRIED = 256
 """Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
 
 
-class SteeredModel(SteeringFace[SteeredRun], CallingModel):
+class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
     """Made by `rb.openai_model(...)`, for `Agent(model=...)`.
 
     In a run of `rb.openai_run` it belongs to that run. In any other it sees requests alone: it knows a run by the tool
@@ -54,7 +50,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         self._default = default_model
         self._factory = model_factory or MultiProvider().get_model
         self._own: Model | None = default_model if isinstance(default_model, Model) else None
-        self._routes = Routes()
+        self._routed = RoutedModels(as_model)
         self._runs = Runs(options.run_id)
         self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MAX_WAITING)
         self._tried: Newest[str, tuple[Items, SteeredRun]] = Newest(MAX_TRIED)
@@ -64,7 +60,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
         """The name of the model that it calls when nothing else is decided."""
         return model_name(self._own or self._default or get_default_model())
 
-    async def _attempt(self, asked: Asked) -> Attempt:
+    async def _attempt(self, asked: CallArguments) -> Attempt:
         own = await self._own_model()
         if self._rb.disabled:
             return Attempt(own, asked, None)
@@ -73,7 +69,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
             call, asked = await self._decided(asked, own)
         if call is None:
             return Attempt(own, asked, None)
-        model = await self._routes.model(call, self._factory) or own
+        model = await routed_model(self._routed, call, self._factory) or own
         return attempt(call, model, own, asked)
 
     async def _own_model(self) -> Model:
@@ -84,7 +80,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
 
     # ------------------------------------------------------------ runs that are known by their requests
 
-    async def _decided(self, asked: Asked, own: Model) -> tuple[Call | None, Asked]:
+    async def _decided(self, asked: CallArguments, own: Model) -> tuple[Call | None, CallArguments]:
         """The call that this request makes, and the request with its guidance."""
         with self._rb.guard("steering a call"):
             items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
@@ -103,7 +99,7 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
 
     def _run_of(self, items: Items) -> SteeredRun | None:
         _, tried = self._tried.get(_which(items), (items, None))
-        return tried or going_on(self._waiting.get(newest_call_id(items) or "", ()), items)
+        return tried or next_of(self._waiting.get(newest_call_id(items) or "", ()), items)
 
     def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
         run = new_run(
@@ -137,11 +133,11 @@ class SteeredModel(SteeringFace[SteeredRun], CallingModel):
             await model.close()
 
     def _behind(self) -> list[Model]:
-        return [*([self._own] if self._own else []), *self._routes.built()]
+        return [*([self._own] if self._own else []), *self._routed.built()]
 
 
 def _which(items: Items) -> str:
-    """The SDK sends the very same list again; who keeps this keeps the list, too."""
+    """Return the identity of a request: the SDK retries with the very same list, which must be kept alive."""
     return str(id(items))
 
 

@@ -8,7 +8,7 @@ from ._bounded_call import BoundedCall, bounded_calls
 from ._check_answers import MEMORY_BYTES
 from ._guard import Faults
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
-from ._session import PROTOCOL, SteeringSession, ms_since
+from ._session import PROTOCOL, InThread, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
 from ._telemetry import Telemetry
 
 __all__ = [
@@ -18,12 +18,17 @@ __all__ = [
     "Backends",
     "BoundedCall",
     "Faults",
+    "InThread",
     "OpenRuns",
     "RunView",
+    "SteeringFlow",
     "SteeringSession",
     "Telemetry",
     "TraceStateManager",
+    "Wait",
     "Workers",
+    "adrive",
     "bounded_calls",
+    "drive",
     "ms_since",
 ]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .._process import on_fork
 from .._snapshot import decode, encode
 from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
-
-if TYPE_CHECKING:
-    from ._session import SteeringSession
 
 
 class TraceStateManager:
@@ -67,6 +64,13 @@ class RunView:
         return self.run.run_id
 
 
+class OpenRun(Protocol):
+    """A run that somebody else may have to end."""
+
+    def close(self, timeout: float = 5.0) -> None: ...
+    def abandon(self, ends: float | None = None) -> None: ...
+
+
 class OpenRuns:
     """The begun runs of a client that have neither finished nor paused, the oldest first.
 
@@ -77,21 +81,21 @@ class OpenRuns:
         self._forget_all()
         on_fork(self._forget_all)
 
-    def add(self, session: SteeringSession) -> None:
+    def add(self, run: OpenRun) -> None:
         with self._lock:
-            self._open[id(session)] = session
+            self._open[id(run)] = run
             if len(self._open) > OPEN_RUNS:
                 del self._open[next(iter(self._open))]
 
-    def forget(self, session: SteeringSession) -> None:
+    def forget(self, run: OpenRun) -> None:
         with self._lock:
-            self._open.pop(id(session), None)
+            self._open.pop(id(run), None)
 
-    def all(self) -> list[SteeringSession]:
+    def all(self) -> list[OpenRun]:
         with self._lock:
             return list(self._open.values())
 
     def _forget_all(self) -> None:
         """Start without runs: in a forked process they are the parent's."""
-        self._open: dict[int, SteeringSession] = {}
+        self._open: dict[int, OpenRun] = {}
         self._lock = threading.Lock()

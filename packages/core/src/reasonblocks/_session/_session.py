@@ -6,11 +6,11 @@ Begin a step before each model call, end it after; finish once. One step at a ti
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from .._engine import faulted, final_fault, final_flow, step_flow, with_outcome
 from .._json import evolve
@@ -28,15 +28,114 @@ PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
 
 
+T = TypeVar("T")
+
+
+class Wait(Protocol):
+    """Work that a flow waits for, with one method for threads and one for event loops."""
+
+    def answer(self) -> Any: ...
+    async def aanswer(self) -> Any: ...
+
+
+SteeringFlow: TypeAlias = Generator[Wait, Any, T]
+"""A lifecycle that is written once: it yields each thing it waits for. `drive` or `adrive` runs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InThread:
+    """Wait for `work`, which may block: an event loop runs it in a thread, because it may load a package or a file."""
+
+    work: Callable[[], Any]
+
+    def answer(self) -> Any:
+        return self.work()
+
+    async def aanswer(self) -> Any:
+        import asyncio  # loaded already in whoever awaits this
+
+        return await asyncio.to_thread(self.work)
+
+
 @dataclass(slots=True)
-class Turn:
-    """`came` stays None where a fault ended it."""
+class _Question:
+    """A request of the engine, with the backends that answer it."""
+
+    request: Request[Any]
+    answers: Answers
+
+    def answer(self) -> Any:
+        return self.answers.answer(self.request)
+
+    async def aanswer(self) -> Any:
+        return await self.answers.aanswer(self.request)
+
+
+@dataclass(slots=True)
+class StepInFlight:
+    """A step that is being decided. `result` stays None if a fault ended it."""
 
     before: TraceState
     flow: Flow[tuple[TraceState, StepDecision]]
     answers: Answers
     started: float = field(default_factory=time.perf_counter)
-    came: tuple[TraceState, StepDecision] | None = None
+    result: tuple[TraceState, StepDecision] | None = None
+
+    def run(self) -> SteeringFlow[None]:
+        """Run the engine's flow under the guard, and keep its result."""
+        with self.answers.faults.guard(lambda: self.answers.doing):
+            self.result = yield from self._questions()
+
+    def _questions(self) -> SteeringFlow[tuple[TraceState, StepDecision]]:
+        resume: Callable[[], Request[Any]] = partial(next, self.flow)
+        while True:
+            try:
+                request = resume()
+            except StopIteration as done:
+                result: tuple[TraceState, StepDecision] = done.value
+                return result
+            try:
+                given = yield _Question(request, self.answers)
+            except Unavailable as exc:
+                resume = partial(self.flow.throw, exc)
+            else:
+                resume = partial(self.flow.send, given)
+
+
+def drive(flow: SteeringFlow[T]) -> T:
+    """Run a flow to its end in this thread; return its result, or raise what it raises."""
+    resume: Callable[[Any], Wait] = flow.send
+    given: Any = None
+    try:
+        while True:
+            wait = resume(given)
+            try:
+                resume, given = flow.send, wait.answer()
+            except BaseException as exc:  # noqa: BLE001 - the flow handles it, or raises it again
+                resume, given = flow.throw, exc
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        del given  # an error and this frame would keep each other alive
+
+
+async def adrive(flow: SteeringFlow[T]) -> T:
+    """Run a flow to its end, while the event loop goes on."""
+    resume: Callable[[Any], Wait] = flow.send
+    given: Any = None
+    try:
+        while True:
+            wait = resume(given)
+            try:
+                resume, given = flow.send, await wait.aanswer()
+            except BaseException as exc:  # noqa: BLE001 - the flow handles it, or raises it again
+                resume, given = flow.throw, exc
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        del given  # an error and this frame would keep each other alive
 
 
 def is_newest(decision: StepDecision, state: TraceState) -> bool:
@@ -69,43 +168,6 @@ def reason_of(failure: object) -> str:
     if not isinstance(failure, str) or not failure:
         raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
     return failure
-
-
-T = TypeVar("T")
-
-
-def drive(flow: Flow[T], answer: Callable[[Request[Any]], Any]) -> T:
-    """Run a flow to its end, answering each request in this thread."""
-    resume: Callable[[], Request[Any]] = partial(next, flow)
-    while True:
-        try:
-            request = resume()
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        try:
-            given = answer(request)
-        except Unavailable as exc:
-            resume = partial(flow.throw, exc)
-        else:
-            resume = partial(flow.send, given)
-
-
-async def adrive(flow: Flow[T], answer: Callable[[Request[Any]], Awaitable[Any]]) -> T:
-    """The same, awaiting each answer."""
-    resume: Callable[[], Request[Any]] = partial(next, flow)
-    while True:
-        try:
-            request = resume()
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        try:
-            given = await answer(request)
-        except Unavailable as exc:
-            resume = partial(flow.throw, exc)
-        else:
-            resume = partial(flow.send, given)
 
 
 class SteeringSession(Reports):
@@ -144,21 +206,21 @@ class SteeringSession(Reports):
             self.trace.restore(snapshot)
 
     def begin_step(self, given: StepInput) -> StepDecision:
-        """The decision for the next model call. The same key again gives the same decision (`replayed`).
+        """Decide the next model call. The same key again gives the same decision (`replayed`).
 
         Raises `StaleKey` for an older key, `ProtocolError` for what is no `StepInput`; with `strict`, faults too.
         """
-        turn = self._step(given)
-        with self._faults.guard(lambda: turn.answers.doing):
-            turn.came = drive(turn.flow, turn.answers.answer)
-        return self._begun(turn, given)
+        return drive(self.begin_flow(given))
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
         """`begin_step` for an event loop: a caller's callables never block it."""
-        turn = self._step(given)
-        with self._faults.guard(lambda: turn.answers.doing):
-            turn.came = await adrive(turn.flow, turn.answers.aanswer)
-        return self._begun(turn, given)
+        return await adrive(self.begin_flow(given))
+
+    def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
+        """`begin_step` as a part of an adapter's own flow: `decision = yield from session.begin_flow(given)`."""
+        step = self._step(step_flow(self._state, checked(given), self._settings))
+        yield from step.run()
+        return self._begun(step, given)
 
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
         """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
@@ -172,18 +234,17 @@ class SteeringSession(Reports):
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
-        if (turn := self._finishing(completed)) is not None:
-            with self._faults.guard(lambda: turn.answers.doing):
-                turn.came = drive(turn.flow, turn.answers.answer)
-            self._finalised(turn, completed)
-        self._finished(outcome)
+        drive(self.finish_flow(outcome, completed=completed))
 
     async def afinish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """`finish` for an event loop."""
-        if (turn := self._finishing(completed)) is not None:
-            with self._faults.guard(lambda: turn.answers.doing):
-                turn.came = await adrive(turn.flow, turn.answers.aanswer)
-            self._finalised(turn, completed)
+        await adrive(self.finish_flow(outcome, completed=completed))
+
+    def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
+        """`finish` as a part of an adapter's own flow."""
+        if (step := self._finishing(completed)) is not None:
+            yield from step.run()
+            self._finalised(step, completed)
         self._finished(outcome)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
@@ -239,20 +300,17 @@ class SteeringSession(Reports):
         await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
         await self._telemetry.aflush()
 
-    def _step(self, given: StepInput) -> Turn:
-        return self._turn(step_flow(self._state, checked(given), self._settings))
-
-    def _turn(self, flow: Flow[tuple[TraceState, StepDecision]]) -> Turn:
+    def _step(self, flow: Flow[tuple[TraceState, StepDecision]]) -> StepInFlight:
         ends = min(time.monotonic() + self._deadline, self._ends)
-        return Turn(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
+        return StepInFlight(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
 
-    def _begun(self, turn: Turn, given: StepInput) -> StepDecision:
-        if self._state is not turn.before:
-            turn.came = None
+    def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
+        if self._state is not step.before:
+            step.result = None
             mistake = ProtocolError("a run takes one step at a time: end it, then begin")
             self._faults.report("two steps at once", mistake)
         before = self._state
-        state, decision = turn.came or faulted(before, given, self._settings)
+        state, decision = step.result or faulted(before, given, self._settings)
         if decision.replayed:
             if before.pending is None:  # not answered yet, and perhaps taken by another process
                 self._log.ensure(decision, given.completed)
@@ -267,22 +325,22 @@ class SteeringSession(Reports):
         for warning in decision.warnings:
             self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
-        self._log.open(decision, done, time.time(), ms_since(turn.started))
+        self._log.open(decision, done, time.time(), ms_since(step.started))
         return decision
 
-    def _finishing(self, completed: Step | None) -> Turn | None:
+    def _finishing(self, completed: Step | None) -> StepInFlight | None:
         """The last step, unless the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
         self._teller.step(self.run.run_id, self._log.close())
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
-        return self._turn(final_flow(self._state, completed, self._settings))
+        return self._step(final_flow(self._state, completed, self._settings))
 
-    def _finalised(self, turn: Turn, completed: Step | None) -> None:
-        self._state, decision = turn.came or final_fault(turn.before, self._settings)
-        self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(turn.started))
-        closed = Closed(entry=self.final, step=self._log.completed(turn.before, completed), scores=decision.scores)
+    def _finalised(self, step: StepInFlight, completed: Step | None) -> None:
+        self._state, decision = step.result or final_fault(step.before, self._settings)
+        self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(step.started))
+        closed = Closed(entry=self.final, step=self._log.completed(step.before, completed), scores=decision.scores)
         self._teller.step(self.run.run_id, closed)
 
     def _finished(self, outcome: str) -> None:

@@ -1,35 +1,45 @@
-"""The kit for adapters: run options, the runs of a steering object, and what reads foreign models and errors."""
+"""The kit for adapters: shared options, runs, calls, models and flows."""
 
 from __future__ import annotations
 
 from .._discovery import ADAPTERS, find_adapter, refuse_foreign
 from .._routing import attribute, is_identifier, model_name
-from .._session import ABANDONED, RunView, ms_since
+from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunKeywords, RunOptions
-from ._calls import call_key, failure_of, same_model
+from ._calls import OpenCall, call_key, failure_of, same_model
+from ._models import RoutedModels
 from ._options import split_keywords
-from ._runs import CLOSE_SECONDS, Held, HeldRun, Newest, Runs, SteeringFace, view_of
+from ._runs import CLOSE_SECONDS, AdapterRun, Held, HeldRun, Newest, Runs, SteeringFace, SteeringHandle, view_of
 
 __all__ = [
     "ABANDONED",
     "ADAPTERS",
     "CLOSE_SECONDS",
+    "AdapterRun",
     "Held",
     "HeldRun",
+    "InThread",
     "Newest",
+    "OpenCall",
+    "RoutedModels",
     "RunKeywords",
     "RunOptions",
     "RunView",
     "Runs",
     "SteeringFace",
+    "SteeringFlow",
+    "SteeringHandle",
+    "Wait",
+    "adrive",
     "attribute",
     "bounded",
     "call_key",
     "clip",
     "decode",
     "digest",
+    "drive",
     "failure_of",
     "find_adapter",
     "is_identifier",

@@ -1,16 +1,77 @@
-"""What every adapter says alike of one model call: its key, and what it leaves when it fails."""
+"""One steered model call: its key, its measured times, and how its answer or its error is recorded."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ..types import StepOutcome, TraceState
+from .._session import SteeringSession, ms_since
+from ..types import StepDecision, StepOutcome, TraceState
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenCall:
+    """A decided model call until its outcome is recorded: the answer once, an error once an attempt."""
+
+    session: SteeringSession
+    decision: StepDecision
+    model: str
+    """The name of the model that is asked."""
+    started: float = field(default_factory=time.perf_counter)
+    first_event: float | None = None
+    answered: bool = False
+    recorded: bool = False
+    """Whether the outcome of this attempt is recorded."""
+    error: str | None = None
+    """The type of what the newest attempt raised."""
+
+    def start(self) -> None:
+        """Begin an attempt: the first one, or a retry."""
+        self.started, self.first_event, self.recorded = time.perf_counter(), None, False
+
+    def saw_event(self) -> None:
+        """Note the time of a stream's first event."""
+        self.first_event = self.first_event or time.perf_counter()
+
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds since the attempt began."""
+        return ms_since(self.started)
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Milliseconds from the start to a stream's first event."""
+        return None if self.first_event is None else round((self.first_event - self.started) * 1000, 3)
+
+    def record(self, outcome: Callable[[], StepOutcome]) -> bool:
+        """Record the answer, which `outcome` reads under the session's guard. Return False after a fault.
+
+        Only the first answer is recorded.
+        """
+        if self.answered:
+            return True
+        self.answered = self.recorded = True
+        with self.session.guard("recording an answer"):
+            self.session.end_step(self.decision, outcome())
+            return True
+        return False
+
+    def failed(self, error: BaseException) -> None:
+        """Record what the call raised, unless this attempt's outcome is recorded. The error is the user's to handle."""
+        if self.recorded:
+            return
+        self.recorded, self.error = True, type(error).__name__
+        with self.session.guard("recording an error"):
+            outcome = failure_of(error, model=self.model, latency_ms=self.latency_ms)
+            self.session.end_step(self.decision, outcome)
 
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
-    """What a call that raised leaves: `model` is the one that was asked."""
+    """Return the outcome of a call that raised. `model` is the one that was asked."""
     text, name = "", type(error).__name__
     with suppress(Exception):  # its own `__str__` may raise, and must not hide it
         text = str(error)
@@ -30,7 +91,7 @@ _RELEASE = re.compile(r"[-@](latest|\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: "anthropic:claude-x" is "claude-x-20250101"."""
+    """Return True if two names mean one model: "anthropic:claude-x" is "claude-x-20250101"."""
     return _bare(one) == _bare(other)
 
 

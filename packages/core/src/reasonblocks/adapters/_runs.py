@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MAX_FINISHED = 256
 MAX_OPEN = 4_096
-"""Beyond, the oldest is forgotten here: it waits in a checkpoint, or the client has abandoned it long ago."""
+"""Beyond it, the oldest is forgotten: it waits in a checkpoint, or the client has abandoned it long ago."""
 MAX_NAMES = 4_096
-"""Run ids whose uses are counted, the numbered ones too."""
+"""Run ids whose uses are counted, including numbered ones."""
 
 
-class Held(Protocol):
-    """A run as an adapter holds it. Its session may change, when another process has gone on with the run."""
+class AdapterRun(Protocol):
+    """A run of an adapter. Its session changes when another process has continued the run."""
 
     @property
     def run_id(self) -> str: ...
@@ -37,13 +37,13 @@ class Held(Protocol):
     def view(self) -> RunView: ...
 
 
-RunT = TypeVar("RunT", bound=Held)
+RunT = TypeVar("RunT", bound=AdapterRun)
 
 
 class HeldRun:
-    """A run that is one session. It keeps the id that it began with, also when its session restores another's.
+    """A run with one session. It keeps its first id, even if its session restores the snapshot of another run.
 
-    A framework's results and errors may hold it: a copy of them has the same run, a pickle has None in its place.
+    A framework's results and errors may hold it: their copies have the same run, their pickles have None instead.
     """
 
     __slots__ = ("run_id", "session")
@@ -62,7 +62,7 @@ class HeldRun:
 
     @property
     def trace(self) -> TraceStateManager:
-        """What steering knows of the run."""
+        """The run's trace state."""
         return self.session.trace
 
     @property
@@ -82,7 +82,7 @@ class HeldRun:
 
     @property
     def calls(self) -> int:
-        """How many were decided."""
+        """The number of decided calls."""
         return self.session.trace.state.calls
 
     @property
@@ -94,7 +94,7 @@ class HeldRun:
         return view_of(self.session)
 
     def mark_failure(self, reason: str) -> None:
-        """The run failed, whatever it says itself. Raises `ConfigError` for what is no text."""
+        """Mark the run as failed, whatever its own outcome. Raises `ConfigError` for what is no text."""
         self.session.mark_failure(reason)
 
     def __copy__(self) -> Self:
@@ -108,7 +108,7 @@ class HeldRun:
 
 
 def view_of(session: SteeringSession, step_log: list[StepLogEntry] | None = None) -> RunView:
-    """A session as its user sees it. `step_log` for a run of which other sessions hold a part."""
+    """Return the user's view of a session. Give `step_log` if other sessions hold a part of the run."""
     return RunView(
         run=session.run,
         step_log=session.step_log if step_log is None else step_log,
@@ -119,7 +119,7 @@ def view_of(session: SteeringSession, step_log: list[StepLogEntry] | None = None
 
 
 class Runs(Mapping[str, RunView], Generic[RunT]):
-    """All runs that are open, and the newest finished ones, by id. To its user a mapping of views."""
+    """The open runs and the newest finished ones, by id. To its user a mapping of views."""
 
     def __init__(self, given_id: str | None = None) -> None:
         self.newest: RunT | None = None
@@ -129,9 +129,9 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
         self._lock = threading.Lock()
 
     def new_id(self, wanted: object = None) -> str:
-        """`wanted` for this run alone, else the given id, else a new one.
+        """Return `wanted`, else the given id, else a new one.
 
-        The second use of an id ends in ".2", or in the next number that makes an id which nobody had.
+        The second use of an id ends in ".2", or in the next number that makes an unused id.
         """
         base = str(wanted) if wanted else self._given_id
         if base is None:
@@ -147,14 +147,14 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
         return name
 
     def enter(self) -> None:
-        """A `with` is entered here; it means something to those alone who tell one `with` from another."""
+        """Note that a `with` is entered. Only subclasses that distinguish nested `with` blocks need it."""
 
     def leave(self) -> list[RunT]:
-        """The runs that end with the `with` that is left here: all."""
+        """Return the runs that end with the `with` that is left: all."""
         return self.all()
 
     def add(self, run: RunT) -> RunT:
-        """Hold a run, which is then the newest."""
+        """Add a run, which becomes the newest."""
         with self._lock:
             self._runs[run.run_id] = run
             self.newest = run
@@ -165,7 +165,7 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
         return self._runs.get(run_id)
 
     def all(self) -> list[RunT]:
-        """The oldest first."""
+        """Return the runs, the oldest first."""
         with self._lock:
             self._forget()
             return list(self._runs.values())
@@ -191,13 +191,13 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
 
 
 CLOSE_SECONDS = 5.0
-"""Given to sinks for what they still hold (BEHAVIOUR section 0)."""
+"""Time for sinks to write what they still hold (BEHAVIOUR section 0)."""
 
 
-class SteeringFace(Generic[RunT]):
-    """The same for every adapter: who inherits it sets `_runs`.
+class SteeringHandle(Generic[RunT]):
+    """The user-facing properties and methods of every adapter's steering object. Subclasses set `_runs`.
 
-    A context manager: on leaving, what `_runs` says ends with this `with` is finished as abandoned.
+    A context manager: leaving it finishes, as abandoned, the runs that `_runs.leave()` returns.
     """
 
     _runs: Runs[RunT]
@@ -209,13 +209,13 @@ class SteeringFace(Generic[RunT]):
 
     @property
     def step_log(self) -> list[StepLogEntry]:
-        """Of the run started last; entry n is call n. Empty before the first run."""
+        """The log of the run started last: entry n is call n. Empty before the first run."""
         newest = self._runs.newest
         return newest.view.step_log if newest else []
 
     @property
     def trace(self) -> TraceStateManager:
-        """Of the run started last. Raises `ProtocolError` before the first run."""
+        """The trace state of the run started last. Raises `ProtocolError` before the first run."""
         return self._newest().session.trace
 
     @property
@@ -225,18 +225,18 @@ class SteeringFace(Generic[RunT]):
         return newest.session.final if newest else None
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """A run failed, whatever it says itself: the one started last, or `run_id`. Raises `ConfigError` if unknown."""
+        """Mark a run as failed: `run_id`, or the one started last. Raises `ConfigError` if it is unknown."""
         run = self._newest() if run_id is None else self._runs.find(run_id)
         if run is None:
             raise ConfigError.unknown("run_id", run_id, self._runs)
         run.session.mark_failure(reason)
 
     def finish(self, outcome: str = "success") -> None:
-        """Ends the run started last, if it is open. The framework's own end of a run does this by itself."""
+        """End the run started last, if it is open. The framework's own end of a run does this by itself."""
         self._newest().session.finish(outcome)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Finishes as abandoned what is open (not what is paused), and gives sinks at most `timeout` seconds."""
+        """Finish open runs as abandoned, but not paused ones, and give sinks at most `timeout` seconds."""
         _close(self._runs.all(), timeout)
 
     def _newest(self) -> RunT:
@@ -260,7 +260,12 @@ class SteeringFace(Generic[RunT]):
         await asyncio.to_thread(_close, self._runs.leave())
 
 
-def _close(runs: Iterable[Held], timeout: float = CLOSE_SECONDS) -> None:
+SteeringFace = SteeringHandle
+Held = AdapterRun
+"""Earlier names, which adapters of others may use."""
+
+
+def _close(runs: Iterable[AdapterRun], timeout: float = CLOSE_SECONDS) -> None:
     ends = time.monotonic() + timeout
     for run in runs:
         run.session.close(max(0.0, ends - time.monotonic()))
@@ -271,7 +276,7 @@ V = TypeVar("V")
 
 
 class Newest(dict[K, V]):
-    """At most so many; what is set is the newest. Safe to share between threads."""
+    """A mapping that forgets its oldest keys: setting a key makes it the newest. Safe to share between threads."""
 
     __slots__ = ("_most",)
 
@@ -287,6 +292,6 @@ class Newest(dict[K, V]):
                 self.pop(oldest, None)  # another thread may have
 
     def keep(self, key: K, value: V) -> V:
-        """Sets it, and gives it back."""
+        """Set a value and return it."""
         self[key] = value
         return value

@@ -289,7 +289,7 @@ class FaultScenarios:
 
     def test_a_fault_in_deciding_a_call_leaves_the_agent_alone(self, mode: str) -> None:
         """If `begin_step` raises, the adapter's guard handles it, and the agent runs as if it were not steered."""
-        client = world.client_of(FaultyClient, faulty=("begin_step", "abegin_step"), strict=False)
+        client = world.client_of(FaultyClient, faulty=("begin_step", "abegin_step", "begin_flow"), strict=False)
         (ran,) = self.harness.run(client, world.looping(4), mode)
         assert (ran.error, len(ran.seen)) == (None, 4), (
             "`begin_step` raised: the agent must run as if it were not steered, here 4 calls without an error. Call it"

@@ -1,4 +1,4 @@
-"""Stands between one session's CLI and its provider: every byte passes as it came, but for what the desk adds to it."""
+"""Proxies the requests of one session's CLI. Every byte passes unchanged, except for the guidance of a decision."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ExtraMissing, Unavailable
 
-from ._desk import Attempt, Desk, Guard
 from ._meter import Meter
+from ._pending import Attempt, Guard, PendingRequests
 from ._upstream import HERE, address, environment, proxy, refuse_elsewhere, trust
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ EXTRA = {"aiohttp": "aiohttp>=3.10,<4", "certifi": "certifi"}
 """Requirements of the extra `gateway` by module, as in `pyproject.toml`."""
 MESSAGES = "/v1/messages"
 CLOSING_SECONDS = 1.0
-"""Given to answers that are still under way when the session is over: the CLI is gone by then."""
+"""Time for answers that are under way when the session ends: the CLI is gone by then."""
 LONGEST_HEADER = 65_536
 OURS_TO_SAY = frozenset({"host", "content-length", "expect"})
 OF_ONE_CONNECTION = frozenset(
@@ -30,7 +30,7 @@ OF_ONE_CONNECTION = frozenset(
 )
 """Headers that mean two neighbours only (RFC 9110, 7.6.1)."""
 NOT_INVENTED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-"""What the client library would say when the CLI does not."""
+"""Headers that the client library would add if the CLI does not send them."""
 
 
 class Gateway:
@@ -45,7 +45,7 @@ class Gateway:
                 raise ExtraMissing("mode='gateway'", module, "gateway", tuple(EXTRA.values()))
         self._env = {**os.environ, **env}
         refuse_elsewhere(self._env)
-        self.desk = Desk(guard)
+        self.pending = PendingRequests(guard)
         self._guard = guard
         self._secret = f"/{secrets.token_urlsafe(24)}"
         self._upstream, self._proxy = address(self._env), proxy(self._env)
@@ -53,7 +53,7 @@ class Gateway:
         self._client: ClientSession | None = None
 
     async def open(self) -> dict[str, str]:
-        """Listen, anew if this was open. Gives what the CLI's environment must say.
+        """Listen, anew if this was open. Return the variables for the CLI's environment.
 
         Raises `OSError` where there is no port, or no such certificate.
         """
@@ -86,7 +86,7 @@ class Gateway:
         return environment(self._env, f"http://{HERE}:{self._runner.addresses[0][1]}{self._secret}")
 
     async def close(self) -> None:
-        """Let go of every connection. More than once is as good as once."""
+        """Close every connection. May be called again."""
         if self._runner is not None:
             await self._runner.cleanup()
         if self._client is not None:
@@ -97,11 +97,11 @@ class Gateway:
         body, attempt = await request.read(), None
         if request.method == "POST" and request.path == self._secret + MESSAGES:
             with self._guard("steering a request"):
-                attempt = self.desk.take(body, request.headers)
+                attempt = self.pending.take(body, request.headers)
         return await self._forward(request, body if attempt is None else attempt.body, attempt)
 
     async def _forward(self, request: web.Request, body: bytes, attempt: Attempt | None) -> web.StreamResponse:
-        """The provider's answer as it comes. Where it breaks off, so does what the CLI hears."""
+        """Pass the provider's answer on as it arrives. If it breaks off, so does the answer to the CLI."""
         from aiohttp import ClientError, web
         from yarl import URL
 
@@ -126,7 +126,7 @@ class Gateway:
         return response
 
     def _break_off(self, request: web.Request, exc: Exception) -> None:
-        """What the CLI says of it blames the gateway: whoever reads our log learns better."""
+        """Abort the CLI's connection. Log the cause, because the CLI's own error blames the gateway."""
         if request.transport is None or request.transport.is_closing():
             return  # it is the CLI that has gone
         request.transport.abort()
@@ -143,17 +143,17 @@ class Gateway:
         await response.write_eof()
 
     def _hear(self, attempt: Attempt | None, chunk: bytes | None) -> None:
-        """Reads what has passed already; None is the end."""
+        """Read what has passed already; None is the end."""
         if attempt is None:
             return
         with self._guard("reading an answer"):
             if attempt.meter is not None:
                 attempt.meter.ended() if chunk is None else attempt.meter.feed(chunk)
-            self.desk.heard(attempt)
+            self.pending.heard(attempt)
 
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], but: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """The headers of one side, for the other."""
+    """Return the headers of one side for the other."""
     said = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in headers]
     named = {name.strip().lower() for key, value in said if key.lower() == "connection" for name in value.split(",")}
     kept = OF_ONE_CONNECTION | named | but
