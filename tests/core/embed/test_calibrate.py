@@ -168,10 +168,10 @@ def test_without_a_run_nothing_is_written(tmp_path: Path, capsys: pytest.Capture
     ("which", "said"),
     [
         ("statics", "must be static, hash"),
-        ("openai:m", "names the server"),
+        ("openai:m", "must name the server"),
         ("openai:m@nowhere", "base_url"),
         ("json:nothing", "cannot be imported"),
-        ("json:loads", "is no embedder"),
+        ("json:loads", "is not an embedder"),
     ],
 )
 def test_an_embedder_that_there_is_not_is_refused(which: str, said: str, file: str) -> None:

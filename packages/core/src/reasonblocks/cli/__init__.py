@@ -1,4 +1,4 @@
-"""The command line: replay of recorded runs, calibration, patterns, and what is installed here."""
+"""Implements the command line: replay of recorded runs, calibration, patterns, learning, and diagnosis."""
 
 from __future__ import annotations
 

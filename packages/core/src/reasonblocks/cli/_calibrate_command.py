@@ -1,4 +1,4 @@
-"""`reasonblocks calibrate`: which runs are fitted, and where the numbers and what they are worth go."""
+"""Implements `reasonblocks calibrate`: fits the monitors to recorded runs and reports how well the result does."""
 
 from __future__ import annotations
 
@@ -21,40 +21,43 @@ if TYPE_CHECKING:
     from ..traces import RecordedRun
 
 FALSE_ALARMS = 0.085
-"""As the fit has it by default: importing that would bring in the monitors for every `--help`."""
+"""The default of `fit`, copied: importing it would import the monitors for every `--help`."""
 
 
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "calibrate",
         help="fit the monitors to your agent's recorded runs",
-        description="Fits thresholds, weights and the level of difficulty to finished runs of one agent whose outcomes "
-        "are known, around the shipped numbers, and says what that is worth. FILE is what `replay` reads.",
+        description="Fits thresholds, weights and the difficulty level to finished runs of one agent with known "
+        "outcomes, starting from the shipped numbers, and reports how well the result does. FILE is any file that "
+        "`replay` reads.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks calibrate [OPTIONS] FILE... --out FILE.toml"
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--out", required=True, metavar="FILE.toml", help="for calibration=; - prints it")
+    parser.add_argument(
+        "--out", required=True, metavar="FILE.toml", help="the file to write, for calibration=; - prints it"
+    )
     parser.add_argument(
         "--false-alarms",
         type=float,
         default=FALSE_ALARMS,
         metavar="SHARE",
-        help=f"of the successful runs, at most, in which something may fire ({FALSE_ALARMS:g})",
+        help=f"the largest share of successful runs in which something may fire ({FALSE_ALARMS:g})",
     )
-    parser.add_argument("--json", action="store_true", help="what it is worth as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print how well it does as one JSON object")
     next(option for option in OPTIONS if option.setting == "tool_roles").add_to(parser.add_argument_group("settings"))
     parser.set_defaults(command=calibrate)
 
 
 def calibrate(arguments: argparse.Namespace) -> int:
-    """Fit and write; 1 when not one run could be read. Raises `ConfigError` for runs that nothing can be fitted to."""
+    """Fit and write; return 1 if no run could be read. Raises `ConfigError` for runs that cannot be fitted to."""
     from .._config import tool_roles_of
     from ..calibration import as_toml, fit, shipped
     from ..calibration._fit import check, need_scikit_learn
 
     need_scikit_learn()
-    from ..calibration._compare import compared  # with numpy
+    from ..calibration._compare import compared  # needs numpy
 
     if arguments.json and arguments.out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
@@ -62,22 +65,22 @@ def calibrate(arguments: argparse.Namespace) -> int:
     if not found.runs and not found.left_out["no outcome"]:
         warn("reasonblocks calibrate: no run could be read")
         return PROBLEM
-    for line in found.told:
+    for line in found.notes:
         warn(f"reasonblocks calibrate: {line}")
     check(found.runs, arguments.false_alarms)
     made = fit(found.runs, shipped(), false_alarms=arguments.false_alarms)
-    worth = _Worth(found, *compared(found.runs, shipped(), false_alarms=arguments.false_alarms))
-    write(arguments.out, as_toml(made, worth.header(arguments.false_alarms)))
+    evaluation = _Evaluation(found, *compared(found.runs, shipped(), false_alarms=arguments.false_alarms))
+    write(arguments.out, as_toml(made, evaluation.header(arguments.false_alarms)))
     if arguments.json:
-        say(json.dumps(worth.as_dict(arguments.out)))
+        say(json.dumps(evaluation.as_dict(arguments.out)))
     elif arguments.out != STDOUT:
-        show(worth.table(f"{arguments.out}: {found.counted}"))
+        show(evaluation.table(f"{arguments.out}: {found.counted}"))
     return OK
 
 
 @dataclass(slots=True)
 class _Found:
-    """The runs with an outcome, and how many were left out for which reason."""
+    """The usable runs, and how many were left out for which reason."""
 
     runs: list[Observed] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -96,12 +99,12 @@ class _Found:
         return f"{len(self.runs)} runs{named}, {self.failed} failed"
 
     @property
-    def told(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         yield from (f"left out for having {reason}: {count}" for reason, count in sorted(self.left_out.items()))
 
 
 def _read(files: list[str], roles: Mapping[str, str]) -> _Found:
-    """All runs of all files, and how many cannot be fitted to."""
+    """Read all runs of all files, and count those that cannot be used."""
     from ..calibration import observed
 
     found = _Found()
@@ -120,8 +123,8 @@ def _unfit(run: RecordedRun) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worth:
-    """What the calibrated and the shipped numbers say of runs that the calibrated were not fitted to."""
+class _Evaluation:
+    """The figures of the fitted and of the shipped calibration, on runs that the former was not fitted to."""
 
     found: _Found
     calibrated: Mapping[str, Interval]
@@ -129,7 +132,7 @@ class _Worth:
 
     def header(self, false_alarms: float) -> str:
         rows = self.table("")
-        lines = [f"Made by `reasonblocks calibrate`: {self.found.counted}.", *self.found.told]
+        lines = [f"Made by `reasonblocks calibrate`: {self.found.counted}.", *self.found.notes]
         lines += [f"Wanted: false alarms in {false_alarms:.1%} of the successful runs at most.", "", *_ABOUT, ""]
         return "\n".join([*lines, *columns([rows.head, *rows.rows])])
 
@@ -149,8 +152,8 @@ class _Worth:
             "failed": self.found.failed,
             "sources": self.found.sources,
             "left_out": dict(self.found.left_out),
-            "calibrated": {name: _numbers(one) for name, one in self.calibrated.items()},
-            "shipped": {name: _numbers(one) for name, one in self.shipped.items()},
+            "calibrated": {name: _numbers(interval) for name, interval in self.calibrated.items()},
+            "shipped": {name: _numbers(interval) for name, interval in self.shipped.items()},
         }
 
 
@@ -160,10 +163,12 @@ _ABOUT = (
 )
 
 
-def _shown(one: Interval | None) -> str:
-    return "-" if one is None or math.isnan(one.point) else f"{one.point:.3f} [{one.low:.2f}, {one.high:.2f}]"
+def _shown(interval: Interval | None) -> str:
+    if interval is None or math.isnan(interval.point):
+        return "-"
+    return f"{interval.point:.3f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
-def _numbers(one: Interval) -> list[float | None]:
-    """Point, low, high; what cannot be told is null."""
-    return [value if math.isfinite(value) else None for value in (one.point, one.low, one.high)]
+def _numbers(interval: Interval) -> list[float | None]:
+    """Return point, low and high, with None for undefined ones."""
+    return [value if math.isfinite(value) else None for value in (interval.point, interval.low, interval.high)]

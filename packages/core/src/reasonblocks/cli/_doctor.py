@@ -1,4 +1,4 @@
-"""`reasonblocks doctor`: what is installed here, which backends are in use, and what is wrong with that."""
+"""Implements `reasonblocks doctor`: reports what is installed, which backends are in use, and any problems."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What was found. `problems` make the exit code 1, `warnings` do not."""
+    """The findings. `problems` make the exit code 1, `warnings` do not."""
 
     versions: Mapping[str, str | None]
     adapters: tuple[Adapter, ...]
@@ -62,16 +62,16 @@ class Examination:
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="what is installed, and which backends are in use",
-        description="Says what is installed and in use here. Sends nothing anywhere and changes nothing.",
+        help="show what is installed and which backends are in use",
+        description="Reports what is installed and in use here. Sends nothing and changes nothing.",
         allow_abbrev=False,
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object, nothing else on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
     parser.set_defaults(command=doctor)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print the examination; 1 when something is wrong."""
+    """Print the examination; return 1 if there is a problem."""
     found = examine(os.environ)
     if arguments.json:
         print(json.dumps(asdict(found)))
@@ -89,7 +89,11 @@ def examine(environment: Mapping[str, str]) -> Examination:
         problems = (str(ForeignDistribution(FOREIGN)), *problems)
     adapters = _adapters()
     return Examination(
-        versions={"python": platform.python_version(), CORE: _version(CORE), **{n: _version(n) for n in LIBRARIES}},
+        versions={
+            "python": platform.python_version(),
+            CORE: _version(CORE),
+            **{name: _version(name) for name in LIBRARIES},
+        },
         adapters=adapters,
         backends=backends,
         environment={name: _shown(name, environment[name]) for name in VARIABLES if environment.get(name)},
@@ -99,7 +103,7 @@ def examine(environment: Mapping[str, str]) -> Examination:
 
 
 def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """What `ReasonBlocks()` would use here, or why it would refuse."""
+    """Return the backends that `ReasonBlocks()` would use here, or the problem that it would report."""
     from .._client import ReasonBlocks
     from .._config import configure
     from ..backends.embed._default import embedder_line
@@ -112,17 +116,17 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
     except ReasonBlocksError as error:
         return {}, (str(error),)
     embedder = getattr(backends.store, "embedder", None)
-    told, problem = _told(backends.store)
+    described, problem = _described(backends.store)
     return {
         "evaluator": _named(backends.evaluator),
-        "pattern store": told,
+        "pattern store": described,
         "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
         "default embedder": embedder_line(),
     }, problem
 
 
-def _told(store: object) -> tuple[str, tuple[str, ...]]:
-    """What the store is; of a file, where it is and how much is in it, or why it cannot be read."""
+def _described(store: object) -> tuple[str, tuple[str, ...]]:
+    """Describe the store; for a file, with its path and size or the reason why it cannot be read."""
     from ..backends._local_store import LocalStore
 
     if not isinstance(store, LocalStore) or store.path is None:
@@ -149,7 +153,7 @@ def _version(name: str) -> str | None:
 
 def _adapters() -> tuple[Adapter, ...]:
     found = [(entry.name, entry.dist) for entry in entry_points(group=ADAPTERS)]
-    return tuple(_adapter(method, dist) for method, dist in sorted(found, key=lambda one: one[0]) if dist is not None)
+    return tuple(_adapter(method, dist) for method, dist in sorted(found, key=lambda pair: pair[0]) if dist is not None)
 
 
 def _adapter(method: str, dist: Distribution) -> Adapter:
@@ -164,13 +168,13 @@ def _adapter(method: str, dist: Distribution) -> Adapter:
 
 
 def _framework(requires: list[str]) -> str | None:
-    """The first requirement that is not ours."""
+    """Return the first requirement that is not one of our packages."""
     names = [re.split(r"[\s;<>=!~\[(]", requirement, maxsplit=1)[0] for requirement in requires]
     return next((name for name in names if not name.startswith("reasonblocks")), None)
 
 
 def _shown(name: str, value: str) -> str:
-    """The value, but nothing of a secret: neither a key nor what a URL may carry beside its host."""
+    """Return the value without secrets: no key, and of a URL only what is safe to show."""
     if name.endswith("_KEY"):
         return f"set, {len(value)} characters"
     if not name.endswith("_URL"):
@@ -180,7 +184,7 @@ def _shown(name: str, value: str) -> str:
 
 
 def _unknown(environment: Mapping[str, str]) -> list[str]:
-    """Variables that look like ours and do nothing."""
+    """Warn about variables that look like ours and have no effect."""
     names = sorted(name for name in environment if name.startswith("REASONBLOCKS_") and name not in VARIABLES)
     return [str(ConfigError.unknown("environment variable", name, VARIABLES)) for name in names]
 
@@ -194,7 +198,7 @@ def _switches(environment: Mapping[str, str]) -> list[str]:
 def _mixed(adapters: tuple[Adapter, ...]) -> list[str]:
     """Report our adapters whose version differs from the core's: our packages share one version."""
     core = _version(CORE)
-    ours = {one.distribution: one.version for one in adapters if one.distribution in OURS.values()}
+    ours = {adapter.distribution: adapter.version for adapter in adapters if adapter.distribution in OURS.values()}
     return [
         f"{name} is {version} but {CORE} is {core}; in one clone of ReasonBlocks: "
         f"pip install ./packages/core {folder_of(name)}"
@@ -211,8 +215,11 @@ def _absent(library: str) -> str:
 
 def _tables(found: Examination) -> list[Table]:
     adapters = [
-        (one.distribution, f"{one.version}, rb.{one.method}(), {one.framework} {one.framework_version or 'missing'}")
-        for one in found.adapters
+        (
+            adapter.distribution,
+            f"{adapter.version}, rb.{adapter.method}(), {adapter.framework} {adapter.framework_version or 'missing'}",
+        )
+        for adapter in found.adapters
     ]
     parts = (
         ("versions", [(name, version or _absent(name)) for name, version in found.versions.items()]),

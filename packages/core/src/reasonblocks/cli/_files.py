@@ -1,4 +1,4 @@
-"""Which files a command reads runs from and writes to: one after another with a bar, what is malformed said."""
+"""Opens the files that commands share: recorded runs, output files, and the pattern store."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def recorded(path: str, progress: Callable[[int], None]) -> Iterator[RecordedRun
     """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
     from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
 
-    given = os.environ.get(UNPACKED_VARIABLE)
-    if given and not (given.isascii() and given.isdigit() and len(given) <= 9 and int(given)):
-        raise ConfigError(UNPACKED_VARIABLE, given[:40], "must be a whole number of megabytes")
-    return read_runs(path, progress=progress, unpacked=int(given) * MEGABYTE if given else UNPACKED_BYTES)
+    limit = os.environ.get(UNPACKED_VARIABLE)
+    if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and int(limit)):
+        raise ConfigError(UNPACKED_VARIABLE, limit[:40], "must be a whole number of megabytes")
+    return read_runs(path, progress=progress, unpacked=int(limit) * MEGABYTE if limit else UNPACKED_BYTES)
 
 
 def runs_of(files: Sequence[str]) -> Iterator[RecordedRun]:
-    """All runs of all files; what is malformed goes to stderr."""
+    """Yield all runs of all files, with a progress bar; errors go to stderr."""
     bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
     for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
         for run in recorded(path, partial(_progress, bar, seen, offset)):
@@ -54,7 +54,7 @@ def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
 
 
 def size(path: str) -> int:
-    """Bytes of the file; 0 where there is none."""
+    """Return the file's size in bytes, 0 without a file."""
     with suppress(OSError):
         return Path(path).stat().st_size
     return 0
@@ -72,14 +72,14 @@ PROPOSALS = "proposals.jsonl"
 
 
 def in_home(name: str) -> str:
-    """Where the file of that name is, for a help text."""
+    """Describe, for a help text, where the file of that name is."""
     return f"${HOME}/{name}, else ~/.reasonblocks/{name}"
 
 
-def placed(given: str | None, name: str, option: str) -> Path:
-    """The file as given, else the one of that name in the home folder; nothing is made. Raises `ConfigError`."""
-    if given is not None:
-        return Path(given)
+def placed(path: str | None, name: str, option: str) -> Path:
+    """Return `path` or that of the named file in the home folder, without creating it. Raises `ConfigError`."""
+    if path is not None:
+        return Path(path)
     folder = home(os.environ)
     if folder is None:
         raise ConfigError(HOME, None, f"this user has no home folder: set it, or give {option}")
@@ -87,7 +87,7 @@ def placed(given: str | None, name: str, option: str) -> Path:
 
 
 ORG = "default"
-"""The org of a client that names none."""
+"""The org of a client without `org_id`."""
 Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
 
 
@@ -100,7 +100,7 @@ def add_org(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def opened(arguments: argparse.Namespace) -> LocalStore:
-    """The store, the starter library under it. Its file is made when something is added."""
+    """Open the store, with the starter library under it. Its file is created when a pattern is added."""
     from ..backends._local_store import LocalStore
     from ..starter import starter_patterns
 
@@ -110,7 +110,7 @@ def opened(arguments: argparse.Namespace) -> LocalStore:
 def origin(pattern: Pattern) -> Origin:
     from ..starter import starter_patterns
 
-    shipped = {one.id: one for one in starter_patterns()}
+    shipped = {starter.id: starter for starter in starter_patterns()}
     if pattern.id not in shipped:
         return "yours"
     if pattern.off:
@@ -119,12 +119,12 @@ def origin(pattern: Pattern) -> Origin:
 
 
 def named(store: LocalStore, pattern_id: str) -> Pattern:
-    """The pattern of that id. Raises `ReasonBlocksError` with the nearest one."""
+    """Return the pattern with that id. Raises `ReasonBlocksError` with the nearest id."""
     from .._text import nearest
 
     found = store.get(pattern_id)
     if found is None:
-        near = nearest(pattern_id, [one.id for one in store.list(ORG, layer=True)])
+        near = nearest(pattern_id, [pattern.id for pattern in store.list(ORG, layer=True)])
         hint = f"; did you mean {near!r}?" if near else "; `reasonblocks patterns list` names them"
         raise ReasonBlocksError(f"no pattern is called {pattern_id!r}{hint}")
     return found

@@ -1,4 +1,4 @@
-"""`reasonblocks learn`: from which runs lessons are proposed, and which proposals become patterns of the store."""
+"""Implements `reasonblocks learn`: proposes lessons from runs, and stores the accepted ones as patterns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..types import JSON
 
 SHOWN = ("observation", "recommended_action", "diagnosis", "intervention", "anti_pattern")
-"""Fields that an agent reads."""
+"""The fields that an agent reads."""
 _BASIS = {
     "same task": "shown by runs of the same task",
     "other tasks": "shown by runs of other tasks",
@@ -31,7 +31,7 @@ _BASIS = {
 
 
 def listed(number: int, proposal: Proposal) -> Iterator[str]:
-    """The lines of one proposal."""
+    """Yield the lines that show one proposal."""
     pattern = proposal.pattern
     kind = f"{pattern.failure_type or 'no failure type'}, {proposal.form}"
     met = f"{proposal.runs} failed run{'s' * (proposal.runs != 1)}, {proposal.tasks} task{'s' * (proposal.tasks != 1)}"
@@ -45,7 +45,7 @@ def listed(number: int, proposal: Proposal) -> Iterator[str]:
 
 
 def review(pending: Sequence[Proposal]) -> list[Proposal]:
-    """Those that were accepted, edited or refused, until the reader has enough."""
+    """Ask about each proposal until the user quits; return the accepted and refused ones, as edited."""
     decided: list[Proposal] = []
     for number, proposal in enumerate(pending, 1):
         for line in listed(number, proposal):
@@ -63,19 +63,19 @@ def review(pending: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _answer() -> str:
-    """Asked again until it is one of the four, which are then explained; the end of the input is as q."""
+    """Ask until the answer is one of the four; explain them after a wrong one. The end of the input means q."""
     while True:
         try:
-            said = input("accept? y/n/e/q ").strip().lower()[:1]
+            answer = input("accept? y/n/e/q ").strip().lower()[:1]
         except EOFError:
             return "q"
-        if said in ("y", "n", "e", "q"):
-            return said
+        if answer in ("y", "n", "e", "q"):
+            return answer
         say("y: store it; n: refuse it for good; e: change its texts; q: leave it and the rest pending")
 
 
 def _edited(proposal: Proposal) -> Proposal:
-    """The proposal with what the reader wrote; an empty line keeps a text, a text that cannot be stored is said."""
+    """Return the proposal with the user's texts, or unchanged if these are invalid; an empty line keeps a text."""
     from .._patterns import checked
 
     pattern = proposal.pattern
@@ -94,27 +94,29 @@ def _edited(proposal: Proposal) -> Proposal:
 
 
 JUDGING = ("task_profile", "tool_roles", "calibration")
-"""The settings that decide what counts as trouble."""
+"""Settings that define trouble."""
 
 
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "learn",
         help="propose patterns from your agent's finished runs",
-        description="Looks at where failed runs got into trouble and at what runs that succeeded did instead, and "
-        "proposes patterns. They are kept as proposals until you accept them; without RUNS the pending ones are "
-        "listed. RUNS are files that `replay` reads; runs without an outcome teach nothing.",
+        description="Compares where failed runs got into trouble with what successful runs did instead, and proposes "
+        "patterns. Proposals are kept until you accept or refuse them; without RUNS the pending ones are listed. RUNS "
+        "are files that `replay` reads; runs without an outcome teach nothing.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
     parser.add_argument("runs", nargs="*", metavar="RUNS")
-    parser.add_argument("--org", default="default", metavar="ORG", help="who owns the lessons (default)")
+    parser.add_argument("--org", default="default", metavar="ORG", help="the org that owns the lessons (default)")
     parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
     parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
-    parser.add_argument("--json", action="store_true", help="one JSON object a proposal, nothing else on stdout")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per proposal, nothing else on stdout"
+    )
     decided = parser.add_mutually_exclusive_group()
     decided.add_argument("--accept", type=_numbers, metavar="N,M|all", help="store these of the listed proposals")
-    decided.add_argument("--review", action="store_true", help="ask for each: y(es), n(o), e(dit), q(uit)")
+    decided.add_argument("--review", action="store_true", help="ask about each: y(es), n(o), e(dit), q(uit)")
     group = parser.add_argument_group("settings")
     for option in OPTIONS:
         if option.setting in JUDGING:
@@ -123,7 +125,7 @@ def add_to(commands: Parsers) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """Empty for all."""
+    """Return the listed numbers; an empty tuple stands for all."""
     if text == "all":
         return ()
     try:
@@ -136,7 +138,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def learn(arguments: argparse.Namespace) -> int:
-    """Propose, list, accept; 1 when runs were named and not one could be read."""
+    """Propose, list or accept; return 1 if runs were named and none could be read."""
     from ..learning import read_proposals, together, write_proposals
 
     path = placed(arguments.out, PROPOSALS, "--out FILE")
@@ -149,20 +151,20 @@ def learn(arguments: argparse.Namespace) -> int:
         known = together(known, found)
         if known:
             write_proposals(path, known)
-    pending = [one for one in known if one.status == "pending"]
+    pending = [proposal for proposal in known if proposal.status == "pending"]
     decided = _decided(arguments, pending)
     if decided:
         _store(arguments, decided)
-        by_id = {one.pattern.id: one for one in decided}
-        write_proposals(path, [by_id.get(one.pattern.id, one) for one in known])
-    _tell(arguments, pending, decided)
+        by_id = {proposal.pattern.id: proposal for proposal in decided}
+        write_proposals(path, [by_id.get(proposal.pattern.id, proposal) for proposal in known])
+    _report(arguments, pending, decided)
     return OK
 
 
 def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
-    """What the files teach; None when they hold no run."""
+    """Return what the files teach; None if they contain no run."""
     from .._client import ReasonBlocks
-    from ..learning import learn as learned
+    from ..learning import learn as learn_from
 
     settings = {name: getattr(arguments, name) for name in JUDGING if getattr(arguments, name) is not None}
     if "tool_roles" in settings:
@@ -170,14 +172,14 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
     seen: Counter[str] = Counter()
     with closing(ReasonBlocks(e_traces_enabled=False, **settings)) as rb:
         runs = _runs(arguments.runs, seen, task_profile=arguments.task_profile)
-        found = learned(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
+        found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
     if seen["runs"] and seen["no outcome"]:
         warn(f"reasonblocks learn: left out for having no outcome: {seen['no outcome']}")
     return found if seen["runs"] else None
 
 
 def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
-    """All runs of all files, and how many have no outcome."""
+    """Yield all runs of all files, and count those without an outcome in `seen`."""
     from .._json import evolve
 
     for run in runs_of(files):
@@ -186,7 +188,7 @@ def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) ->
 
 
 def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list[Proposal]:
-    """The proposals that are no longer pending."""
+    """Return the proposals that the user accepts or refuses."""
     if arguments.review:
         return review(pending)
     if arguments.accept is None:
@@ -199,27 +201,27 @@ def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list
 
 
 def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
-    """The accepted ones go into the store: all of them or, after an error, none."""
+    """Add the accepted ones to the store: all of them or, after an error, none."""
     from ..backends._local_store import LocalStore
 
-    accepted = [one.pattern for one in decided if one.status == "accepted"]
+    accepted = [proposal.pattern for proposal in decided if proposal.status == "accepted"]
     if accepted:
         path = placed(arguments.store, STORE, "--store PATH")
         with LocalStore(path) as store:
             store.add(accepted)
 
 
-def _tell(arguments: argparse.Namespace, pending: Sequence[Proposal], decided: Sequence[Proposal]) -> None:
+def _report(arguments: argparse.Namespace, pending: Sequence[Proposal], decided: Sequence[Proposal]) -> None:
     if arguments.json:
-        numbers = {one.pattern.id: number for number, one in enumerate(pending, 1)}
-        for one in decided or pending:
-            say(json.dumps({"number": numbers[one.pattern.id], **one.as_json()}, separators=(",", ":")))
+        numbers = {proposal.pattern.id: number for number, proposal in enumerate(pending, 1)}
+        for proposal in decided or pending:
+            say(json.dumps({"number": numbers[proposal.pattern.id], **proposal.as_json()}, separators=(",", ":")))
         return
-    accepted = sum(one.status == "accepted" for one in decided)
+    accepted = sum(proposal.status == "accepted" for proposal in decided)
     if decided or arguments.review or arguments.accept is not None:
         say(f"{accepted} accepted, {len(decided) - accepted} refused, {len(pending) - len(decided)} pending")
         return
-    for number, one in enumerate(pending, 1):
-        for line in listed(number, one):
+    for number, proposal in enumerate(pending, 1):
+        for line in listed(number, proposal):
             say(line)
     say(f"{len(pending)} pending" if pending else "nothing is proposed")

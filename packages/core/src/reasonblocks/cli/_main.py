@@ -1,4 +1,4 @@
-"""The command `reasonblocks`: its subcommands, and how any error ends, in one line with an exit code."""
+"""Implements the command `reasonblocks`: runs a subcommand and turns any error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -11,36 +11,44 @@ from typing import NoReturn
 
 from .. import __version__
 from ..exceptions import ConfigError, NotYetAvailable, ReasonBlocksError
-from . import _calibrate_command, _doctor, _learn_command, _patterns_command, _replay_command
-from ._output import OK, PROBLEM, USAGE, Bar, printable, warnings_once
+from . import (
+    _calibrate_command,
+    _doctor,
+    _learn_command,
+    _patterns_calibrate,
+    _patterns_change,
+    _patterns_read,
+    _replay_command,
+)
+from ._output import OK, PROBLEM, USAGE, Bar, Parsers, printable, warnings_once
 
 INTERRUPTED = 130
-"""What a shell reports for a program that Ctrl-C ended."""
+"""The exit code that a shell reports for a program ended by Ctrl-C."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says a usage error in one line."""
+    """A parser that reports a usage error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code: 0 ok, 1 a problem, 2 usage. Never raises for what a user can cause."""
+    """Run one command and return its exit code: 0 ok, 1 a problem, 2 usage. Never raises for a user's error."""
     try:
         return _run(argv)
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else OK
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         _drop_output()
         return OK
     except MemoryError:
         print("reasonblocks: out of memory", file=sys.stderr)
         return PROBLEM
     except (ReasonBlocksError, OSError) as error:
-        if isinstance(error, OSError):  # a full disk: what is still buffered would fail again at exit
+        if isinstance(error, OSError):  # after a full disk, flushing the buffer would fail again at exit
             _drop_output()
         print(f"reasonblocks: {printable(str(error))}", file=sys.stderr)
         return USAGE if isinstance(error, (ConfigError, NotYetAvailable)) else PROBLEM
@@ -59,12 +67,28 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="reasonblocks", description="Steers tool-calling agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"reasonblocks {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (_replay_command, _calibrate_command, _patterns_command, _learn_command, _doctor):
-        command.add_to(commands)
+    _replay_command.add_to(commands)
+    _calibrate_command.add_to(commands)
+    _add_patterns(commands)
+    _learn_command.add_to(commands)
+    _doctor.add_to(commands)
     return parser
 
 
+def _add_patterns(commands: Parsers) -> None:
+    parser = commands.add_parser(
+        "patterns",
+        help="manage, search and check the patterns that agents are given",
+        description="Manages the pattern store: adds, removes, lists, searches and checks patterns.",
+        allow_abbrev=False,
+    )
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _patterns_change.add_to(subcommands)
+    _patterns_read.add_to(subcommands)
+    _patterns_calibrate.add_to(subcommands)
+
+
 def _drop_output() -> None:
-    """So that the flush at exit has nowhere to fail."""
+    """Redirect stdout to the null device, so that the flush at exit cannot fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The settings of `ReasonBlocks` as options: one row each, and how its text is read."""
+"""Defines the settings of `ReasonBlocks` as command-line options, one row for each, and reads a settings file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FSM_KEYS = (
 
 
 def number(text: str) -> int | float:
-    """An int where it is written as one: windows are ints, thresholds may be."""
+    """Read an int if it is written as one, otherwise a float: windows must be ints."""
     try:
         return int(text)
     except ValueError:
@@ -32,7 +32,7 @@ def number(text: str) -> int | float:
 
 
 def reference(text: str) -> object:
-    """What `module:attribute` names; a class is called without arguments. Modules are looked for here first."""
+    """Import `module:attribute`, from the current folder first. A class is called without arguments."""
     module, _, path = text.partition(":")
     if not module or not path:
         raise argparse.ArgumentTypeError(f"{text!r} is not module:attribute")
@@ -48,12 +48,12 @@ def reference(text: str) -> object:
 
 
 def monitor(text: str) -> object:
-    """One of the user's by `module:attribute`, or the name of one that an installed package offers."""
+    """Import the user's monitor by `module:attribute`, or return the name of one from an installed package."""
     return reference(text) if ":" in text else text
 
 
 def pair(read: Read) -> Read:
-    """KEY=VALUE, the value by `read`."""
+    """Return a reader of KEY=VALUE that reads the value by `read`."""
 
     def read_pair(text: str) -> tuple[str, object]:
         key, equals, value = text.partition("=")
@@ -68,7 +68,7 @@ def pair(read: Read) -> Read:
 
 
 def keyed(key: str, read: Read) -> Read:
-    """The value of one fixed key."""
+    """Return a reader of the value of one fixed key."""
 
     def value(text: str) -> tuple[str, object]:
         return key, read(text)
@@ -79,7 +79,7 @@ def keyed(key: str, read: Read) -> Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option: the setting that it belongs to, and whether its values are one, several, a table or on and off."""
+    """One option of a setting. `kind` is "one", "many", "table" or "switch"."""
 
     setting: str
     flag: str
@@ -122,7 +122,7 @@ def _threshold(key: str) -> Option:
 OPTIONS: tuple[Option, ...] = (
     Option(
         setting="task_profile", flag="--task-profile", metavar="NAME",
-        help="coding, pr_review or qa, for every run whatever the file says",
+        help="coding, pr_review or qa; overrides each run's own",
     ),
     Option(
         setting="fsm_thresholds", flag="--fsm", read=pair(number), metavar="KEY=N", kind="table",
@@ -142,42 +142,42 @@ OPTIONS: tuple[Option, ...] = (
         help="what a tool is for; may be repeated",
     ),
     Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
-    Option(setting="calibration", flag="--calibration", metavar="FILE", help="TOML, as `calibrate` writes it"),
+    Option(setting="calibration", flag="--calibration", metavar="FILE", help="a TOML file from `calibrate`"),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(
         setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",
-        help="E2 patterns only where something is wrong (off)",
+        help="retrieve E2 patterns only when something is wrong (off)",
     ),
     Option(setting="standing_rules", flag="--standing-rules", metavar="WHEN", help="first_call or run"),
     Option(setting="placement", flag="--placement", metavar="WHERE", help="system or tail"),
-    Option(setting="step_deadline_ms", flag="--step-deadline-ms", read=number, metavar="MS", help="per step"),
-    Option(setting="strict", flag="--strict", kind="switch", help="raise faults instead of going on unsteered (off)"),
-    Option(setting="org_id", flag="--org-id", help="whose patterns"),
-    Option(setting="project_id", flag="--project-id"  , help="for sinks"),
+    Option(setting="step_deadline_ms", flag="--step-deadline-ms", read=number, metavar="MS", help="deadline per step"),
+    Option(setting="strict", flag="--strict", kind="switch", help="raise faults instead of continuing unsteered (off)"),
+    Option(setting="org_id", flag="--org-id", help="the org whose patterns are used"),
+    Option(setting="project_id", flag="--project-id", help="the project id that sinks receive"),
     _reference("scorer", "--scorer", "a function Step -> difficulty in 0..1"),
     _reference("transition", "--transition", "a function (state, history) -> state"),
     Option(
         setting="monitors", flag="--monitor", read=monitor, metavar="MODULE:NAME|NAME", kind="many",
-        help="a monitor of yours, or one that an installed package offers; may be repeated",
+        help="your own monitor, or one from an installed package; may be repeated",
     ),
-    _reference("pattern_store", "--pattern-store", "where patterns are found"),
-    _reference("embedder", "--embedder", "what turns text into vectors"),
-    _reference("sinks", "--sink", "what gets the events of the runs (none); may be repeated", "many"),
-    _reference("redact", "--redact", "what takes secrets out of events"),
+    _reference("pattern_store", "--pattern-store", "the store that patterns are retrieved from"),
+    _reference("embedder", "--embedder", "the embedder that turns text into vectors"),
+    _reference("sinks", "--sink", "a sink that receives the runs' events (none); may be repeated", "many"),
+    _reference("redact", "--redact", "a function that removes secrets from events"),
 )  # fmt: skip
 
 REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, monitor))
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("settings", "those of ReasonBlocks; an option wins over --config")
+    group = parser.add_argument_group("settings", "settings of ReasonBlocks; an option overrides --config")
     group.add_argument("--config", metavar="FILE.toml", help="settings by their names in Python")
     for option in OPTIONS:
         option.add_to(group)
 
 
 def read_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keyword arguments for `ReasonBlocks`: the file's, then the options', tables merged key by key."""
+    """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key."""
     settings = _of_file(arguments.config) if arguments.config else {}
     for option in OPTIONS:
         value = getattr(arguments, option.setting)
@@ -193,7 +193,7 @@ def _merged(before: object, value: object, kind: str) -> object:
 
 
 def _of_file(path: str) -> dict[str, Any]:
-    """The settings of a TOML file, by their names in Python; callables as `module:attribute`."""
+    """Read settings from a TOML file, by their names in Python; callables are given as `module:attribute`."""
     settings = _toml(path)
     valid = {option.setting for option in OPTIONS}
     for name, value in settings.items():

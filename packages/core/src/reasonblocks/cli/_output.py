@@ -24,7 +24,7 @@ BAR_EVERY = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under a title; the first column is what the others tell of."""
+    """Rows under a title; the first column names what the others describe."""
 
     title: str
     head: Sequence[str]
@@ -43,12 +43,12 @@ def say_data(text: str, *, toml: bool = False) -> None:
 
 
 def warn(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     print(_encodable(clean(text).strip(), sys.stderr), file=sys.stderr)
 
 
 def show(table: Table) -> None:
-    """The table on stdout; with rich on a terminal in colour."""
+    """Print the table on stdout, in colour if rich is installed and stdout is a terminal."""
     shown = Table(
         title=clean(table.title),
         head=[clean(cell) for cell in table.head],
@@ -64,7 +64,7 @@ def show(table: Table) -> None:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Each row as one line, the columns below each other, the last as long as it is."""
+    """Yield each row as one line with aligned columns; the last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -108,23 +108,23 @@ def _show_rich(table: Table) -> None:
 
 
 class _Once(logging.Handler):
-    """Says each warning once, in one line, whatever run it comes from."""
+    """Prints each warning once, in one line, whatever run it comes from."""
 
     def __init__(self, bar: Bar) -> None:
         super().__init__(logging.WARNING)
-        self.bar, self.said = bar, set[object]()
+        self.bar, self.seen = bar, set[object]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        what = record.args[-1] if isinstance(record.args, tuple) and record.args else record.msg
-        if what not in self.said:
-            self.said.add(what)
+        reason = record.args[-1] if isinstance(record.args, tuple) and record.args else record.msg
+        if reason not in self.seen:
+            self.seen.add(reason)
             self.bar.clear()
             warn(record.getMessage())
 
 
 @contextmanager
 def warnings_once(bar: Bar) -> Iterator[None]:
-    """What the library logs goes to stderr without its tracebacks; hundreds of runs may have the same fault."""
+    """Print the library's log to stderr, each warning once without its traceback: many runs may have the same fault."""
     logger, handler = logging.getLogger("reasonblocks"), _Once(bar)
     propagate, handlers = logger.propagate, logger.handlers
     logger.propagate, logger.handlers = False, [handler]  # a nested handler replaces the outer one
@@ -136,7 +136,7 @@ def warnings_once(bar: Bar) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Bar:
-    """How much of `total` is done, in one line on stderr, when that is a terminal."""
+    """A progress bar in one line on stderr, shown if that is a terminal."""
 
     total: int
     active: bool = field(default_factory=lambda: sys.stderr.isatty())
@@ -152,7 +152,7 @@ class Bar:
         self._write(f"\r\x1b[K[{cells}] {share:4.0%}  {text}")
 
     def clear(self) -> None:
-        """Make room for other lines."""
+        """Erase the bar, so that other lines can be printed."""
         if self.active and self.drawn_at:
             self._write("\r\x1b[K")
 
@@ -162,6 +162,6 @@ class Bar:
 
 
 class Parsers(Protocol):
-    """What `add_subparsers` gives."""
+    """The result of `add_subparsers`."""
 
     def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> ArgumentParser: ...

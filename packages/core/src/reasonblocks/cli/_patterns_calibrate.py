@@ -1,4 +1,4 @@
-"""`reasonblocks patterns calibrate`: what an embedder's cosines are worth on your agent's recorded runs, as a file."""
+"""Implements `reasonblocks patterns calibrate`: fits an embedder's similarity curves to recorded runs."""
 
 from __future__ import annotations
 
@@ -24,25 +24,30 @@ KEY = "OPENAI_API_KEY"
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "calibrate",
-        help="fit what an embedder's cosines are worth to recorded runs",
-        description="Finds the cosines that unrelated texts of recorded runs reach against a bank of 400 patterns: a "
-        "similarity of 0.7 is what at most 5 % of them reach, 0.8 what at most 1 % reach. Texts of one source are "
-        "compared with those of other sources; where all are of one source, those of one task with other tasks. "
-        "RUNS is what `replay` reads.",
+        help="fit an embedder's similarity curves to recorded runs",
+        description="Measures the cosines that unrelated texts of recorded runs reach in a bank of 400 patterns, and "
+        "fits curves to them: at most 5 % of the texts reach a similarity of 0.7, at most 1 % reach 0.8. Texts of one "
+        "source are compared with those of other sources; if there is only one source, texts of one task with those of "
+        "other tasks. RUNS are files that `replay` reads.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks patterns calibrate [OPTIONS] RUNS... --out FILE.toml"
     parser.add_argument("files", nargs="+", metavar="RUNS")
-    parser.add_argument("--out", required=True, metavar="FILE.toml", help="for an embedder's curves=; - prints it")
     parser.add_argument(
-        "--embedder", default="static", metavar="WHICH", help=f"{KINDS} (static); ${KEY} is the key, where there is one"
+        "--out", required=True, metavar="FILE.toml", help="the file to write, for an embedder's curves=; - prints it"
     )
-    parser.add_argument("--json", action="store_true", help="the figures as one JSON object")
+    parser.add_argument(
+        "--embedder",
+        default="static",
+        metavar="WHICH",
+        help=f"{KINDS} (static); ${KEY} is the key, if the server needs one",
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.set_defaults(command=calibrate)
 
 
 def calibrate(arguments: argparse.Namespace) -> int:
-    """Fit and write; 1 when not one run could be read. Raises `ConfigError` where nothing can be fitted."""
+    """Fit and write; return 1 if no run could be read. Raises `ConfigError` if nothing can be fitted."""
     if arguments.json and arguments.out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
     embedder = embedder_of(arguments.embedder, os.environ)
@@ -62,7 +67,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
 
 
 def embedder_of(text: str, environment: Mapping[str, str]) -> Embedder:
-    """The embedder that an option names. Raises `ConfigError` for one that there is not."""
+    """Return the embedder that the option names. Raises `ConfigError` for an unknown one."""
     from ..backends import embed
     from ..backends.embed._curves import UNFITTED
 
@@ -74,7 +79,7 @@ def embedder_of(text: str, environment: Mapping[str, str]) -> Embedder:
     if kind == "openai" and rest:
         model, at, url = rest.partition("@")
         if not at:
-            raise ConfigError("--embedder", text, "openai:MODEL@URL names the server, too")
+            raise ConfigError("--embedder", text, "must name the server as well: openai:MODEL@URL")
         return embed.OpenAIEmbedder(model, url, environment.get(KEY), curves=UNFITTED)
     return _own(text)
 
@@ -89,12 +94,12 @@ def _own(text: str) -> Embedder:
     except argparse.ArgumentTypeError as error:
         raise ConfigError("--embedder", text, str(error)) from error
     if not isinstance(found, Embedder):
-        raise ConfigError("--embedder", text, "is no embedder: it needs id, dim, curves, embed and embed_many")
+        raise ConfigError("--embedder", text, "is not an embedder: it needs id, dim, curves, embed and embed_many")
     return found
 
 
 def _read(files: list[str]) -> Texts:
-    """The texts of all runs of all files."""
+    """Read the texts of all runs of all files."""
     from ..calibration._similarity import Texts
 
     texts = Texts()
@@ -107,11 +112,11 @@ def _file(embedder: Embedder, texts: Texts, fit: Fit) -> str:
     from .._calibration_file import comments
     from ..backends.embed._curves import curves_file
 
-    lines = [f"Made by `reasonblocks patterns calibrate`: {texts.runs} runs.", *_told(fit)]
+    lines = [f"Made by `reasonblocks patterns calibrate`: {texts.runs} runs.", *_summary(fit)]
     return comments("\n".join(lines)) + curves_file(embedder.id, fit.curves)
 
 
-def _told(fit: Fit) -> list[str]:
+def _summary(fit: Fit) -> list[str]:
     return [
         f"{tier}: {fit.queries[tier]} texts of {fit.groups[tier]} kinds or tasks; in draws of their own "
         + ", ".join(f"{share:.1%} reached {at:g}" for at, share in fit.reached[tier].items())

@@ -1,4 +1,4 @@
-"""`reasonblocks replay`: which runs are replayed, and where each report goes."""
+"""Implements `reasonblocks replay`: replays recorded runs and reports the decisions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
-    """One object a run."""
+    """Return the JSON object of one run."""
     run, last = replayed.run, len(replayed.decisions) - 1
     return {
         "run_id": run.run_id,
@@ -69,7 +69,7 @@ def _injections(injections: tuple[Injection, ...]) -> list[JSON]:
 
 HEAD = ("step", "state", "difficulty", "fired", "gate", "action")
 PREVIEW = 60
-"""Characters of an action that a row shows."""
+"""Characters of an action in a row."""
 
 
 def run_lines(replayed: ReplayedRun) -> Iterator[str]:
@@ -95,14 +95,14 @@ def _row(name: str, decision: StepDecision, action: str) -> tuple[str, ...]:
         decision.fsm_state.value,
         "-" if decision.difficulty is None else f"{decision.difficulty:.2f}",
         ", ".join(decision.monitors_fired) or "-",
-        " ".join(said for said in (decision.gate_decision, decision.skipped_reason) if said) or "-",
+        " ".join(part for part in (decision.gate_decision, decision.skipped_reason) if part) or "-",
         action,
     )
 
 
 def _action(step: Step) -> str:
-    said = f"{step.action} {step.action_input}" if step.tool_calls else step.thought
-    return printable(_short(said, PREVIEW))
+    text = f"{step.action} {step.action_input}" if step.tool_calls else step.thought
+    return printable(_short(text, PREVIEW))
 
 
 def _injected(decision: StepDecision) -> Iterator[str]:
@@ -122,20 +122,20 @@ def _short(text: str, limit: int) -> str:
 
 
 KEPT_IDS = 10_000
-"""Run ids kept to name the nearest one when `--run` finds none."""
+"""Run ids that are kept, to suggest the nearest one if `--run` finds none."""
 
 
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "replay",
-        help="what steering would have done in recorded runs",
-        description="Drives recorded runs through the engine. Reads only; FILE is our JSON lines (.gz too) or "
-        "LangChain messages, found by content.",
+        help="show what steering would have done in recorded runs",
+        description="Replays recorded runs through the engine and changes nothing. FILE is our JSON Lines (also .gz) "
+        "or LangChain messages; the format is detected by content.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks replay [OPTIONS] FILE..."
     parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="one JSON object a run, nothing else on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
     parser.add_argument("--run", metavar="ID", help="only this run, step by step")
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N runs of each file")
     add_settings(parser)
@@ -150,7 +150,7 @@ def _count(text: str) -> int:
 
 
 def replay(arguments: argparse.Namespace) -> int:
-    """Replay the files; 1 when not one run could be read, or when the run that was asked for is in none."""
+    """Replay the files; return 1 if no run could be read, or if none is the requested one."""
     from .._client import ReasonBlocks
 
     with closing(ReasonBlocks(**read_settings(arguments))) as rb:
@@ -163,7 +163,7 @@ def replay(arguments: argparse.Namespace) -> int:
 
 
 class _Work:
-    """One invocation: the files one after another, and what was found so far."""
+    """One invocation: replays the files one after another and sums up the results."""
 
     def __init__(self, rb: ReasonBlocks, arguments: argparse.Namespace) -> None:
         self.rb, self.arguments = rb, arguments
@@ -199,7 +199,7 @@ class _Work:
         summary = Summary(path)
         runs = recorded(path, lambda at: self._progress(offset + at))
         for run in islice(self._wanted(runs, summary), self.arguments.limit):
-            self._one(run, summary)
+            self._replay(run, summary)
             if self.arguments.run:
                 return
         self.summaries.append(summary)
@@ -207,7 +207,7 @@ class _Work:
             self._show(summary)
 
     def _wanted(self, runs: Iterator[RecordedRun | RecordError], summary: Summary) -> Iterator[RecordedRun]:
-        """The runs to replay; what is malformed is said and counted."""
+        """Yield the runs to replay; report and count malformed ones."""
         for run in runs:
             if isinstance(run, RecordError):
                 summary.malformed += 1
@@ -219,7 +219,7 @@ class _Work:
             if self.arguments.run in (None, run.run_id):
                 yield run
 
-    def _one(self, run: RecordedRun, summary: Summary) -> None:
+    def _replay(self, run: RecordedRun, summary: Summary) -> None:
         chosen = self.arguments.task_profile is not None
         replayed = replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)

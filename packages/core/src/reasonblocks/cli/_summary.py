@@ -1,4 +1,4 @@
-"""What the runs of a file have in common, counted while they pass."""
+"""Sums up the replayed runs of a file in tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ._output import Table
 
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
 STANDING = "E3Injection"
-"""Standing rules come to every run by themselves: they are no intervention."""
+"""The source of standing rules, which every run gets: they do not count as interventions."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts over some runs. `flagged` are those with an intervention, `doubted` those whose end a monitor doubts."""
+    """Counts over some runs. `flagged` counts runs with an intervention, `doubted` those whose end a monitor doubts."""
 
     runs: int = 0
     steps: int = 0
@@ -53,7 +53,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Summary:
-    """Everything that is said of a file."""
+    """The counts of one file, by outcome."""
 
     name: str
     malformed: int = 0
@@ -99,7 +99,7 @@ class Summary:
         return f"{named}; {succeeding:,} of them reported success" if succeeding else named
 
     def _by_outcome(self) -> Table:
-        """How failing and succeeding runs differ."""
+        """Return the table that compares failing and succeeding runs."""
         sides = [side for side in (self.failing, self.succeeding) if side.runs]
         names = ["failing" if side is self.failing else "succeeding" for side in sides]
         rows = [
@@ -115,12 +115,12 @@ class Summary:
 
 
 def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Most first, ties by name."""
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    """Return names and counts, the highest count first, ties by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def total(summaries: Sequence[Summary]) -> Summary:
-    """All files as one."""
+    """Return the sum of all files."""
     return Summary(
         name=f"all {len(summaries)} files",
         malformed=sum(summary.malformed for summary in summaries),
@@ -131,7 +131,7 @@ def total(summaries: Sequence[Summary]) -> Summary:
 
 
 def interventions(replayed: ReplayedRun) -> list[int]:
-    """The completed steps after which something was injected, standing rules apart."""
+    """Return the completed steps after which something other than standing rules was injected."""
     return [index for index, decision in enumerate(replayed.decisions) if _intervenes(decision)]
 
 

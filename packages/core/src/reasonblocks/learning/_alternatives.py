@@ -285,7 +285,7 @@ def _changes(failing: Sequence[Argument], working: Sequence[Argument], common: f
     ranked += [(2, f"with `{name}` as well") for name in sorted(after) if name not in before]
     for name in sorted(before.keys() & after.keys()):
         old, new = _described(before[name], common), _described(after[name], common)
-        if _sort(old) != _sort(new):
+        if _broad_form(old) != _broad_form(new):
             ranked.append((0, f"with `{name}` as {_without_length(new)} instead of {_without_length(old)}"))
         elif _word_count(new) < _word_count(old):  # fewer words find more
             ranked.append((3, f"with `{name}` as {new} instead of {old}"))
@@ -304,8 +304,8 @@ def _described(argument: Argument, common: frozenset[str]) -> str:
 _COUNT = re.compile(r"(\d+) words")
 
 
-def _sort(form: str) -> str:
-    """Return the form without its number: a text or a list tells more than its length."""
+def _broad_form(form: str) -> str:
+    """Return the form without its number, because a change between text and list matters more than one of length."""
     return _without_length(_COUNT.sub("a text", form.replace("one word", "1 words").replace("a longer text", "a text")))
 
 
