@@ -131,6 +131,14 @@ def test_a_sink_may_say_how_long_it_pauses() -> None:
     assert 0.7 <= sink.times[2] - sink.times[1] < 5
 
 
+@pytest.mark.parametrize("asked", [0, 0.0, -1, float("nan"), "soon"])
+def test_a_sink_that_asks_for_no_pause_gets_the_usual_one(asked: Any) -> None:
+    busy = Unavailable("the server", "busy", retry_after=asked)
+    sink, telemetry = offered(busy, events=steps(3))
+    assert (sink.events, telemetry.dropped) == ([START, *steps(3)], 0)
+    assert sink.times[2] - sink.times[1] >= 0.1
+
+
 def test_an_unavailable_sink_is_said_once_and_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
     down = Unavailable("the server", "it is down", retry_after=0.01)
     with caplog.at_level(logging.WARNING, "reasonblocks"):

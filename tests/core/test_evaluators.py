@@ -181,7 +181,9 @@ def test_an_evaluator_that_raises_is_unavailable_for_that_step(error: BaseExcept
     assert (session.step_log[1].gate_decision, session.faults) == ("unavailable", {"the evaluator": 1})
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no"), TimeoutError("own"), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no"), TimeoutError("own"), asyncio.CancelledError(), SystemExit(1)], ids=repr
+)
 def test_an_aevaluate_that_raises_is_unavailable_for_that_step(error: BaseException) -> None:
     async def raises(request: Evaluate) -> Any:
         raise error

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from types import MethodType
-from weakref import WeakMethod
+from typing import Any
+from weakref import ReferenceType, ref
 
 Reset = Callable[[], None]
+_Key = tuple[int, Callable[..., Any]]
 
 _functions: list[Reset] = []
-_methods: set[WeakMethod[Reset]] = set()
+_methods: dict[_Key, tuple[ReferenceType[object], Callable[[Any], None]]] = {}
+"""Not `WeakMethod`: one that goes together with its object, at exit, prints an error."""
 
 
 def on_fork(reset: Reset) -> None:
@@ -19,9 +23,15 @@ def on_fork(reset: Reset) -> None:
     A lock that another thread of the parent holds is never released in the child, so a reset makes new locks.
     """
     if isinstance(reset, MethodType):
-        _methods.add(WeakMethod(reset, _methods.discard))
+        owner, method = reset.__self__, reset.__func__
+        key = (id(owner), method)
+        _methods[key] = ref(owner, partial(_forget, _methods, key)), method
     else:
         _functions.append(reset)
+
+
+def _forget(methods: dict[_Key, Any], key: _Key, _: object) -> None:
+    methods.pop(key, None)
 
 
 def around_fork(before: Reset, after: Reset) -> None:
@@ -31,9 +41,11 @@ def around_fork(before: Reset, after: Reset) -> None:
 
 
 def _reset_child() -> None:
-    for reset in [*_functions, *(method() for method in list(_methods))]:
-        if reset is not None:
-            reset()
+    for reset in _functions:
+        reset()
+    for owner, method in list(_methods.values()):
+        if (alive := owner()) is not None:
+            method(alive)
 
 
 if hasattr(os, "register_at_fork"):

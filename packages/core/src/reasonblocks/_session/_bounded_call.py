@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from .._threads import Workers, contained
-from ..exceptions import DeadlineExceeded, SwitchedOff
+from .._threads import NOT_ITS_OWN, Workers, contained
+from ..exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
 from ._guard import logger
 
 if TYPE_CHECKING:
@@ -105,8 +105,15 @@ class BoundedCall:
         import asyncio
 
         self._may_start(seconds)
-        task = asyncio.ensure_future(work())
+        task = asyncio.ensure_future(self._without_exit(work))
         return await self._awaited(task, task, seconds)
+
+    async def _without_exit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Raise `BadAnswer` for `SystemExit`, which would end the event loop before anyone could retrieve it."""
+        try:
+            return await work()
+        except SystemExit as exc:
+            raise BadAnswer(self.name, "SystemExit", NOT_ITS_OWN) from exc
 
     async def _awaited(self, waited: asyncio.Future[T], future: _Future, seconds: float) -> T:
         import asyncio

@@ -28,8 +28,8 @@ BATCH_SECONDS = 5.0
 """The time that a batch sink has for one offer, except while it is closed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 """Seconds until a batch sink that took nothing is asked again: doubled each time, and varied by half."""
-LONGEST_RETRY_AFTER = 3_600.0
-"""The longest pause, in seconds, that a sink may ask for."""
+SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER = 0.05, 3_600.0
+"""The bounds of a pause, in seconds, that a sink asks for. One of 0 or less, or no number, asks for none."""
 
 
 class QueuedEvent:
@@ -203,8 +203,8 @@ class SinkQueue:
                 self._pause, self._resumes = FIRST_PAUSE, 0.0
                 return
             pause = self._pause * random.uniform(0.5, 1.5)
-            if retry_after is not None and retry_after >= 0:
-                pause = min(retry_after, LONGEST_RETRY_AFTER)
+            if isinstance(retry_after, (int, float)) and retry_after > 0:  # a server may say 0, or anything, for ever
+                pause = min(max(retry_after, SHORTEST_RETRY_AFTER), LONGEST_RETRY_AFTER)
             self._resumes = time.monotonic() + pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
