@@ -37,9 +37,9 @@ def query(
     snapshots: Snapshots | None = None,
     **run: Unpack[RunKeywords],
 ) -> AsyncIterator[Message]:
-    """The SDK's `query`, steered: the messages of a session of its own, which ends when the prompts are answered.
+    """Run the SDK's `query`, steered: yield the messages of a session that ends when the prompts are answered.
 
-    It is a `SteeredClaudeClient` inside, since the SDK's own gives nobody a hand to switch the model with.
+    It uses a `SteeredClaudeClient`, because the SDK's own `query` offers no way to switch the model.
     """
     from ._client import SteeredClaudeClient, messages_of
 

@@ -40,7 +40,7 @@ def hook_seconds(rb: ReasonBlocks) -> float:
 
 
 def guest(rb: ReasonBlocks, event: str, work: Work, most: float) -> Callback:
-    """Return the hook that does this work, in so many seconds. Any fault or delay of ours gives an empty answer."""
+    """Return a hook that calls `work` for at most this many seconds. A fault or delay of ours gives an empty answer."""
 
     async def callback(given: Any, tool_use_id: Any, hook_context: Any) -> HookOutput:
         with rb.guard(f"the hook {event}"):

@@ -29,7 +29,7 @@ ForTool = Callable[[str], RunConfig]
 
 
 class HooksOfRun(RunHooks[Any]):
-    """The hooks of one steered run, and after each of them the caller's."""
+    """Calls our hooks for one steered run, then the caller's."""
 
     def __init__(self, run: SteeredRun, for_tool: ForTool, own: RunHooks[Any] | None) -> None:
         self._run = run
@@ -139,7 +139,7 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
         return self._runs.add(run)
 
     def _resumed(self, context: Context, items: list[Item]) -> SteeredRun | None:
-        """The run that waited for an approval, after which newer versions of the SDK give it another context."""
+        """Return the run that waited for an approval: newer versions of the SDK resume it with another context."""
         waiting = self._waiting.get(newest_call_id(items) or "", ())
         run = next_of((run for run in waiting if not run.over), items)
         if run is None:
@@ -148,9 +148,9 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
         return run
 
     def _run_of(self, context: Context, agent: Any, call_id: str | None = None) -> SteeredRun | None:
-        """The open run of a hook that the SDK gives another context than the model's: one with its tokens and agent.
+        """Return the open run of a hook whose context is not the model's, found by its usage and agent.
 
-        Of several, agents of tools: the one that waits for this call, or the one whose turn it is.
+        If several agents of tools match, it is the run that waits for this call, or the one whose turn it is.
         """
         fits = [
             (of, run)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MARK = "_reasonblocks_run"
 """The attribute that holds our run, of the SDK's results and of the errors that a run raised."""
 SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_response_id")
-"""What makes the server keep the conversation: arguments of `Runner.run`, and what a `RunState` remembers of them."""
+"""Arguments of `Runner.run`, also kept in a `RunState`, with which the server stores the conversation."""
 
 AgentInput = str | list[Item] | RunState[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """One call of `Runner.run` and its arguments: the caller's own after a fault of ours, or while steering is off."""
+    """One call of `Runner.run` and its arguments: the caller's own after a fault of ours or while steering is off."""
 
     agent: Agent[Any]
     asked: AgentInput
@@ -85,9 +85,9 @@ class Begun:
         result.stream_events = stream_events  # type: ignore[method-assign]
 
     async def _followed(self, loop: asyncio.Task[Any], result: RunResultStreaming) -> Any:
-        """The SDK waits for this task where it waited for its own, so that the run is over when its stream is.
+        """Return the loop's result and finish the run. The SDK waits for this task in place of its own.
 
-        It goes on when nobody reads the stream any more.
+        So the run is over when its stream is. The task continues if nobody reads the stream any more.
         """
         try:
             value = await loop
@@ -117,7 +117,7 @@ class Begun:
 
 
 def steering_of(source: object) -> SteeredRun:
-    """The run of a result, or of what a run raised. Raises `LookupError` for anything else."""
+    """Return the run of a result or of a raised error. Raises `LookupError` for anything else."""
     run = getattr(source, MARK, None)
     if not isinstance(run, SteeredRun):
         kind = type(source).__name__
@@ -133,13 +133,13 @@ def begin(
     snapshot: Mapping[str, Any] | None,
     given: Mapping[str, Any],
 ) -> Begun:
-    """Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
+    """Raise `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
     options.check(rb, snapshot)
     config = _config(given.get("run_config"))
     run = _run(rb, options, agent, asked, snapshot, given, config)
     hooks = given.get("hooks")
     if rb.disabled or config is None or not isinstance(hooks, RunHooksBase | None):
-        return Begun(agent, asked, given, run)  # what is wrong with them the SDK says
+        return Begun(agent, asked, given, run)  # the SDK raises for wrong ones
     steering = Steering(
         rb=rb,
         options=options,
@@ -184,7 +184,7 @@ def _session_id(given: Mapping[str, Any]) -> str | None:
 
 
 def _config(given: object) -> RunConfig | None:
-    """The caller's configuration; newer versions of the SDK take a dictionary of it, too. None for a wrong one."""
+    """Return the caller's `RunConfig`, None for a wrong one. Newer versions of the SDK also accept a dictionary."""
     if given is None:
         return RunConfig()
     if isinstance(given, Mapping):
@@ -195,7 +195,7 @@ def _config(given: object) -> RunConfig | None:
 
 
 def _names_no_provider(config: object) -> bool:
-    """The SDK closes a provider after the run where it made that itself, which then we have."""
+    """Return True if the SDK would make the provider itself: then we make it, and close it after the run."""
     return config is None or (isinstance(config, Mapping) and "model_provider" not in config)
 
 

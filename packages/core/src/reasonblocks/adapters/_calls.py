@@ -25,7 +25,7 @@ class OpenCall:
     first_event: float | None = None
     answered: bool = False
     recorded: bool = False
-    """Whether the outcome of this attempt is recorded."""
+    """True if the outcome of this attempt is recorded."""
     error: str | None = None
     """The type of what the newest attempt raised."""
 
