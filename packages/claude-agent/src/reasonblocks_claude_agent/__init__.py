@@ -54,11 +54,12 @@ def claude_hooks(
     snapshots: Snapshots | None = None,
     **run: Unpack[RunKeywords],
 ) -> Steering:
-    """Steering for a client of your own: connect it with `hooks.options`, which are yours and our hooks after your own.
+    """Return steering for a client of your own: connect it with `hooks.options`, your options with our hooks after
+    yours.
 
     Hooks see neither thoughts nor tokens, and cannot switch the model: pass every message to `await hooks.saw(message)`
-    for the first, and use `SteeredClaudeClient` for the second. One object a session. Raises `ConfigError` for a wrong
-    value.
+    for the first, and use `SteeredClaudeClient` for the second. Use one object per session. Raises `ConfigError` for a
+    wrong value.
     """
     from claude_agent_sdk import ClaudeAgentOptions
 
@@ -71,7 +72,7 @@ def claude_hooks(
 
 
 def __getattr__(name: str) -> object:
-    """The classes bring the SDK with them: they are loaded when they are first used."""
+    """Load the classes, which import the SDK, when they are first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -24,7 +24,7 @@ Mode = Literal["hooks", "gateway"]
 
 
 class SteeredClaudeClient(ClaudeSDKClient):
-    """`ClaudeSDKClient`, steered. Arguments, results and errors are the SDK's. Runs on asyncio.
+    """A steered `ClaudeSDKClient`, with the SDK's arguments, results and errors. Runs on asyncio.
 
     A prompt begins a run, and its `ResultMessage` ends it. Use `client.steering` to read step logs, traces and
     outcomes, and to mark failures. A resumed session continues the run that it left unfinished, if `snapshots` has its

@@ -91,15 +91,15 @@ class HookDelivery:
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:
         agent_id = str(given.get("agent_id") or "")
-        if decision is None or (decision.replayed and self._has_told(agent_id, given, decision)):
+        if decision is None or (decision.replayed and self._is_in_transcript(agent_id, given, decision)):
             return {}
         self._newest.keep(agent_id, decision.step)
         return context(event, decision)
 
-    def _has_told(self, agent_id: str, given: Mapping[str, Any], decision: StepDecision) -> bool:
+    def _is_in_transcript(self, agent_id: str, given: Mapping[str, Any], decision: StepDecision) -> bool:
         """Return True if the transcript, of this session or of the resumed one, has the guidance."""
-        told = self._newest.get(agent_id) == decision.step
-        return told or ends_with(given.get("transcript_path"), decision.guidance)
+        sent = self._newest.get(agent_id) == decision.step
+        return sent or ends_with(given.get("transcript_path"), decision.guidance)
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         return outcome

@@ -51,12 +51,12 @@ class Stream:
         self._answers: Newest[str | None, Answer] = Newest(MAX_AGENTS)
         self._results: Newest[str, ToolResult] = Newest(MAX_RESULTS)
         self._started: Newest[str, str] = Newest(MAX_AGENTS)
-        self._told = asyncio.Event()
+        self._changed = asyncio.Event()
         self.is_read = False
         """True if anybody passes the session's messages on."""
         self.background: frozenset[str] = frozenset()
         """The tasks that run beside the session's turns, by id."""
-        self._untold: set[str] = set()
+        self._unreported: set[str] = set()
         """Finished tasks whose end the CLI has yet to report in a prompt of its own."""
 
     def saw(self, message: object) -> None:
@@ -75,7 +75,7 @@ class Stream:
             self.background = frozenset(str(task.get("task_id")) for task in message.data.get("tasks") or ())
         elif isinstance(message, StreamEvent):
             self._saw_event(message)
-        self._told.set()
+        self._changed.set()
 
     def tells(self, result: ToolResult) -> None:
         """Merge a tool's result into what is known of it: the stream has the text, a hook the time."""
@@ -97,11 +97,11 @@ class Stream:
     @property
     def to_come(self) -> frozenset[str]:
         """Return the tasks whose end the agent has not been told of."""
-        return self.background | self._untold
+        return self.background | self._unreported
 
     def prompted(self, task_id: str) -> None:
         """Note that a prompt of the CLI has reported the end of this task."""
-        self._untold.discard(task_id)
+        self._unreported.discard(task_id)
 
     def newest(self, owner: str | None) -> Answer | None:
         return self._answers.get(owner)
@@ -119,9 +119,9 @@ class Stream:
         ends = asyncio.get_running_loop().time() + seconds
         while (found := self.with_calls(call_ids)) is None:
             left = ends - asyncio.get_running_loop().time()
-            self._told.clear()
+            self._changed.clear()
             try:
-                await asyncio.wait_for(self._told.wait(), left)
+                await asyncio.wait_for(self._changed.wait(), left)
             except (asyncio.TimeoutError, TimeoutError):
                 return self.with_calls(call_ids)
         return found
@@ -137,7 +137,7 @@ class Stream:
     def _task_ended(self, message: TaskNotificationMessage) -> None:
         """Note a task whose end the CLI will report to the agent: a background task that was not stopped."""
         if message.task_id in self.background and message.status != "stopped":
-            self._untold.add(message.task_id)
+            self._unreported.add(message.task_id)
 
     def _saw_event(self, message: StreamEvent) -> None:
         """Keep the number of output tokens, which only partial messages report."""

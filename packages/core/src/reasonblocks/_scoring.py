@@ -41,7 +41,8 @@ RISE, RISE_FROM = 0.14, 12
 """The highest rise of a long run's level, in `raw`, and the step after which it begins; half of it is reached at step
 24."""
 SLOPE, OFFSET = 1.8, 0.4
-"""Of the sigmoid. The difficulty is .6 at the own level, where SLOW begins, and .2 a spread below, where FAST does."""
+"""Parameters of the sigmoid: the difficulty is .6 at the own level, where SLOW begins, and .2 a spread below, at FAST.
+"""
 WEIGHTS = DifficultyParts(hedging=0.05, length=0.5, errors=0.25, entities=0.1)
 """The weight of each part in `raw`."""
 HEDGES_FULL = 0.08
@@ -93,7 +94,7 @@ NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """The mark of a name (a digit, an inner separator, an inner capital), and the rest of the word."""
 _ENTITY_ASCII = re.compile(_ENTITY.pattern.replace(r"\d", "0-9", 1))
-"""The same for ASCII text, with ten digits in place of Unicode's: it takes half the time."""
+"""A form for ASCII text, with ten digits in place of Unicode's: it takes half the time."""
 _MARKED_WORDS = HEDGES | ERRORS
 _LENGTH_FULL = math.log1p(LENGTH_FULL / LENGTH_UNIT)
 _RUNS = re.compile(

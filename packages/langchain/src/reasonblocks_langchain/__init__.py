@@ -56,7 +56,7 @@ def middleware(
 
 
 def __getattr__(name: str) -> object:
-    """`SteeringMiddleware` brings LangChain with it: it is loaded when it is first used."""
+    """Load `SteeringMiddleware`, which imports LangChain, when it is first used."""
     if name != "SteeringMiddleware":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._middleware import SteeringMiddleware

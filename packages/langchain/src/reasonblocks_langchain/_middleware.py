@@ -59,7 +59,7 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
         return self._lifecycle.name
 
     def watch(self, agent: AgentT) -> AgentT:
-        """The agent, whose failing runs are seen without `with`: for agents that are built once and live long."""
+        """Return the agent with its failures watched, also without `with`: for agents that are built once."""
         return cast("AgentT", agent.with_config(callbacks=[WATCH]))
 
     # ------------------------------------------------------------ the hooks, each with its async twin

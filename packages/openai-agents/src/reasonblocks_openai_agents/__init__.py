@@ -62,7 +62,7 @@ async def openai_run(
 def openai_run_sync(
     rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
-    """`Runner.run_sync`, steered as `openai_run` is."""
+    """Run an agent as `Runner.run_sync` does, steered as in `openai_run`."""
     return _begun(rb, "openai_run_sync", starting_agent, input, options).to_its_end_sync()
 
 
@@ -107,9 +107,9 @@ def openai_model(
 
 
 def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingHooks:
-    """Hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
+    """Return hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
 
-    Serves any number of runs at once. Raises `ConfigError` for a wrong value.
+    They serve any number of runs at once. Raises `ConfigError` for a wrong value.
     """
     from ._hooks import RecordingHooks
 
@@ -129,7 +129,7 @@ def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: AgentInput
 
 
 def __getattr__(name: str) -> object:
-    """The classes bring the SDK with them: they are loaded when they are first used."""
+    """Load the classes, which import the SDK, when they are first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

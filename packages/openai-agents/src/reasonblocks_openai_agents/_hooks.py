@@ -45,7 +45,7 @@ class HooksOfRun(RunHooks[Any]):
         await self._own.on_handoff(context, from_agent, to_agent)
 
     async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
-        """The answer of a model that the agent holds itself: no facade has seen it."""
+        """Record the answer of a model object that the agent holds itself, which no wrapper of ours has seen."""
         if (call := self._run.call) is not None:
             call.answer(response.output, response.usage)
         await self._own.on_llm_end(context, agent, response)
@@ -78,7 +78,7 @@ for _name in dir(RunHooks):  # the rest, those of newer versions too
 
 
 class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
-    """Made by `rb.openai_hooks(...)`, for `Runner.run(..., hooks=...)`: records what steering would decide.
+    """Records what steering would decide, as `Runner.run(..., hooks=...)`. Made by `rb.openai_hooks(...)`.
 
     It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.
     """

@@ -105,7 +105,7 @@ class CallingModel(Model):
         return None if model is None else model.get_retry_advice(request)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
-        """The SDK calls it on every model that a run has looked up."""
+        """Clean up the models behind. The SDK calls it on every model that a run has looked up."""
         for model in self._behind():
             await model._cleanup_on_run_end(owner)
 

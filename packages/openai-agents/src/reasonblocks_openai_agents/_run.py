@@ -200,13 +200,13 @@ def _names_no_provider(config: object) -> bool:
 
 
 def _out_of_turns(result: RunResultStreaming) -> bool:
-    """The SDK's loop just ends then: whoever reads the stream gets the exception."""
+    """Return True if the turns are used up: the SDK's loop then ends, and only the stream's reader sees the error."""
     most: int | None = result.max_turns
     return most is not None and result.current_turn > most and result.final_output is None
 
 
 def _stopped(result: RunResult | RunResultStreaming, run: SteeredRun) -> bool:
-    """Cancelled after a turn: the tools are done, and nothing was answered to that."""
+    """Return True if the run was cancelled after a turn: the tools are done, and no answer followed."""
     streamed = isinstance(result, RunResultStreaming)
     return streamed and result.final_output is None and run.call is not None and bool(run.call.waits_for)
 

@@ -240,7 +240,7 @@ class SteeredRun(HeldRun):
         return next_of(waiting, items) or self.adopt(make(only))
 
     def adopt(self, run: SteeredRun) -> SteeredRun:
-        """Hold a run that was made for an agent in a tool of this one."""
+        """Keep and return a run that was made for an agent in a tool of this one."""
         call_id = run.session.run.parent_call_id
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 

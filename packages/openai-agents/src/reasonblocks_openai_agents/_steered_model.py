@@ -81,7 +81,7 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
     # ------------------------------------------------------------ runs that are known by their requests
 
     async def _decided(self, asked: CallArguments, own: Model) -> tuple[Call | None, CallArguments]:
-        """The call that this request makes, and the request with its guidance."""
+        """Return the call that this request makes, and the request with its guidance."""
         with self._rb.guard("steering a call"):
             items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
             kept = bool(asked.get("conversation_id") or asked.get("previous_response_id"))

@@ -37,7 +37,7 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at a request. `body` is sent on; `model` is the one that it asks."""
+    """An attempt at a request. `body` is sent on; `model` is the model that it names."""
 
     request: PendingRequest
     body: bytes
@@ -115,7 +115,7 @@ class PendingRequests:
         return Attempt(request, body if said is sent else json.dumps(said, separators=(",", ":")).encode(), model)
 
     def heard(self, attempt: Attempt) -> None:
-        """Update the measurements: more of an answer has passed, or it has ended."""
+        """Update the measurements after more of an answer has passed, or it has ended."""
         request, meter = attempt.request, attempt.meter
         request.latency_ms = ms_since(request.began)
         if meter is None:

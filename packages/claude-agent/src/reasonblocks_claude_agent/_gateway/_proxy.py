@@ -161,6 +161,6 @@ def _passed(headers: Iterable[tuple[bytes, bytes]], but: frozenset[str] = frozen
 
 
 async def _as_it_came(_: web.Request, response: web.StreamResponse) -> None:
-    """The server library names itself where the provider does not."""
+    """Remove the server library's name, which it adds if the provider sends none."""
     if response.headers.get("Server", "").startswith("Python/"):
         del response.headers["Server"]

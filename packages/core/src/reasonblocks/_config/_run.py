@@ -80,7 +80,7 @@ def settings_of(
     placement: Placement | None = None,
     route_names: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings of one run. Raises `ConfigError` for what its framework does not support."""
+    """Return the settings of one run. Raises `ConfigError` for a setting that its framework does not support."""
     base = config.settings
     where = _placement(placement, base.placement, caps)
     names = {state: model_name(model) for state, model in config.model_routing.items()}

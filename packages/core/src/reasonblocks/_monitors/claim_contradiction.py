@@ -135,7 +135,7 @@ _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
     "hypothetically mock fake".split()
 )
-"""One of these words is in every thought that `_ASSUMED` matches; without one, that long pattern is not tried."""
+"""Words, one of which is in every thought that `_ASSUMED` matches: without any, that long pattern is not tried."""
 _INVENTED = r"(?:dummy|mock|fake|simulated|made[- ]up|hypothetical|placeholders?)"
 _ASSUMED = re.compile(
     r"\b(?:i(?:['’]ll| will|['’]m| am)?(?: just| have to| need to| going to)? "

@@ -48,7 +48,7 @@ _TARGET = re.compile(
 )
 """A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
 _TARGET_MARK = re.compile(r"[/.\d]")
-"""Every target contains one of these; without one, the long pattern is not tried."""
+"""Marks, one of which is in every target: without any, the long pattern is not tried."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 

@@ -1,4 +1,4 @@
-"""One steered model call: its key, its measured times, and how its answer or its error is recorded."""
+"""A steered model call: its key, its measured times, and the recording of its answer or error."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..types import StepDecision, StepOutcome, TraceState
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class OpenCall:
-    """A decided model call until its outcome is recorded: the answer once, an error once an attempt."""
+    """A decided model call until its outcome is recorded: an answer once, an error once per attempt."""
 
     session: SteeringSession
     decision: StepDecision
     model: str
-    """The name of the model that is asked."""
+    """The name of the model that is called."""
     started: float = field(default_factory=time.perf_counter)
     first_event: float | None = None
     answered: bool = False
     recorded: bool = False
     """True if the outcome of this attempt is recorded."""
     error: str | None = None
-    """The type of what the newest attempt raised."""
+    """The type of the exception that the newest attempt raised."""
 
     def start(self) -> None:
         """Begin an attempt: the first one, or a retry."""
@@ -71,7 +71,7 @@ class OpenCall:
 
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
-    """Return the outcome of a call that raised. `model` is the one that was asked."""
+    """Return the outcome of a call that raised. `model` is the model that was called."""
     text, name = "", type(error).__name__
     with suppress(Exception):  # its own `__str__` may raise, and must not hide it
         text = str(error)

@@ -1,4 +1,4 @@
-"""Models that calls are routed to."""
+"""Holds the models that calls are routed to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RoutedModels(Generic[ModelT]):
         return None
 
     def built(self) -> list[ModelT]:
-        """Return the models that were made here, which nobody else closes."""
+        """Return the models that were built here, which nobody else closes."""
         return list(self._built.values())
 
     def _build(self, name: str, build: Callable[[str], object]) -> None:

@@ -51,7 +51,7 @@ _OF = re.compile(
     r"|[ ]equals[ ]|[ \t]*(?:->|→|~>)[ \t]*|(?::?[*_`]{1,3}:?|:[*_`]{1,3})[ \t]+))"
     r"([^\W_](?:[^\s\"'`,;:()\[\]{}<>=]*[^\s\"'`,;:()\[\]{}<>=.!?])?)(?![=(])"
 )
-"""The same with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
+"""As above, with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
 _TURNED = re.compile(
     r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
     r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"

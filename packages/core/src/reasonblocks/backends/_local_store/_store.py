@@ -1,4 +1,4 @@
-"""`LocalStore`: searches read an immutable snapshot of the patterns, which every change replaces."""
+"""`LocalStore`, whose searches read an immutable snapshot of the patterns that every change replaces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Changes:
 
 
 class PatternStorage(Protocol):
-    """Where patterns are persisted. Used by one thread at a time. Raises `StoreError`; then nothing has changed."""
+    """Persists patterns. Used by one thread at a time. Raises `StoreError`, after which nothing has changed."""
 
     def is_new(self) -> bool:
         """Return True if something changed since the last call of `changes`."""
