@@ -19,12 +19,11 @@ from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, S
 from reasonblocks.exceptions import StaleKey
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
-from ._breakpoints import breakpoints
 from ._channel import CHANNEL, START, About, Carried, renamed
 from ._convert import last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._models import build, chat_model, model_name, takes_cache_control
-from ._request import Overrides, marks_system, steer, without_foreign_thinking
+from ._request import Overrides, breakpoints, marks_system, steer, without_foreign_thinking
 from ._runs import Run, ScopedRuns, Sessions
 
 if TYPE_CHECKING:
