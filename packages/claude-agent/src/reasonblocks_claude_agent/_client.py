@@ -77,10 +77,10 @@ class SteeredClaudeClient(ClaudeSDKClient):
     async def _connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None) -> None:
         if self._gateway is None:
             return await super().connect(prompt)
-        said: dict[str, str] = {}
+        gateway_env: dict[str, str] = {}
         with self._rb.guard("opening the gateway"):
-            said = await self._gateway.open()
-        env = {**self.steering.options.env, **said}
+            gateway_env = await self._gateway.open()
+        env = {**self.steering.options.env, **gateway_env}
         self.options = replace(self.options, env=env)
         try:
             await super().connect(prompt)

@@ -75,10 +75,10 @@ class Delivery(Protocol):
 
 def ends_with(transcript: object, text: str) -> bool:
     """Return True if the text is at the end of the CLI's transcript."""
-    said = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    encoded = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     with suppress(OSError), open(str(transcript or ""), "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-        return bool(text) and said in file.read()
+        return bool(text) and encoded in file.read()
     return False
 
 

@@ -107,8 +107,10 @@ _RUNS = re.compile(
 def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
     """Return the difficulty, its parts and the new memory; a pure function. `level` is the prior."""
     marks = _marks(step.tool_results)
-    came = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
-    parts = _parts(step.scored_text, step.scored_words, _written(step), came, SAID if step.tool_results else SAID_ALONE)
+    failed = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
+    parts = _parts(
+        step.scored_text, step.scored_words, _written(step), failed, SAID if step.tool_results else SAID_ALONE
+    )
     raw = _raw(parts)
     before = memory.recent if memory.count else level.mean + MARGIN
     recent = before + (raw - before) / _weight(memory.count + 1)
@@ -134,11 +136,11 @@ def calm_of(parts: DifficultyParts) -> float:
     return WEIGHTS.hedging * parts.hedging + WEIGHTS.length * parts.length + WEIGHTS.entities * parts.entities
 
 
-def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: float) -> DifficultyParts:
+def _parts(text: str, tokens: Sequence[str], written: int, failed: float, weight: float) -> DifficultyParts:
     """Return the four parts of a difficulty.
 
-    `tokens`: the words of the clipped text. `written`: characters that the model wrote. `came`: the error part of the
-    results. `said`: the weight of the text's error words.
+    `tokens`: the words of the clipped text. `written`: characters that the model wrote. `failed`: the error part of the
+    results. `weight`: the weight of the text's error words.
     """
     count = max(len(tokens), MIN_WORDS)
     marked = [at for at, token in enumerate(tokens) if token in _MARKED_WORDS]
@@ -146,7 +148,7 @@ def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: fl
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
         length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / _LENGTH_FULL), 4),
-        errors=round(min(1.0, came + said * _density(tokens, [at for at in marked if tokens[at] in ERRORS])), 4),
+        errors=round(min(1.0, failed + weight * _density(tokens, [at for at in marked if tokens[at] in ERRORS])), 4),
         entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
     )
 

@@ -62,7 +62,7 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class AsyncEvaluator(Protocol):
-    """The second face of an evaluator, for event loops: it must not block them."""
+    """The async method of an evaluator. It must not block the event loop."""
 
     async def aevaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]: ...
 

@@ -157,25 +157,25 @@ class Steering:
     async def _filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Steer a request after the caller's own filter. The SDK calls it once a call, not before retries."""
         items = list(data.model_data.input)
-        said = data.model_data
+        filtered = data.model_data
         if self.config.call_model_input_filter is not None:
             own = self.config.call_model_input_filter(data)
-            said = await own if inspect.isawaitable(own) else own
-        given: object = said
+            filtered = await own if inspect.isawaitable(own) else own
+        given: object = filtered
         if isinstance(given, ModelInputData):  # the SDK raises for anything else
             with self.rb.guard("steering a call"):
-                return await self._steered(data.agent, items, said)
-        return said
+                return await self._steered(data.agent, items, filtered)
+        return filtered
 
-    async def _steered(self, agent: Agent[Any], items: list[Item], said: ModelInputData) -> ModelInputData:
+    async def _steered(self, agent: Agent[Any], items: list[Item], filtered: ModelInputData) -> ModelInputData:
         run = self.run_of(agent, items)
         CALL.set(None)
         call = await run.decide(items, agent_name=agent.name, own_model=own_model(agent, self.config))
         CALL.set(call)
         if call is None:
-            return said
-        instructions, asked = run.say(said.instructions, said.input, call.decision)
-        return ModelInputData(input=asked, instructions=instructions)
+            return filtered
+        instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
+        return ModelInputData(input=steered_input, instructions=instructions)
 
     def run_of(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
         """Return the run that makes this request; the first rule that applies decides.

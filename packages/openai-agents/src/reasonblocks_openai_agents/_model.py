@@ -100,8 +100,8 @@ class CallingModel(Model):
     def get_retry_advice(self, request: Any) -> Any:
         """Ask the model that was called: the agent's own, if the call was not steered."""
         call = CALL.get()
-        asked = None if call is None or call.answered else call.target
-        model = asked or next(iter(self._behind()), None)
+        called = None if call is None or call.answered else call.target
+        model = called or next(iter(self._behind()), None)
         return None if model is None else model.get_retry_advice(request)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:

@@ -62,10 +62,10 @@ class Call(OpenCall):
 
     def _outcome(self, output: Iterable[Item], usage: object, latency_ms: float | None) -> StepOutcome:
         items = list(output)
-        said = answer_of(items)
+        step = answer_of(items)
         self.waits_for = local_call_ids(items)
-        self.run.heard(said, reasoning_ids(items), self)
-        return outcome_of(said, usage_of(usage), model=self.model, latency_ms=latency_ms, ttft_ms=self.ttft_ms)
+        self.run.heard(step, reasoning_ids(items), self)
+        return outcome_of(step, usage_of(usage), model=self.model, latency_ms=latency_ms, ttft_ms=self.ttft_ms)
 
     def catch_up(self, items: Sequence[Item]) -> None:
         """Record an answer from the items that follow it: no hook reports those of a model object in a tool's agent."""

@@ -93,8 +93,8 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
             CALL.set(call)
             call.request = _which(items)
             self._tried.keep(call.request, (items, run))
-            said = run.say(asked["system_instructions"], items, call.decision)
-            return call, {**asked, "system_instructions": said[0], "input": said[1]}
+            steered_request = run.say(asked["system_instructions"], items, call.decision)
+            return call, {**asked, "system_instructions": steered_request[0], "input": steered_request[1]}
         return None, asked
 
     def _run_of(self, items: Items) -> SteeredRun | None:

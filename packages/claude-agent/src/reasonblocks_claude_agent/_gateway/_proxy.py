@@ -154,10 +154,10 @@ class Gateway:
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], but: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
     """Return the headers of one side for the other."""
-    said = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in headers]
-    named = {name.strip().lower() for key, value in said if key.lower() == "connection" for name in value.split(",")}
+    decoded = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in headers]
+    named = {name.strip().lower() for key, value in decoded if key.lower() == "connection" for name in value.split(",")}
     kept = OF_ONE_CONNECTION | named | but
-    return [(name, value) for name, value in said if name.lower() not in kept]
+    return [(name, value) for name, value in decoded if name.lower() not in kept]
 
 
 async def _as_it_came(_: web.Request, response: web.StreamResponse) -> None:

@@ -50,13 +50,13 @@ def environment(env: Mapping[str, str], gateway: str) -> dict[str, str]:
 
     Behind it the CLI behaves as with the provider itself: it recognises its first-party provider by the address.
     """
-    said = {"ANTHROPIC_BASE_URL": gateway}
+    variables = {"ANTHROPIC_BASE_URL": gateway}
     if any(_either(env, name) for name in ("http_proxy", "https_proxy", "all_proxy")):
         spared = ",".join(filter(None, (_either(env, "no_proxy"), HERE)))
-        said |= {"NO_PROXY": spared, "no_proxy": spared}
+        variables |= {"NO_PROXY": spared, "no_proxy": spared}
     if urlsplit(address(env)).hostname == urlsplit(FIRST_PARTY).hostname:
-        said["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = env.get("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1")
-    return said
+        variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = env.get("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1")
+    return variables
 
 
 def trust(env: Mapping[str, str]) -> ssl.SSLContext | None:

@@ -91,28 +91,28 @@ def _statement(sentence: str) -> tuple[int, int] | None:
 
     The value is one run of words with digits, or months. The words around it, small ones aside, name the thing.
     """
-    said = [word.strip(_EDGES) for word in sentence.split()]
-    verb = next((place for place, word in enumerate(said) if place and word in _VERBS), 0)
-    if not verb or len(said) > MAX_WORDS or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
+    words = [word.strip(_EDGES) for word in sentence.split()]
+    verb = next((place for place, word in enumerate(words) if place and word in _VERBS), 0)
+    if not verb or len(words) > MAX_WORDS or sentence.endswith("?") or not _UNSURE.isdisjoint(words):
         return None
-    value = [place for place in range(verb + 1, len(said)) if _is_value(said[place])]
+    value = [place for place in range(verb + 1, len(words)) if _is_value(words[place])]
     if not value or len(value) > MAX_PARTS or value[-1] - value[0] >= len(value):
         return None
-    subject = _names(said[:verb])
+    subject = _names(words[:verb])
     if not subject:
         return None
-    relation = () if said[verb] in _COPULAS else (said[verb],)
-    rest = [word for place, word in enumerate(said[verb + 1 :], verb + 1) if place not in value]
+    relation = () if words[verb] in _COPULAS else (words[verb],)
+    rest = [word for place, word in enumerate(words[verb + 1 :], verb + 1) if place not in value]
     thing = {*subject, *relation, *_names(rest)}
-    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(said[place]) for place in value)))
+    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(words[place]) for place in value)))
 
 
 def _is_value(word: str) -> bool:
     return word in _MONTHS or any(map(str.isdigit, word))
 
 
-def _names(said: list[str]) -> list[str]:
-    return [word for word in said if word not in _SMALL and (len(word) > 1 or word.isdigit())]
+def _names(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _SMALL and (len(word) > 1 or word.isdigit())]
 
 
 def _plain(value: str) -> str:
