@@ -78,5 +78,5 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
 
-if "claude_agent_sdk" in sys.modules:  # then the rest costs little, and is not to be loaded within an event loop
+if "claude_agent_sdk" in sys.modules:  # then loading the rest is cheap, and must not happen in an event loop
     from . import _client as _client

@@ -113,7 +113,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
             if isinstance(item, BaseException):
                 raise item
             yield item
-        unread.put_nowait(None)  # for whoever else reads, or reads again
+        unread.put_nowait(None)  # the next reader has to see the end, too
 
     async def query(self, prompt: str | AsyncIterable[dict[str, Any]], session_id: str = "default") -> None:
         await self.steering.before_prompt()

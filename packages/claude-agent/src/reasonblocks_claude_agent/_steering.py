@@ -206,7 +206,7 @@ class Steering(SteeringHandle[AgentRun]):
     async def _route(self, run: AgentRun, decision: StepDecision | None) -> None:
         routed = False
         if decision is not None and decision.route is not None:
-            with run.session.routing(decision.route):  # the CLI, too, refuses a model that it does not find
+            with run.session.routing(decision.route):  # the CLI may refuse a model that it does not find
                 await self._switch(_named(self._rb.model_routing[decision.route]))
                 routed = True
         if not routed:

@@ -135,6 +135,6 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
 
-if "agents" in sys.modules:  # then the rest costs little, and is not to be loaded within somebody's event loop
+if "agents" in sys.modules:  # then loading the rest is cheap, and must not happen in an event loop
     from . import _run as _run
     from . import _steered_model as _steered_model

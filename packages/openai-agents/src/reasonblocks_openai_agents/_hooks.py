@@ -72,7 +72,7 @@ def _forwarded(name: str) -> Callable[..., Any]:
     return forward
 
 
-for _name in dir(RunHooks):  # the rest, those of newer versions too
+for _name in dir(RunHooks):  # all other hooks, those of newer versions included
     if _name.startswith("on_") and _name not in vars(HooksOfRun):
         setattr(HooksOfRun, _name, _forwarded(_name))
 

@@ -177,7 +177,7 @@ def _run(
 
 
 def _session_id(given: Mapping[str, Any]) -> str | None:
-    with suppress(Exception):  # somebody's property: the SDK's conversations have no id before their first request
+    with suppress(Exception):  # a property may raise: the SDK's conversations have no id before their first request
         found = getattr(given.get("session"), "session_id", None) or given.get("conversation_id")
         return str(found) if found else None
     return None

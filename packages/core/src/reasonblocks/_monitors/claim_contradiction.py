@@ -73,7 +73,7 @@ def _pair(other: list[int], index: int) -> list[int]:
 def _may_state(features: Features) -> bool:
     return (
         not _VERBS.isdisjoint(features.vocabulary)
-        and _DIGIT.search(features.thought, 0, HEAD) is not None  # every match of `_STATED` ends with one
+        and _DIGIT.search(features.thought, 0, HEAD) is not None  # every match of `_STATED` ends with a digit
         and _STATED.search(features.thought, 0, HEAD) is not None
     )
 

@@ -75,7 +75,7 @@ class StepLog:
         at = self._at(before.last.step) if calls and before.last is not None else None
         if at is not None:
             names = tuple([call.name for call in calls])
-            if names != self._entries[at].tool_calls:  # as a rule they were known
+            if names != self._entries[at].tool_calls:  # usually they are equal
                 self._entries[at] = evolve(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 

@@ -289,7 +289,7 @@ class Newest(dict[K, V]):
         super().__setitem__(key, value)
         if len(self) > self._most:
             for oldest in list(self)[: len(self) - self._most]:
-                self.pop(oldest, None)  # another thread may have
+                self.pop(oldest, None)  # another thread may have removed it
 
     def keep(self, key: K, value: V) -> V:
         """Set a value and return it."""

@@ -16,7 +16,7 @@ _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|cred|key|auth|cookie|kennwort|senha|contrase|пароль|密码|otp|pin|cvv|cvc|ssn|jwt|"
     r"bearer|sig|hmac|mnemonic|sess|sid|phrase|pat\b|login|identified|\s-[a-zA-Z]|csrf|xsrf|pepper|dsn"
 )
-"""A text without any of these announces nothing; most texts have none."""
+"""Marks without which a text announces no secret; most texts have none of them."""
 _HEAD = re.compile(
     r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
     r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
