@@ -12,6 +12,14 @@ MODULE_LINES = 400
 FUNCTION_LINES = 60
 FUNCTION_LINES_P90 = 25
 
+SHORT_LINES = 60
+
+SHORT_MODULES = {
+    "packages/core/src/reasonblocks/__main__.py": "`python -m` needs it",
+    "packages/core/src/reasonblocks/backends/_jsonl_sink.py": "a sink without SQLite must not import it",
+    "packages/core/src/reasonblocks/backends/_local.py": "every backend is a module of its own",
+}
+"""Private modules of fewer lines with one importer, by their path from the root: the reason not to merge them."""
 LONG_MODULES: dict[str, str] = {}
 """Modules that may be longer, by their path from the root: the reason."""
 
@@ -32,6 +40,37 @@ def test_every_module_is_short_or_has_a_reason() -> None:
     long = {module: count for module, count in lines.items() if count > MODULE_LINES}
     assert {module: count for module, count in long.items() if module not in LONG_MODULES} == {}
     assert [module for module in LONG_MODULES if module not in long] == []
+
+
+def dotted(module: Path) -> str:
+    """The name by which a module is imported."""
+    parts = module.with_suffix("").parts
+    return ".".join(parts[parts.index("src") + 1 :]).removesuffix(".__init__")
+
+
+def imported(module: Path) -> set[str]:
+    """Absolute names of the modules, and of the names in modules, that a module imports."""
+    package = dotted(module).split(".")[: None if module.name == "__init__.py" else -1]
+    found = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            home = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {home, *(f"{home}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_a_short_private_module_has_several_importers_or_a_reason() -> None:
+    imports = {module: imported(module) for module in MODULES}
+    found = {}
+    for module in MODULES:
+        lines = len(module.read_text(encoding="utf-8").splitlines())
+        if lines < SHORT_LINES and module.name != "__init__.py" and module.name.startswith("_"):
+            importers = [other for other in MODULES if dotted(module) in imports[other]]
+            found[str(module.relative_to(ROOT))] = len(importers)
+    alone = {module for module, importers in found.items() if importers < 2}
+    assert alone - {*SHORT_MODULES} == set()
+    assert {*SHORT_MODULES} - alone == set(), "these have grown, or have several importers: they need no reason"
 
 
 def test_no_function_is_a_mistake() -> None:

@@ -8,10 +8,19 @@ from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive,
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunKeywords, RunOptions
-from ._calls import OpenCall, call_key, failure_of, same_model
-from ._models import RoutedModels
-from ._options import split_keywords
-from ._runs import CLOSE_SECONDS, AdapterRun, Held, HeldRun, Newest, Runs, SteeringFace, SteeringHandle, view_of
+from ._calls import OpenCall, RoutedModels, call_key, failure_of, same_model
+from ._runs import (
+    CLOSE_SECONDS,
+    AdapterRun,
+    Held,
+    HeldRun,
+    Newest,
+    Runs,
+    SteeringFace,
+    SteeringHandle,
+    split_keywords,
+    view_of,
+)
 
 __all__ = [
     "ABANDONED",

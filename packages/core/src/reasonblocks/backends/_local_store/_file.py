@@ -17,7 +17,7 @@ from ...exceptions import StoreError
 from ...types import Pattern
 from .._forks import Closable, opened
 from .._stores.rows import Row, Stats, body
-from ._store import Changes
+from ._storage import Changes
 
 BUSY_S = 5.0
 """Seconds to wait for another process's transaction; importing 10,000 patterns takes a tenth of that."""

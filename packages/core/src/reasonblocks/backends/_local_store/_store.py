@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ..._json import evolve
-from ..._patterns import COUNTED, checked, revised
+from ..._patterns import COUNTED, checked
 from ..._requests import Retrieve
 from ..._threads import in_daemon
 from ...exceptions import ConfigError, StoreError
@@ -21,87 +20,11 @@ from ...types import ETrace, Pattern, Tier
 from .._forks import no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index
-from .._stores.rows import Row, Stats, row_of
+from .._stores.rows import Row, row_of
+from ._storage import Changes, Memory, PatternStorage
 
 if TYPE_CHECKING:
     from .._stores.vectors import Vectors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Changes since the last call. With `whole`, they replace everything known before."""
-
-    rows: Sequence[Row] = ()
-    gone: Collection[str] = ()
-    stats: Stats = field(default_factory=dict)
-    whole: bool = False
-
-
-class PatternStorage(Protocol):
-    """Persists patterns. Used by one thread at a time. Raises `StoreError`, after which nothing has changed."""
-
-    def is_new(self) -> bool:
-        """Return True if something changed since the last call of `changes`."""
-        ...
-
-    def changes(self) -> Changes: ...
-    def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None: ...
-    def remove(self, name: str) -> bool: ...
-    def count(self, counts: Mapping[str, int], what: str) -> None: ...
-    def keep(self, rows: Sequence[Row]) -> None:
-        """Store the vectors of rows that had none."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def added(counted: Mapping[str, int], what: str, more: int) -> dict[str, int]:
-    return {**counted, what: counted.get(what, 0) + more}
-
-
-class Memory:
-    """Storage in memory only: patterns are lost when the process ends."""
-
-    def __init__(self) -> None:
-        self._patterns: dict[str, Pattern] = {}
-        self._stats: dict[str, Mapping[str, int]] = {}
-        self._changes = Changes()
-
-    def is_new(self) -> bool:
-        return False
-
-    def changes(self) -> Changes:
-        found, self._changes = self._changes, Changes()
-        return found
-
-    def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
-        rows, stats = [], {}
-        for name, pattern in given.items():
-            new = revised(pattern, self._patterns.get(name), now)
-            self._patterns[name] = new
-            stats[name] = new.stats
-            rows.append(row_of(new, vectors.get(name)))
-        self._stats.update(stats)
-        self._changes = Changes(rows=rows, stats=stats)
-
-    def remove(self, name: str) -> bool:
-        found = self._patterns.pop(name, None) is not None
-        self._stats.pop(name, None)
-        self._changes = Changes(gone=(name,) if found else (), stats={name: {}})
-        return found
-
-    def count(self, counts: Mapping[str, int], what: str) -> None:
-        stats = {name: added(self._stats.get(name, {}), what, more) for name, more in counts.items()}
-        self._stats.update(stats)
-        known = {name: stats[name] for name in stats if name in self._patterns}
-        self._patterns.update({name: evolve(self._patterns[name], stats=counted) for name, counted in known.items()})
-        self._changes = Changes(stats=stats)
-
-    def keep(self, rows: Sequence[Row]) -> None:
-        """Do nothing: the rows hold their vectors."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
 
 
 INLINE_MOST = 20_000
@@ -142,7 +65,7 @@ class LocalStore:
         self._given, self._is_quick = embedder, embedder is None or embedders.is_quick(embedder)
         self._layer = {pattern.id: row_of(checked(pattern)) for pattern in layer}
         stats = {name: row.pattern.stats for name, row in self._layer.items() if row.pattern.stats}
-        self._shelf = self._made_shelf()
+        self._storage = self._made_storage()
         self._made: Vectors | None = None
         self._read = self.path is None
         self._snapshot = _Snapshot(index=Index.of(self._layer.values(), stats))
@@ -179,7 +102,7 @@ class LocalStore:
     def leave_file(self) -> None:
         """Continue with the layer alone, because the file is unusable."""
         self.close()
-        self._shelf, self._read = Memory(), True
+        self._storage, self._read = Memory(), True
 
     def add(self, patterns: Iterable[Pattern]) -> None:
         """Add patterns, or replace those with the same id: all of them or, after an error, none.
@@ -193,16 +116,16 @@ class LocalStore:
         vectors = self._vectors_of(given.values())
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         with no_fork:
-            self._shelf.add(given, vectors, now)
-            self._take(self._shelf.changes())
+            self._storage.add(given, vectors, now)
+            self._take(self._storage.changes())
 
     def remove(self, pattern_id: str) -> bool:
         """Remove a pattern; return False if the store has none with that id.
 
         To hide a pattern of the layer, add one with its id that is `off`."""
         with no_fork:
-            found = self._shelf.remove(pattern_id)
-            self._take(self._shelf.changes())
+            found = self._storage.remove(pattern_id)
+            self._take(self._storage.changes())
         return found
 
     def count(self, pattern_ids: Iterable[str], what: str) -> None:
@@ -216,8 +139,8 @@ class LocalStore:
         rows = self._snapshot.rows
         if counts := Counter([name for name in pattern_ids if name in rows or name in self._layer]):
             with no_fork:
-                self._shelf.count(counts, what)
-                self._take(self._shelf.changes())
+                self._storage.count(counts, what)
+                self._take(self._storage.changes())
 
     def get(self, pattern_id: str) -> Pattern | None:
         """Return the store's pattern, else the layer's, else None."""
@@ -250,7 +173,7 @@ class LocalStore:
     def close(self) -> None:
         """Close the file. The next use opens it again."""
         with no_fork:
-            self._shelf.close()
+            self._storage.close()
 
     def __enter__(self) -> LocalStore:
         return self
@@ -271,7 +194,7 @@ class LocalStore:
             self._made = Vectors(self.embedder, self._keep)
         return self._made
 
-    def _made_shelf(self) -> PatternStorage:
+    def _made_storage(self) -> PatternStorage:
         if self.path is None:
             return Memory()
         from ._file import File  # imports sqlite3
@@ -281,12 +204,12 @@ class LocalStore:
     def _is_due(self) -> bool:
         """Return True if the file has to be read."""
         with no_fork_if_free() as free:
-            return free and self._shelf.is_new()
+            return free and self._storage.is_new()
 
     def _refresh(self) -> None:
         with no_fork_if_free(wait=not self._read) as free:  # the thread that holds the lock reads the file
-            if free and self._shelf.is_new():
-                self._take(self._shelf.changes())
+            if free and self._storage.is_new():
+                self._take(self._storage.changes())
         self._read = True
 
     def _take(self, changes: Changes) -> None:
@@ -326,4 +249,4 @@ class LocalStore:
         own = [row for row in rows if row.body is not None]
         with suppress(StoreError), no_fork_if_free() as free:  # a read-only file can still be searched
             if free and own:
-                self._shelf.keep(own)
+                self._storage.keep(own)
