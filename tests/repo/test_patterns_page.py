@@ -67,7 +67,7 @@ def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_gates_are_those_of_the_tiers() -> None:
-    assert f"{TIER_RULES['e2'].similarity:g} is asked for `e2`, {TIER_RULES['e1'].similarity:g} for `e1`" in PAGE
+    assert f"`e2` requires {TIER_RULES['e2'].similarity:g}, `e1` {TIER_RULES['e1'].similarity:g}" in PAGE
 
 
 def test_the_kinds_of_trouble_are_the_monitors() -> None:

@@ -88,7 +88,7 @@ class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close`
         started = time.perf_counter()
         try:
             answer = await ask(request)
-        except BaseException as exc:  # a cancellation, too: it goes on, and the entry keeps it
+        except BaseException as exc:  # a cancellation, too: it is recorded, and raised again
             session.end_step(decision, failure_of(exc, model=request.model, latency_ms=ms_since(started)))
             raise
         with session.guard("recording an answer"):

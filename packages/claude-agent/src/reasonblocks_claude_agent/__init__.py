@@ -37,9 +37,9 @@ def query(
     snapshots: Snapshots | None = None,
     **run: Unpack[RunKeywords],
 ) -> AsyncIterator[Message]:
-    """The SDK's `query`, steered: the messages of a session of its own, which ends when the prompts are answered.
+    """Run the SDK's `query`, steered: yield the messages of a session that ends when the prompts are answered.
 
-    It is a `SteeredClaudeClient` inside, since the SDK's own gives nobody a hand to switch the model with.
+    It uses a `SteeredClaudeClient`, because the SDK's own `query` offers no way to switch the model.
     """
     from ._client import SteeredClaudeClient, messages_of
 
@@ -54,11 +54,12 @@ def claude_hooks(
     snapshots: Snapshots | None = None,
     **run: Unpack[RunKeywords],
 ) -> Steering:
-    """Steering for a client of your own: connect it with `hooks.options`, which are yours and our hooks after your own.
+    """Return steering for a client of your own: connect it with `hooks.options`, your options with our hooks after
+    yours.
 
     Hooks see neither thoughts nor tokens, and cannot switch the model: pass every message to `await hooks.saw(message)`
-    for the first, and use `SteeredClaudeClient` for the second. One object a session. Raises `ConfigError` for a wrong
-    value.
+    for the first, and use `SteeredClaudeClient` for the second. Use one object per session. Raises `ConfigError` for a
+    wrong value.
     """
     from claude_agent_sdk import ClaudeAgentOptions
 
@@ -71,11 +72,11 @@ def claude_hooks(
 
 
 def __getattr__(name: str) -> object:
-    """The classes bring the SDK with them: they are loaded when they are first used."""
+    """Load the classes, which import the SDK, when they are first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
 
-if "claude_agent_sdk" in sys.modules:  # then the rest costs little, and is not to be loaded within an event loop
+if "claude_agent_sdk" in sys.modules:  # then loading the rest is cheap, and must not happen in an event loop
     from . import _client as _client

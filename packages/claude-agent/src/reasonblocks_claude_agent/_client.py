@@ -24,16 +24,16 @@ Mode = Literal["hooks", "gateway"]
 
 
 class SteeredClaudeClient(ClaudeSDKClient):
-    """`ClaudeSDKClient`, steered: what it takes, gives and raises is the SDK's. Runs on asyncio.
+    """A steered `ClaudeSDKClient`, with the SDK's arguments, results and errors. Runs on asyncio.
 
     A prompt begins a run, and its `ResultMessage` ends it. Use `client.steering` to read step logs, traces and
-    outcomes, and to mark failures. A session that is resumed goes on with the run that it left unfinished, if
-    `snapshots` has its state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps
-    them in memory.
+    outcomes, and to mark failures. A resumed session continues the run that it left unfinished, if `snapshots` has its
+    state: a mapping of yours by session id, such as a `shelve`; without one, the client `rb` keeps them in memory.
 
-    With `mode="gateway"` guidance goes into one request on its way to the provider and is in no transcript, where hooks
-    alone leave it. It needs aiohttp and certifi, and the provider at the CLI's `ANTHROPIC_BASE_URL`: not Bedrock,
-    Vertex or Foundry. Raises `ConfigError` for a wrong option, and `ExtraMissing` for `mode="gateway"` without them.
+    With `mode="gateway"` guidance goes into a single request on its way to the provider and is in no transcript; the
+    CLI's hooks alone leave it there. The mode needs aiohttp and certifi, and the provider at the CLI's
+    `ANTHROPIC_BASE_URL`: not Bedrock, Vertex or Foundry. Raises `ConfigError` for a wrong option, and `ExtraMissing`
+    for `mode="gateway"` without them.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class SteeredClaudeClient(ClaudeSDKClient):
     async def _connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None) -> None:
         if self._gateway is None:
             return await super().connect(prompt)
-        said: dict[str, str] = {}
+        gateway_env: dict[str, str] = {}
         with self._rb.guard("opening the gateway"):
-            said = await self._gateway.open()
-        env = {**self.steering.options.env, **said}
+            gateway_env = await self._gateway.open()
+        env = {**self.steering.options.env, **gateway_env}
         self.options = replace(self.options, env=env)
         try:
             await super().connect(prompt)
@@ -89,10 +89,10 @@ class SteeredClaudeClient(ClaudeSDKClient):
             raise
 
     async def _read(self) -> None:
-        """Reads ahead of the user, so that a step's thought is known when its hook asks.
+        """Read ahead of the user, so that a step's thought is known when its hook runs.
 
-        However slow the user is: behind a hundred unread messages the SDK would not hear the CLI's hooks, and the CLI
-        ends a session whose hook says nothing.
+        This also serves a slow user: behind a hundred unread messages the SDK would not receive the CLI's hooks, and
+        the CLI ends a session whose hook does not answer.
         """
         try:
             async for message in super().receive_messages():
@@ -113,20 +113,20 @@ class SteeredClaudeClient(ClaudeSDKClient):
             if isinstance(item, BaseException):
                 raise item
             yield item
-        unread.put_nowait(None)  # for whoever else reads, or reads again
+        unread.put_nowait(None)  # the next reader has to see the end, too
 
     async def query(self, prompt: str | AsyncIterable[dict[str, Any]], session_id: str = "default") -> None:
         await self.steering.before_prompt()
         await super().query(prompt, session_id)
 
     async def as_own(self, prompts: AsyncIterable[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-        """Prompts for `connect`, each asked of the model that its run is to begin with."""
+        """Yield prompts for `connect`; before each, switch to the model that its run begins with."""
         async for prompt in prompts:
             await self.steering.before_prompt()
             yield prompt
 
     async def set_model(self, model: str | None = None) -> None:
-        """The agent's own model from now on; routing comes back to it."""
+        """Set the agent's own model from now on; routing returns to it."""
         await super().set_model(model)
         self.steering.own_model_is(model)
 
@@ -158,9 +158,9 @@ def _gateway_of(
 async def messages_of(
     client: SteeredClaudeClient, prompt: str | AsyncIterable[dict[str, Any]]
 ) -> AsyncIterator[Message]:
-    """All messages until the prompts, and what they began in the background, are done; the client is disconnected then.
+    """Yield all messages until the prompts and their background tasks are done; then disconnect the client.
 
-    The SDK ends the session of a stream of prompts by itself: a single one is a stream, too.
+    Even a single prompt is passed as a stream, because the SDK ends the session of a stream by itself.
     """
     await client.connect(client.as_own(_one(prompt) if isinstance(prompt, str) else prompt))
     try:

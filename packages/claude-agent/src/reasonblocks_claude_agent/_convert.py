@@ -82,10 +82,10 @@ def batch_step(calls: Iterable[Mapping[str, Any]], answer: Step | None, results:
     `results` come from the stream and from hooks of single tools; the batch itself supplies the rest.
     """
     given = list(calls)
-    said = answer or Step(tool_calls=tuple(map(_call, given)))
+    step = answer or Step(tool_calls=tuple(map(_call, given)))
     known = {str(call.get("tool_use_id")): call for call in given}
-    found = ((call, results.get(call.id) or _result(known.get(call.id))) for call in said.tool_calls)
-    return replace(said, tool_results=tuple(replace(result, name=call.name) for call, result in found if result))
+    found = ((call, results.get(call.id) or _result(known.get(call.id))) for call in step.tool_calls)
+    return replace(step, tool_results=tuple(replace(result, name=call.name) for call, result in found if result))
 
 
 def result_told(given: Mapping[str, Any]) -> ToolResult:

@@ -40,7 +40,7 @@ def hook_seconds(rb: ReasonBlocks) -> float:
 
 
 def guest(rb: ReasonBlocks, event: str, work: Work, most: float) -> Callback:
-    """Return the hook that does this work, in so many seconds. Any fault or delay of ours gives an empty answer."""
+    """Return a hook that calls `work` for at most this many seconds. A fault or delay of ours gives an empty answer."""
 
     async def callback(given: Any, tool_use_id: Any, hook_context: Any) -> HookOutput:
         with rb.guard(f"the hook {event}"):
@@ -75,10 +75,10 @@ class Delivery(Protocol):
 
 def ends_with(transcript: object, text: str) -> bool:
     """Return True if the text is at the end of the CLI's transcript."""
-    said = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    encoded = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     with suppress(OSError), open(str(transcript or ""), "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-        return bool(text) and said in file.read()
+        return bool(text) and encoded in file.read()
     return False
 
 
@@ -91,15 +91,15 @@ class HookDelivery:
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:
         agent_id = str(given.get("agent_id") or "")
-        if decision is None or (decision.replayed and self._has_told(agent_id, given, decision)):
+        if decision is None or (decision.replayed and self._is_in_transcript(agent_id, given, decision)):
             return {}
         self._newest.keep(agent_id, decision.step)
         return context(event, decision)
 
-    def _has_told(self, agent_id: str, given: Mapping[str, Any], decision: StepDecision) -> bool:
+    def _is_in_transcript(self, agent_id: str, given: Mapping[str, Any], decision: StepDecision) -> bool:
         """Return True if the transcript, of this session or of the resumed one, has the guidance."""
-        told = self._newest.get(agent_id) == decision.step
-        return told or ends_with(given.get("transcript_path"), decision.guidance)
+        sent = self._newest.get(agent_id) == decision.step
+        return sent or ends_with(given.get("transcript_path"), decision.guidance)
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         return outcome

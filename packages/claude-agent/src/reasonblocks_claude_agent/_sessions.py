@@ -21,7 +21,7 @@ from ._stream import Answer, Stream
 FRAMEWORK = "claude-agent"
 MAX_AGENTS = 256
 MAX_SESSIONS = 1_024
-"""Sessions whose unfinished runs a client remembers; an older one begins a new run when it is resumed."""
+"""Sessions whose unfinished runs a client remembers; a session beyond that begins a new run when it is resumed."""
 Snapshots = MutableMapping[str, Any]
 """The state of a session's unfinished run, by the session's id: plain JSON."""
 
@@ -52,7 +52,7 @@ class AgentRun(HeldRun):
         self.resulted = asyncio.Event()
         """Set once the turn's result has arrived and the run has its outcome."""
         self.stopped = False
-        """Whether the agent has finished its turn: the result is on its way."""
+        """True if the agent has finished its turn: the result is on its way."""
         self.waiting: str | None = None
         """The outcome of its turn, while tasks that it started go on in the background."""
         self.error: str | None = None
@@ -142,7 +142,7 @@ class SessionRuns:
         self.connected(model)
 
     def connected(self, model: str | None) -> None:
-        """Begin another session of the CLI, in which nothing of the one before is under way."""
+        """Begin another session of the CLI; nothing of the previous session is under way in it."""
         self.own_model = model
         self.stream = Stream()
         self.main: AgentRun | None = None

@@ -21,9 +21,9 @@ from ._stream import MAIN
 THOUGHT_SECONDS = 0.25
 """How long a step waits for its thought to appear on the stream (ADAPTERS section 4)."""
 RESULT_SECONDS = 1.0
-"""How long a prompt waits for the result of the run before it, beside the time to judge that run's last step."""
+"""How long a prompt waits for the result of the previous run, beside the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
-"""How long a switch of the model may take: 6 to 75 ms were seen."""
+"""How long a switch of the model may take; 6 to 75 ms were measured."""
 HOOKS_CAPS = AdapterCaps(
     ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, output_tokens_live=False
 )
@@ -48,7 +48,7 @@ class Steering(SteeringHandle[AgentRun]):
         self._delivery = delivery or HookDelivery()
         self._set_model = set_model
         self._model = options.model
-        """The one that the CLI asks now."""
+        """The model that the CLI uses now."""
         self._session = SessionRuns(
             rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
         )
@@ -57,7 +57,10 @@ class Steering(SteeringHandle[AgentRun]):
         """The caller's options, with our hooks after his."""
 
     def children(self, run_id: str | None = None) -> list[RunView]:
-        """The runs of subagents within a run, the oldest first: the one started last, or `run_id`. The newest 256."""
+        """Return the runs of subagents within a run, the oldest first, at most the newest 256.
+
+        The run is `run_id`, by default the one started last.
+        """
         if run_id is None:
             run_id = self._runs.newest.run_id if self._runs.newest else ""
         return [view for view in self._session.children.values() if view.run.parent_run_id == run_id]
@@ -79,7 +82,7 @@ class Steering(SteeringHandle[AgentRun]):
         most = hook_seconds(self._rb)
         return {event: guest(self._rb, event, work, most) for event, work in work_by_event.items()}
 
-    # ------------------------------------------------------------ what the hooks tell
+    # ------------------------------------------------------------ the hooks
 
     async def _prompted(self, given: Input) -> HookOutput:
         """Decide the first request of a prompt: of a new run, or of one that is open, as after an interruption."""
@@ -136,7 +139,7 @@ class Steering(SteeringHandle[AgentRun]):
             await run.ended("success", None if answer is None else run.heard(answer))
         return {}
 
-    # ------------------------------------------------------------ what the stream tells
+    # ------------------------------------------------------------ the stream
 
     async def saw(self, message: object) -> None:
         """Handle a message of the session, before its user sees it."""
@@ -162,7 +165,7 @@ class Steering(SteeringHandle[AgentRun]):
         step = run.heard(answer) if answer is not None else None
         outcome = ending_of(message, run.error)
         if is_interrupted(message):
-            run.session.pause()  # the next prompt goes on with it
+            run.session.pause()  # the next prompt continues it
         elif self._session.waits(run):
             run.waiting = outcome
         else:
@@ -203,7 +206,7 @@ class Steering(SteeringHandle[AgentRun]):
     async def _route(self, run: AgentRun, decision: StepDecision | None) -> None:
         routed = False
         if decision is not None and decision.route is not None:
-            with run.session.routing(decision.route):  # the CLI, too, refuses a model that it does not find
+            with run.session.routing(decision.route):  # the CLI may refuse a model that it does not find
                 await self._switch(_named(self._rb.model_routing[decision.route]))
                 routed = True
         if not routed:

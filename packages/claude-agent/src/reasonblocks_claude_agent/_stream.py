@@ -1,4 +1,4 @@
-"""Keeps what the message stream has told that hooks do not: each agent's newest answer, and what its tools gave."""
+"""Stores what only the message stream reports: each agent's newest answer, and the results of its tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAIN = None
 
 @dataclass(slots=True)
 class Answer:
-    """One model answer as it came: a message a content block, all of one id."""
+    """One model answer: a message for each content block, all with one id."""
 
     message_id: str | None
     messages: list[AssistantMessage] = field(default_factory=list)
@@ -45,19 +45,19 @@ class Answer:
 
 
 class Stream:
-    """What one session's messages have told. Belongs to its event loop."""
+    """The reports of one session's messages. Belongs to the session's event loop."""
 
     def __init__(self) -> None:
         self._answers: Newest[str | None, Answer] = Newest(MAX_AGENTS)
         self._results: Newest[str, ToolResult] = Newest(MAX_RESULTS)
         self._started: Newest[str, str] = Newest(MAX_AGENTS)
-        self._told = asyncio.Event()
+        self._changed = asyncio.Event()
         self.is_read = False
-        """Whether anybody passes the session's messages on."""
+        """True if anybody passes the session's messages on."""
         self.background: frozenset[str] = frozenset()
         """The tasks that run beside the session's turns, by id."""
-        self._untold: set[str] = set()
-        """Of those that are over, the ones whose end the CLI is still to say in a prompt of its own."""
+        self._unreported: set[str] = set()
+        """Finished tasks whose end the CLI has yet to report in a prompt of its own."""
 
     def saw(self, message: object) -> None:
         self.is_read = True
@@ -75,10 +75,10 @@ class Stream:
             self.background = frozenset(str(task.get("task_id")) for task in message.data.get("tasks") or ())
         elif isinstance(message, StreamEvent):
             self._saw_event(message)
-        self._told.set()
+        self._changed.set()
 
     def tells(self, result: ToolResult) -> None:
-        """A tool's result. What is known of it stays: the stream has the text, a hook the time."""
+        """Merge a tool's result into what is known of it: the stream has the text, a hook the time."""
         before = self._results.get(result.call_id)
         if before is not None:
             result = ToolResult(
@@ -96,32 +96,32 @@ class Stream:
 
     @property
     def to_come(self) -> frozenset[str]:
-        """The tasks whose end the agent has not been told of."""
-        return self.background | self._untold
+        """Return the tasks whose end the agent has not been told of."""
+        return self.background | self._unreported
 
     def prompted(self, task_id: str) -> None:
-        """A prompt of the CLI's says that this task is over."""
-        self._untold.discard(task_id)
+        """Note that a prompt of the CLI has reported the end of this task."""
+        self._unreported.discard(task_id)
 
     def newest(self, owner: str | None) -> Answer | None:
         return self._answers.get(owner)
 
     def caller_of(self, agent_id: str) -> str | None:
-        """The tool call that started a subagent."""
+        """Return the tool call that started a subagent."""
         return self._started.get(agent_id)
 
     def with_calls(self, call_ids: Collection[str]) -> Answer | None:
-        """The answer that made all of these calls."""
-        return next((one for one in self._answers.values() if one.call_ids >= set(call_ids)), None)
+        """Return the answer that made all of these calls."""
+        return next((answer for answer in self._answers.values() if answer.call_ids >= set(call_ids)), None)
 
     async def wait_for(self, call_ids: Collection[str], seconds: float) -> Answer | None:
-        """The answer that made these calls, which may still be on its way; None when the time is up."""
+        """Return the answer that made these calls, which may still be on its way; None after `seconds`."""
         ends = asyncio.get_running_loop().time() + seconds
         while (found := self.with_calls(call_ids)) is None:
             left = ends - asyncio.get_running_loop().time()
-            self._told.clear()
+            self._changed.clear()
             try:
-                await asyncio.wait_for(self._told.wait(), left)
+                await asyncio.wait_for(self._changed.wait(), left)
             except (asyncio.TimeoutError, TimeoutError):
                 return self.with_calls(call_ids)
         return found
@@ -135,12 +135,12 @@ class Stream:
         answer.messages.append(message)
 
     def _task_ended(self, message: TaskNotificationMessage) -> None:
-        """The agent is told of tasks in the background alone, and not of those that were stopped."""
+        """Note a task whose end the CLI will report to the agent: a background task that was not stopped."""
         if message.task_id in self.background and message.status != "stopped":
-            self._untold.add(message.task_id)
+            self._unreported.add(message.task_id)
 
     def _saw_event(self, message: StreamEvent) -> None:
-        """Partial messages alone tell how many tokens were written."""
+        """Keep the number of output tokens, which only partial messages report."""
         usage = message.event.get("usage") if message.event.get("type") == "message_delta" else None
         answer = self._answers.get(message.parent_tool_use_id)
         if answer is not None and isinstance(usage, dict) and isinstance(usage.get("output_tokens"), int):

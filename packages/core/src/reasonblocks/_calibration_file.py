@@ -58,17 +58,17 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
     )
 
 
-def as_toml(calibration: Calibration, said: str = "") -> str:
-    """Return the file's text, with `said` before it as comments."""
+def as_toml(calibration: Calibration, heading: str = "") -> str:
+    """Return the file's text, with `heading` before it as comments."""
     level = calibration.level
     lines = ["# The raw difficulty that is normal, and how far it spreads."]
     lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}", ""]
-    return comments(said) + "\n".join(lines) + "\n" + monitors_toml(calibration)
+    return comments(heading) + "\n".join(lines) + "\n" + monitors_toml(calibration)
 
 
-def comments(said: str) -> str:
+def comments(text: str) -> str:
     """Return the text as comments and an empty line; nothing for no text."""
-    return "".join([f"# {line}".rstrip() + "\n" for line in said.splitlines()]) + ("\n" if said else "")
+    return "".join([f"# {line}".rstrip() + "\n" for line in text.splitlines()]) + ("\n" if text else "")
 
 
 def monitors_toml(calibration: Calibration) -> str:
@@ -117,14 +117,14 @@ def _number(
 
 
 def _evidence(given: Mapping[str, Any]) -> dict[str, IndicatorWeight]:
-    return {name: _weighed(name, told) for name, told in given.items()}
+    return {name: _weighed(name, value) for name, value in given.items()}
 
 
-def _weighed(name: str, told: object) -> IndicatorWeight:
+def _weighed(name: str, given: object) -> IndicatorWeight:
     rule = f"must be {{weight = -{MAX_WEIGHT:g} to {MAX_WEIGHT:g}, centre = 0 to 1}}"
-    if not isinstance(told, Mapping) or set(told) != {"weight", "centre"}:
-        raise ConfigError(f"calibration['evidence'][{name!r}]", told, rule)
-    weight, centre = told["weight"], told["centre"]
+    if not isinstance(given, Mapping) or set(given) != {"weight", "centre"}:
+        raise ConfigError(f"calibration['evidence'][{name!r}]", given, rule)
+    weight, centre = given["weight"], given["centre"]
     if not (is_number(weight) and abs(weight) <= MAX_WEIGHT and is_number(centre) and 0 <= centre <= 1):
-        raise ConfigError(f"calibration['evidence'][{name!r}]", dict(told), rule)
+        raise ConfigError(f"calibration['evidence'][{name!r}]", dict(given), rule)
     return IndicatorWeight(weight=float(weight), centre=float(centre))

@@ -1,4 +1,4 @@
-"""The client: holds the configuration and backends, and makes one session for each run."""
+"""The client: holds the configuration and backends, and makes a session for each run."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class ReasonBlocks:
 
     @property
     def step_deadline_seconds(self) -> float:
-        """The limit for steering to delay one step: `step_deadline_ms`, in seconds."""
+        """The most that steering may delay one step: `step_deadline_ms`, in seconds."""
         return self._config.deadline_seconds
 
     def guard(self, kind: str) -> AbstractContextManager[None]:

@@ -93,8 +93,8 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     try:
         _replace(target, data)
     except OSError as error:
-        told = error.strerror or str(error)
-        raise OSError(error.errno, f"cannot be written ({told}); what was there is unchanged", name) from error
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"cannot be written ({reason}); what was there is unchanged", name) from error
 
 
 def _is_special(name: str) -> bool:

@@ -66,12 +66,12 @@ class Thresholds:
 
     @property
     def leave_fast(self) -> float:
-        """A difficulty above this ends FAST."""
+        """The difficulty above which FAST ends."""
         return _above(self.fast_threshold, self.hysteresis_margin)
 
     @property
     def leave_slow(self) -> float:
-        """A difficulty below this ends SLOW and SKIP."""
+        """The difficulty below which SLOW and SKIP end."""
         return _below(self.slow_threshold, self.hysteresis_margin)
 
     @property

@@ -1,4 +1,4 @@
-"""Decides whether a monitor's text may be injected and whether a tier may be asked (BEHAVIOUR sections 4 and 5)."""
+"""Decides whether a monitor's text may be injected and whether a tier may be searched (BEHAVIOUR sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def first_of_type(state: TraceState, failure_type: str | None) -> bool:
 
 
 def first_sentence(text: str) -> str:
-    """Return a text's evidence, which comes before its advice."""
+    """Return the first sentence of a text: its evidence, which precedes its advice."""
     found = _SENTENCE.match(text.strip())
     return found.group(0) if found else text.strip()
 

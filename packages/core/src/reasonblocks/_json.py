@@ -222,5 +222,5 @@ def evolve(value: T, **changes: Any) -> T:
 def _slots(cls: type[DataclassInstance]) -> tuple[Mapping[str, Callable[[Any, Any], None]], Callable[[Any], Any]]:
     """Return the slots' own setters, which a frozen class does not guard, and a function that reads all slots."""
     names = [field.name for field in fields(cls)]
-    read = attrgetter(*names, "__class__")  # one name more: of a single name it would return no tuple
+    read = attrgetter(*names, "__class__")  # an extra name: with a single name it would return no tuple
     return {name: getattr(cls, name).__set__ for name in names}, read

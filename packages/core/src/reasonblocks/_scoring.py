@@ -41,7 +41,8 @@ RISE, RISE_FROM = 0.14, 12
 """The highest rise of a long run's level, in `raw`, and the step after which it begins; half of it is reached at step
 24."""
 SLOPE, OFFSET = 1.8, 0.4
-"""Of the sigmoid. The difficulty is .6 at the own level, where SLOW begins, and .2 a spread below, where FAST does."""
+"""Parameters of the sigmoid: the difficulty is .6 at the own level, where SLOW begins, and .2 a spread below, at FAST.
+"""
 WEIGHTS = DifficultyParts(hedging=0.05, length=0.5, errors=0.25, entities=0.1)
 """The weight of each part in `raw`."""
 HEDGES_FULL = 0.08
@@ -93,7 +94,7 @@ NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """The mark of a name (a digit, an inner separator, an inner capital), and the rest of the word."""
 _ENTITY_ASCII = re.compile(_ENTITY.pattern.replace(r"\d", "0-9", 1))
-"""The same for ASCII text, with ten digits in place of Unicode's: it takes half the time."""
+"""A form for ASCII text, with ten digits in place of Unicode's: it takes half the time."""
 _MARKED_WORDS = HEDGES | ERRORS
 _LENGTH_FULL = math.log1p(LENGTH_FULL / LENGTH_UNIT)
 _RUNS = re.compile(
@@ -106,8 +107,10 @@ _RUNS = re.compile(
 def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
     """Return the difficulty, its parts and the new memory; a pure function. `level` is the prior."""
     marks = _marks(step.tool_results)
-    came = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
-    parts = _parts(step.scored_text, step.scored_words, _written(step), came, SAID if step.tool_results else SAID_ALONE)
+    failed = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
+    parts = _parts(
+        step.scored_text, step.scored_words, _written(step), failed, SAID if step.tool_results else SAID_ALONE
+    )
     raw = _raw(parts)
     before = memory.recent if memory.count else level.mean + MARGIN
     recent = before + (raw - before) / _weight(memory.count + 1)
@@ -133,11 +136,11 @@ def calm_of(parts: DifficultyParts) -> float:
     return WEIGHTS.hedging * parts.hedging + WEIGHTS.length * parts.length + WEIGHTS.entities * parts.entities
 
 
-def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: float) -> DifficultyParts:
+def _parts(text: str, tokens: Sequence[str], written: int, failed: float, weight: float) -> DifficultyParts:
     """Return the four parts of a difficulty.
 
-    `tokens`: the words of the clipped text. `written`: characters that the model wrote. `came`: the error part of the
-    results. `said`: the weight of the text's error words.
+    `tokens`: the words of the clipped text. `written`: characters that the model wrote. `failed`: the error part of the
+    results. `weight`: the weight of the text's error words.
     """
     count = max(len(tokens), MIN_WORDS)
     marked = [at for at, token in enumerate(tokens) if token in _MARKED_WORDS]
@@ -145,7 +148,7 @@ def _parts(text: str, tokens: Sequence[str], written: int, came: float, said: fl
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
         length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / _LENGTH_FULL), 4),
-        errors=round(min(1.0, came + said * _density(tokens, [at for at in marked if tokens[at] in ERRORS])), 4),
+        errors=round(min(1.0, failed + weight * _density(tokens, [at for at in marked if tokens[at] in ERRORS])), 4),
         entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
     )
 

@@ -36,7 +36,7 @@ _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset({*BY_NAME, INDICATOR_MEMORY, SUITE_MEMORY})
 _REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
-"""Parts of the last decision that are rebuilt from its injections, or that only a final decision has."""
+"""Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""
 
 T = TypeVar("T")
 
@@ -94,10 +94,10 @@ def _version(data: object) -> int:
 def _plain(value: Any) -> JSON:
     kind = type(value)
     if kind in _SCALARS:
-        return value  # type: ignore[no-any-return]  # one of the five
+        return value  # type: ignore[no-any-return]  # one of the five scalar types
     if kind in _NAMES:
         return {name: _plain(getattr(value, name)) for name in _NAMES[kind]}
-    if kind in (tuple, list):  # of numbers, more often than not
+    if kind in (tuple, list):  # mostly of numbers
         return [item if type(item) in _SCALARS else _plain(item) for item in value]
     if isinstance(value, FSMState):
         return value.value
@@ -153,7 +153,7 @@ def _hints(name: str) -> Mapping[str, Any]:
 def _read(name: str, value: Any, hint: Any) -> Any:
     """Return the value converted to its type hint. The hints are the whole schema."""
     kind, parts = get_origin(hint), get_args(hint)
-    if kind in (Union, UnionType):  # all of ours are "or None"
+    if kind in (Union, UnionType):  # every union of ours is "or None"
         return None if value is None else _read(name, value, next(part for part in parts if part is not NoneType))
     if kind is tuple and isinstance(value, list):
         return tuple(_read(name, item, parts[0]) for item in value)

@@ -34,7 +34,7 @@ def contained(source: str) -> Iterator[None]:
         yield
     except (StopIteration, StopAsyncIteration, CancelledError) as exc:
         raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
-    except ProtocolError as exc:  # the guard lets an adapter's own through
+    except ProtocolError as exc:  # the guard would let it through, as an adapter's own error
         raise BadAnswer(source, str(exc), "it may not raise ProtocolError, which is for adapters") from exc
     except Exception:
         raise
@@ -106,6 +106,6 @@ _searching = Workers()
 
 async def in_daemon(call: Callable[[], T]) -> T:
     """Await a store's blocking call. Raises what it raises; if it is cancelled, the call is abandoned."""
-    from asyncio import wrap_future  # already imported by whoever awaits this; others do not pay for it
+    from asyncio import wrap_future  # already imported by the awaiting code; others do not pay for it
 
     return await wrap_future(_searching.submit(call, "a search"))

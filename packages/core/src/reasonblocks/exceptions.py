@@ -101,7 +101,7 @@ class ForeignDistribution(ReasonBlocksError, ImportError):
 class Unavailable(ReasonBlocksError):
     """A backend could not answer. Never raised into an agent, not even with `strict`.
 
-    `retry_after` is the number of seconds after which it may be asked again, if it said so.
+    `retry_after` is the number of seconds after which the backend may be called again, None if it is unknown.
     """
 
     def __init__(self, backend: str, reason: str, *, retry_after: float | None = None) -> None:
@@ -134,7 +134,7 @@ class BadAnswer(ReasonBlocksError):
 
 
 class ProtocolError(ReasonBlocksError):
-    """An adapter called the methods of a session out of order. `reason` says what to do."""
+    """An adapter called the methods of a session out of order. `reason` explains what to do."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

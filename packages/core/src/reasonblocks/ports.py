@@ -1,4 +1,4 @@
-"""Defines the methods of a backend as Protocols: any object that has them is one, without inheriting anything.
+"""Defines the methods of a backend as Protocols. A backend is any object that has them, without inheriting anything.
 
 Methods are called from the thread that runs the step, for several runs at once. A backend that cannot answer raises
 `reasonblocks.exceptions.Unavailable`: the step continues without it, and that does not count as a fault.
@@ -48,12 +48,12 @@ Vectors: TypeAlias = "Sequence[Sequence[float]] | NDArray[numpy.float32]"
 class Evaluator(Protocol):
     """Evaluates all monitors on one completed step.
 
-    An evaluator that has `async aevaluate(request)` as well (`AsyncEvaluator`) is awaited on event loops; another one
-    is called in a worker thread. Both get until `request.ends`, and then the step goes on without an evaluation. One
-    with `inline = True` keeps that deadline itself and calls nobody else's code: it is called in place, without a
+    An evaluator that also has `async aevaluate(request)` (`AsyncEvaluator`) is awaited on event loops; any other is
+    called in a worker thread. Both have until `request.ends`; then the step continues without an evaluation. An
+    evaluator with `inline = True` keeps that deadline itself and calls no other code: it is called in place, without a
     worker, and its answer is not validated.
 
-    An answer has at most 64 scores, `fired` names monitors that have one, texts have at most 8 KB, and the memories
+    An answer has at most 64 scores. `fired` names monitors that have a score, texts have at most 8 KB, and the memories
     at most 16 KB of JSON in all, beside those of the caller's own monitors.
     """
 
@@ -62,7 +62,7 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class AsyncEvaluator(Protocol):
-    """The second face of an evaluator, for event loops: it must not block them."""
+    """The async method of an evaluator. It must not block the event loop."""
 
     async def aevaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]: ...
 
@@ -71,9 +71,9 @@ class AsyncEvaluator(Protocol):
 class PatternStore(Protocol):
     """Finds lessons. A search of one org never returns another org's pattern.
 
-    A store that has `async asearch(request)` as well (`AsyncPatternStore`) is awaited on event loops; another one is
-    called in a worker thread. Both get until `request.ends`. One with `inline = True` keeps that deadline itself and
-    calls nobody else's code: it is called in place, without a worker.
+    A store that also has `async asearch(request)` (`AsyncPatternStore`) is awaited on event loops; any other is called
+    in a worker thread. Both have until `request.ends`. A store with `inline = True` keeps that deadline itself and
+    calls no other code: it is called in place, without a worker.
     """
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]: ...
@@ -144,7 +144,7 @@ class SpeakingMonitor(Monitor, Protocol):
 class TelemetrySink(Protocol):
     """Receives the events of runs, one at a time, in a background thread of its own.
 
-    A sink that has `emit_many` as well (`BatchSink`) receives them in batches.
+    A sink that also has `emit_many` (`BatchSink`) receives them in batches.
     """
 
     def emit(self, event: Event) -> None: ...
@@ -153,11 +153,11 @@ class TelemetrySink(Protocol):
 
 @runtime_checkable
 class BatchSink(Protocol):
-    """The second face of a sink: it receives several events at once, and need not take them all.
+    """Receives events in batches, as an optional extension of a sink, and need not take them all.
 
-    `emit_many` has about `seconds` and returns how many events it took, counted from the first; the others are offered
-    again. A sink that takes none, or raises `Unavailable`, is asked again after a pause, which `retry_after` of the
-    exception may set; its events wait meanwhile. Events of an offer that ends in any other exception are dropped.
+    `emit_many` has about `seconds` and returns how many events it took, counted from the first; the others are passed
+    again. A sink that takes none, or raises `Unavailable`, is called again after a pause, which `retry_after` of the
+    exception may set; its events wait meanwhile. Events are dropped if their call ends in any other exception.
     """
 
     def emit_many(self, events: Sequence[Event], seconds: float) -> int: ...

@@ -29,7 +29,7 @@ def middleware(
     metadata: Mapping[str, JSON] | None = None,
     placement: Placement | None = None,
 ) -> SteeringMiddleware:
-    """A middleware for `create_agent(..., middleware=[mw])`, which may serve several agents and many runs at once.
+    """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
 
     `run_id` names the first run, later ones "run_id.2", "run_id.3"; `config={"metadata": {"reasonblocks_run_id": ...}}`
     names one. `agent_name` also distinguishes two middlewares of one agent; it defaults to the name passed to
@@ -56,7 +56,7 @@ def middleware(
 
 
 def __getattr__(name: str) -> object:
-    """`SteeringMiddleware` brings LangChain with it: it is loaded when it is first used."""
+    """Load `SteeringMiddleware`, which imports LangChain, when it is first used."""
     if name != "SteeringMiddleware":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._middleware import SteeringMiddleware

@@ -37,7 +37,7 @@ class Carried(TypedDict):
     snapshot: dict[str, JSON]
     about: About
     model: str
-    """The name of the agent's own model; empty until a call, or the caller, said it."""
+    """The name of the agent's own model; empty until a call, or the caller, has named it."""
     before_run: str | None
     """The id of the newest answer that earlier runs of the thread left."""
     seen: str | None
@@ -52,7 +52,7 @@ def merged(old: Mapping[str, Carried], new: Mapping[str, Carried]) -> dict[str, 
 
 
 class SteeringState(AgentState[Any]):
-    """An agent's state with our channel, which neither comes in with the input nor goes out with the output."""
+    """An agent's state with our channel, which is part of neither the input nor the output."""
 
     reasonblocks: NotRequired[Annotated[dict[str, Carried], PrivateStateAttr, merged]]
 

@@ -88,13 +88,13 @@ def _trailing_results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
 
 def outcome_of(answer: AIMessage, *, model: str, latency_ms: float) -> StepOutcome:
     """Return the outcome of one call; `model` is used if the answer names none."""
-    said = langchain.answer_of(answer)
+    step = langchain.answer_of(answer)
     return StepOutcome(
         model=langchain.model_of(answer) or model,
         usage=langchain.usage_of(answer),
         latency_ms=latency_ms,
-        text=said.thought,
-        reasoning=said.reasoning,
-        tool_calls=said.tool_calls,
+        text=step.thought,
+        reasoning=step.reasoning,
+        tool_calls=step.tool_calls,
         stop_reason=langchain.stop_reason_of(answer),
     )

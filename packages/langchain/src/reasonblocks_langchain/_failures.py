@@ -1,7 +1,8 @@
-"""Sees how the chain of a run ends where no hook of an agent looks: a tool that raises, an interrupt, a cancelled task.
+"""Watches how a run's chain ends where LangChain calls no middleware hook: a tool that raises, an interrupt, a
+cancellation.
 
-LangChain calls no middleware hook then. One callback handler for the whole process follows the chains and tells each
-run of its own; it sees them inside `with mw:` and on agents from `mw.watch(agent)`.
+One callback handler for the whole process follows the chains and notifies the runs of each. It sees chains inside `with
+mw:` and of agents from `mw.watch(agent)`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 MAX_CHAINS = 20_000
-"""Chains followed at once; beyond, the oldest is forgotten: one that never said that it ended."""
+"""Chains followed at once; beyond, the oldest is forgotten, because it never reported its end."""
 MAX_LEFT = 1_024
 
 
 class Watched(Protocol):
-    """A run, as the end of its chain sees it. Each may be told at any time, and more than once."""
+    """A run that is notified when its chain ends. Each method may be called at any time, and more than once."""
 
     async def afailed(self, error: Exception) -> None: ...
     def paused(self) -> None: ...
@@ -85,18 +86,18 @@ class ChainWatch(BaseCallbackHandler):
 
     @property
     def following(self) -> int:
-        """How many chains and tools are under way."""
+        """Return the number of chains and tools under way."""
         return len(self._chains)
 
     def attach(self, config: RunnableConfig, run: Watched) -> None:
-        """`run` is told how the graph ends that a node with this config belongs to."""
+        """Notify `run` when the graph ends that a node with this config belongs to."""
         with self._lock:
             graph = self._graph(config)
             if graph is not None and run not in graph.runs:
                 graph.runs.append(run)
 
     def caller(self, config: RunnableConfig) -> Caller | None:
-        """Who called the graph that a node with this config belongs to: the nearest run above it."""
+        """Return the caller of the graph that a node with this config belongs to: the nearest run above it."""
         with self._lock:
             graph, call_id = self._graph(config), None
             above = graph.parent if graph else None
@@ -122,7 +123,7 @@ class ChainWatch(BaseCallbackHandler):
         thread = (metadata or {}).get("thread_id")
         place = (str(thread), name) if thread is not None else None
         given: object = inputs
-        goes_on = not (isinstance(given, dict) and given)  # None or a Command: a new run comes with its input
+        goes_on = not (isinstance(given, dict) and given)  # None or a Command: a new run has an input
         with self._lock:
             runs = self._left.pop(place, []) if place and goes_on else []
             self._follow(run_id, _Chain(parent_run_id, place=place, runs=runs))
@@ -150,7 +151,7 @@ class ChainWatch(BaseCallbackHandler):
         self._end(run_id, waits=True)
 
     async def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A coroutine, because finishing a run may ask a caller's code, which must not block an event loop."""
+        """Fail the chain's runs. A coroutine, because finishing a run may call user code, which must not block."""
         if isinstance(error, GraphBubbleUp) or not isinstance(error, Exception):
             self._end(run_id, waits=isinstance(error, GraphBubbleUp))
             return
@@ -159,9 +160,9 @@ class ChainWatch(BaseCallbackHandler):
             await run.afailed(error)
 
     def _end(self, run_id: UUID, *, waits: bool) -> None:
-        """A graph that ended without finishing its run may come back at the same place.
+        """Keep the unfinished runs of a graph that ended, because the graph may be resumed at the same place.
 
-        It waits for that, paused; or it was cut off (a cancelled task, a stream that nobody reads) and is just open.
+        A run that `waits` is paused. One that was cut off (a cancelled task, a stream that nobody reads) stays open.
         """
         chain = self._ended(run_id)
         left = [run for run in chain.runs if not run.over] if chain else []
@@ -180,7 +181,7 @@ class ChainWatch(BaseCallbackHandler):
             return self._chains.pop(run_id, None)
 
     def _graph(self, config: RunnableConfig) -> _Chain | None:
-        """A node's own chain stands between its config and its graph's."""
+        """Return the graph's chain: a node's own chain is between its config and the graph's."""
         callbacks = config.get("callbacks")
         node = callbacks.parent_run_id if isinstance(callbacks, BaseCallbackManager) else None
         chain = self._chains.get(node) if node else None
@@ -193,7 +194,10 @@ class ChainWatch(BaseCallbackHandler):
         _forget(self._chains, MAX_CHAINS)
 
     def _drop_orphans(self) -> None:
-        """What is cut off does not always say that it ended. Parents stand before their children here."""
+        """Drop chains whose parent is gone: a cancelled chain does not always report its end.
+
+        Parents precede children here.
+        """
         kept: dict[UUID, _Chain] = {}
         for run_id, chain in self._chains.items():
             if chain.parent is None or chain.parent in kept:
@@ -202,7 +206,7 @@ class ChainWatch(BaseCallbackHandler):
 
 
 def _forget(held: dict[Any, Any], most: int) -> None:
-    """Keeps the newest."""
+    """Drop the oldest entries until at most `most` are left."""
     while len(held) > most:
         del held[next(iter(held))]
 
@@ -213,5 +217,5 @@ register_configure_hook(_watching, inheritable=True)
 
 
 def watch_here(on: bool) -> None:
-    """Whether every chain that starts from now on is followed: in this thread or task, and in those that it starts."""
+    """Set whether chains that start from now on are followed: in this thread or task, and in those that it starts."""
     _watching.set(WATCH if on else None)

@@ -44,7 +44,7 @@ class Call(OpenCall):
     run: Run
 
     def raised(self, error: BaseException) -> None:
-        """Record the error, which goes on to the user. An interrupt is none: the call comes again."""
+        """Record the error, which is raised to the user. An interrupt is not recorded: the call is repeated."""
         if not isinstance(error, GraphBubbleUp):
             self.failed(error)
 
@@ -76,7 +76,7 @@ class _Start:
     about: About
     before_run: str | None
     left_open: Run | None
-    """What the thread's last run left open here."""
+    """The run that the thread's last run left open in this process."""
 
 
 class Lifecycle:

@@ -34,12 +34,12 @@ Update = dict[str, Any]
 
 
 class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], Any, Any]):
-    """Made by `rb.middleware(...)`. Serves any number of agents and runs at once.
+    """Steers any number of agents and runs at once. Made by `rb.middleware(...)`.
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those
     that LangChain starts (`mw.watch(agent)` sees them anywhere), and which run's tool called another agent. On leaving,
-    what was started inside and is still open is finished as abandoned; when the last `with` leaves, so is what was
-    started in none. A cancelled run is open, one that waits for a human is paused.
+    runs that were started inside and are still open are finished as abandoned; when the last `with` ends, so are runs
+    that were started in none. A cancelled run is open, one that waits for a human is paused.
 
     List a retrying middleware, and LangChain's prompt caching, before this one. A step takes one superstep more: an
     explicit `recursion_limit` has to leave room for it.
@@ -59,7 +59,7 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
         return self._lifecycle.name
 
     def watch(self, agent: AgentT) -> AgentT:
-        """The agent, whose failing runs are seen without `with`: for agents that are built once and live long."""
+        """Return the agent with its failures watched, also without `with`: for agents that are built once."""
         return cast("AgentT", agent.with_config(callbacks=[WATCH]))
 
     # ------------------------------------------------------------ the hooks, each with its async twin

@@ -29,7 +29,7 @@ class Scope:
 
 
 _inside: ContextVar[tuple[Scope, ...]] = ContextVar("reasonblocks_inside", default=())
-"""Of all middlewares, the innermost last; tasks, and the threads that LangChain starts, inherit it."""
+"""The entered scopes of all middlewares, the innermost last. Tasks and threads that LangChain starts inherit it."""
 
 
 class Scopes:
@@ -46,7 +46,7 @@ class Scopes:
 
     @property
     def current(self) -> Scope | None:
-        """The innermost open one here."""
+        """Return the innermost open scope of this thread or task."""
         inside = _inside.get()
         return next((scope for scope in reversed(inside) if scope in self._open), None) if inside else None
 
@@ -79,7 +79,7 @@ class Run:
     def __init__(self, session: SteeringSession, snapshot: Snapshot) -> None:
         self.run_id = session.run.run_id
         self._now: tuple[SteeringSession, tuple[Snapshot, ...]] = (session, (snapshot,))
-        """One tuple, so that a thread sees both or neither change."""
+        """A single tuple, so that a thread sees both changes or neither."""
         self._earlier: list[StepLogEntry] = []
         self.scope: Scope | None = None
         """The `with` that it was started in."""

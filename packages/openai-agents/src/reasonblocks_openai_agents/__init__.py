@@ -1,8 +1,8 @@
-"""Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its like, or the functions here with their types.
+"""Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, or the typed functions here.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement`, are those of every adapter: `task` defaults to what the agent is asked, `agent_name` and `model` to the
-agent's own.
+placement`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and `model` to the agent's
+own.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _HOMES = {"RecordingHooks": "_hooks", "SteeredModel": "_steered_model", "Steered
 async def openai_run(
     rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
-    """`Runner.run`, steered; what it takes, gives and raises is the SDK's.
+    """Run an agent as `Runner.run` does, steered. The arguments, the result and the errors are the SDK's.
 
-    `steering_of(result)`, or of what was raised, is the run: its step log, trace and outcome. A run that waits for an
-    approval goes on with `input` its `RunState` and `snapshot` what `steering_of(result).snapshot()` gave, in any
-    process; it keeps its id. Raises `ConfigError` for a wrong option of ours, also for a `run_id` that is not the
-    snapshot's, and `SnapshotError` for a snapshot that cannot be read.
+    `steering_of` of the result, or of the raised error, returns the run: its step log, trace and outcome. To continue a
+    run that waits for an approval, in any process, pass its `RunState` as `input` and `steering_of(result).snapshot()`
+    as `snapshot`; the run keeps its id. Raises `ConfigError` for a wrong option of ours, also for a `run_id` that is
+    not the snapshot's, and `SnapshotError` for a snapshot that cannot be read.
     """
     return await _begun(rb, "openai_run", starting_agent, input, options).to_its_end()
 
@@ -62,24 +62,24 @@ async def openai_run(
 def openai_run_sync(
     rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
-    """`Runner.run_sync`, steered as `openai_run` is."""
+    """Run an agent as `Runner.run_sync` does, steered as in `openai_run`."""
     return _begun(rb, "openai_run_sync", starting_agent, input, options).to_its_end_sync()
 
 
 def openai_run_streamed(
     rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResultStreaming:
-    """`Runner.run_streamed`, steered as `openai_run` is; the run is over when its stream is.
+    """Run an agent as `Runner.run_streamed` does, steered as in `openai_run`. The run ends with its stream.
 
-    One whose stream nobody reads to the end goes on, as the SDK has it, and is steered and recorded.
+    If nobody reads the stream to its end, the run continues, as in the SDK, and is steered and recorded.
     """
     return _begun(rb, "openai_run_streamed", starting_agent, input, options).streamed()
 
 
 def steering_of(source: RunResult | RunResultStreaming | BaseException) -> SteeredRun:
-    """The run of a result, or of what a run raised.
+    """Return the run of a result, or of the error that a run raised.
 
-    Raises `LookupError` for what does not come from `openai_run`, `openai_run_sync` or `openai_run_streamed`.
+    Raises `LookupError` for anything that does not come from `openai_run`, `openai_run_sync` or `openai_run_streamed`.
     """
     from ._run import steering_of
 
@@ -92,12 +92,12 @@ def openai_model(
     model_factory: Callable[[str], Model] | None = None,
     **options: Unpack[RunKeywords],
 ) -> SteeredModel:
-    """A model for `Agent(model=...)` whose calls are steered, streamed or not, also by the SDK's own `Runner`.
+    """Return a model for `Agent(model=...)` whose calls are steered, streamed or not, also by the SDK's own `Runner`.
 
-    `default_model` is the model behind it, the SDK's default if None; `model_factory` makes models of identifiers, its
-    own and those of `model_routing`, in place of the SDK's `MultiProvider`. In `openai_run` an agent that holds a model
-    object needs it to be routed. In other runs it sees requests alone: `SteeredModel` says what that means. `run_id`
-    names the first run, later ones "run_id.2", "run_id.3". Raises `ConfigError` for a wrong value.
+    `default_model` is the model behind it, the SDK's default if None. `model_factory` makes models from identifiers,
+    its own and those of `model_routing`, in place of the SDK's `MultiProvider`. In `openai_run`, an agent that holds a
+    model object needs it to be routed. In other runs it sees only requests: see `SteeredModel`. `run_id` names the
+    first run, later ones "run_id.2", "run_id.3". Raises `ConfigError` for a wrong value.
     """
     from ._steered_model import SteeredModel
 
@@ -107,9 +107,9 @@ def openai_model(
 
 
 def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingHooks:
-    """Hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
+    """Return hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
 
-    Serves any number of runs at once. Raises `ConfigError` for a wrong value.
+    They serve any number of runs at once. Raises `ConfigError` for a wrong value.
     """
     from ._hooks import RecordingHooks
 
@@ -129,12 +129,12 @@ def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: AgentInput
 
 
 def __getattr__(name: str) -> object:
-    """The classes bring the SDK with them: they are loaded when they are first used."""
+    """Load the classes, which import the SDK, when they are first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
 
-if "agents" in sys.modules:  # then the rest costs little, and is not to be loaded within somebody's event loop
+if "agents" in sys.modules:  # then loading the rest is cheap, and must not happen in an event loop
     from . import _run as _run
     from . import _steered_model as _steered_model

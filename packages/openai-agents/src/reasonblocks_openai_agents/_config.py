@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FRAMEWORK = "openai-agents"
 CAPS = AdapterCaps()
 SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}))
-"""For a conversation that the server stores: it would store a message at its end, too."""
+"""For a conversation that the server keeps: a message of ours at its end would be stored with it."""
 ONLY_RECORDED = AdapterCaps(routing="none", max_guidance_chars=0)
 
 
@@ -117,7 +117,7 @@ def own_model(agent: Agent[Any], config: RunConfig | None = None) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Steering:
-    """Steers the calls of one `Runner.run`, or those of an agent that a tool of it calls (then it has a `parent`)."""
+    """Steers the calls of one `Runner.run`, or those of an agent in one of its tools (then it has a `parent`)."""
 
     rb: ReasonBlocks
     options: RunOptions
@@ -125,7 +125,7 @@ class Steering:
     """The caller's."""
     routed: RoutedModels[Model]
     owns_provider: bool = False
-    """Whether the provider is ours to close."""
+    """True if the provider is ours to close."""
     run: SteeredRun | None = None
     """None until the agent of a tool makes its first call."""
     parent: SteeredRun | None = None
@@ -157,25 +157,25 @@ class Steering:
     async def _filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Steer a request after the caller's own filter. The SDK calls it once a call, not before retries."""
         items = list(data.model_data.input)
-        said = data.model_data
+        filtered = data.model_data
         if self.config.call_model_input_filter is not None:
             own = self.config.call_model_input_filter(data)
-            said = await own if inspect.isawaitable(own) else own
-        given: object = said
-        if isinstance(given, ModelInputData):  # the SDK refuses anything else, and says why
+            filtered = await own if inspect.isawaitable(own) else own
+        given: object = filtered
+        if isinstance(given, ModelInputData):  # the SDK raises for anything else
             with self.rb.guard("steering a call"):
-                return await self._steered(data.agent, items, said)
-        return said
+                return await self._steered(data.agent, items, filtered)
+        return filtered
 
-    async def _steered(self, agent: Agent[Any], items: list[Item], said: ModelInputData) -> ModelInputData:
+    async def _steered(self, agent: Agent[Any], items: list[Item], filtered: ModelInputData) -> ModelInputData:
         run = self.run_of(agent, items)
         CALL.set(None)
         call = await run.decide(items, agent_name=agent.name, own_model=own_model(agent, self.config))
         CALL.set(call)
         if call is None:
-            return said
-        instructions, asked = run.say(said.instructions, said.input, call.decision)
-        return ModelInputData(input=asked, instructions=instructions)
+            return filtered
+        instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
+        return ModelInputData(input=steered_input, instructions=instructions)
 
     def run_of(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
         """Return the run that makes this request; the first rule that applies decides.
@@ -205,7 +205,7 @@ class Steering:
         return own
 
     def _own_run(self, agent: Agent[Any], items: Sequence[Item]) -> SteeredRun:
-        """Return this configuration's run. A tool that hands it on to several agents has one for each of them."""
+        """Return this configuration's run. A tool that passes it to several agents has a run for each of them."""
         if self.run is None and self.parent is not None:
             self.run = self.parent.child(self.call_id, lambda: self._child(agent, items, self.parent, self.call_id))
         elif self.run is not None and self.parent is not None and is_question(items) and not self.run.waits_for:
@@ -216,7 +216,10 @@ class Steering:
     def _child(
         self, agent: Agent[Any], items: Sequence[Item], parent: SteeredRun | None, call_id: str | None
     ) -> SteeredRun:
-        """Guidance goes into the instructions only: we cannot tell whether the server stores the conversation."""
+        """Return the run of a nested agent.
+
+        Its guidance goes into the instructions only: we cannot tell whether the server stores the conversation.
+        """
         return new_run(
             self.rb,
             self.options,
@@ -229,7 +232,7 @@ class Steering:
         )
 
     async def _formatted(self, args: ToolErrorFormatterArgs[Any]) -> str | None:
-        """Record that a call failed, for the run in whose task the SDK asks; the text is not ours.
+        """Record that a call failed, for the run in whose task the SDK formats the error. Leaves the text to the SDK.
 
         If that run is unknown, after an approval, the call's id identifies it.
         """

@@ -41,15 +41,15 @@ def completed_step(
     conversation, only the results are known. `ended` are results as the tools returned them, in case a filter removed
     them from the items; `failed` are ids of calls that the SDK reported as failed.
     """
-    said = answer or answer_of(newest_answer(items))
-    names = {call.id: call.name for call in said.tool_calls}
+    step = answer or answer_of(newest_answer(items))
+    names = {call.id: call.name for call in step.tool_calls}
     outputs = _outputs(items, set(names) if names or answer else None)
     known = {**{key: result for key, result in ended.items() if key in names}, **outputs}
-    results = {result.call_id: result for result in said.tool_results}
+    results = {result.call_id: result for result in step.tool_results}
     for call_id in names or outputs:
         if call_id in known:
             results[call_id] = _named(known[call_id], names.get(call_id, ""), ended.get(call_id), call_id in failed)
-    return replace(said, tool_results=tuple(results.values()))
+    return replace(step, tool_results=tuple(results.values()))
 
 
 def failed_calls(done: Step | None) -> frozenset[str]:
@@ -83,12 +83,12 @@ def _outputs(items: Sequence[Item], wanted: set[str] | None) -> dict[str, ToolRe
     return dict(reversed(found.items()))
 
 
-def task_of(asked: str | Sequence[Item]) -> str:
+def task_of(request: str | Sequence[Item]) -> str:
     """Return a run's task: the first user message after the items of earlier runs, else the first of all."""
-    if isinstance(asked, str):
-        return asked
-    last = max((at for at, item in enumerate(asked, 1) if is_message(item) or is_output(item)), default=0)
-    users = (item for part in (asked[last:], asked) for item in part if get(item, "role") == "user")
+    if isinstance(request, str):
+        return request
+    last = max((at for at, item in enumerate(request, 1) if is_message(item) or is_output(item)), default=0)
+    users = (item for part in (request[last:], request) for item in part if get(item, "role") == "user")
     return next((text_of(get(item, "content") or "") for item in users), "")
 
 

@@ -29,7 +29,7 @@ ForTool = Callable[[str], RunConfig]
 
 
 class HooksOfRun(RunHooks[Any]):
-    """The hooks of one steered run, and after each of them the caller's."""
+    """Calls our hooks for one steered run, then the caller's."""
 
     def __init__(self, run: SteeredRun, for_tool: ForTool, own: RunHooks[Any] | None) -> None:
         self._run = run
@@ -45,7 +45,7 @@ class HooksOfRun(RunHooks[Any]):
         await self._own.on_handoff(context, from_agent, to_agent)
 
     async def on_llm_end(self, context: Context, agent: Agent[Any], response: ModelResponse) -> None:
-        """The answer of a model that the agent holds itself: no facade has seen it."""
+        """Record the answer of a model object that the agent holds itself, which no wrapper of ours has seen."""
         if (call := self._run.call) is not None:
             call.answer(response.output, response.usage)
         await self._own.on_llm_end(context, agent, response)
@@ -72,13 +72,13 @@ def _forwarded(name: str) -> Callable[..., Any]:
     return forward
 
 
-for _name in dir(RunHooks):  # the rest, those of newer versions too
+for _name in dir(RunHooks):  # all other hooks, those of newer versions included
     if _name.startswith("on_") and _name not in vars(HooksOfRun):
         setattr(HooksOfRun, _name, _forwarded(_name))
 
 
 class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
-    """Made by `rb.openai_hooks(...)`, for `Runner.run(..., hooks=...)`: records what steering would decide.
+    """Records what steering would decide, as `Runner.run(..., hooks=...)`. Made by `rb.openai_hooks(...)`.
 
     It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.
     """
@@ -139,7 +139,7 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
         return self._runs.add(run)
 
     def _resumed(self, context: Context, items: list[Item]) -> SteeredRun | None:
-        """The run that waited for an approval, after which newer versions of the SDK give it another context."""
+        """Return the run that waited for an approval: newer versions of the SDK resume it with another context."""
         waiting = self._waiting.get(newest_call_id(items) or "", ())
         run = next_of((run for run in waiting if not run.over), items)
         if run is None:
@@ -148,9 +148,9 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
         return run
 
     def _run_of(self, context: Context, agent: Any, call_id: str | None = None) -> SteeredRun | None:
-        """The open run of a hook that the SDK gives another context than the model's: one with its tokens and agent.
+        """Return the open run of a hook whose context is not the model's, found by its usage and agent.
 
-        Of several, agents of tools: the one that waits for this call, or the one whose turn it is.
+        If several agents of tools match, it is the run that waits for this call, or the one whose turn it is.
         """
         fits = [
             (of, run)

@@ -18,7 +18,7 @@ from ._request import settings_for
 from ._steered import CALL, Call, waiting_call
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
-"""The arguments of `Model.get_response` and `stream_response` that the SDK gives by position."""
+"""The arguments of `Model.get_response` and `stream_response` that the SDK passes by position."""
 CallArguments = dict[str, Any]
 
 
@@ -32,7 +32,7 @@ class Attempt:
 
 
 def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attempt:
-    """An attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
+    """Return an attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
     call.asks(model, model_name(model), model_name(own))
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 
@@ -100,12 +100,12 @@ class CallingModel(Model):
     def get_retry_advice(self, request: Any) -> Any:
         """Ask the model that was called: the agent's own, if the call was not steered."""
         call = CALL.get()
-        asked = None if call is None or call.answered else call.target
-        model = asked or next(iter(self._behind()), None)
+        called = None if call is None or call.answered else call.target
+        model = called or next(iter(self._behind()), None)
         return None if model is None else model.get_retry_advice(request)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
-        """The SDK calls it on every model that a run has looked up."""
+        """Clean up the models behind. The SDK calls it on every model that a run has looked up."""
         for model in self._behind():
             await model._cleanup_on_run_end(owner)
 
@@ -141,7 +141,7 @@ class SteeredProvider(ModelProvider):
         self._models: dict[str | None, RunModel] = {}
 
     def get_model(self, model_name: str | None) -> Model:
-        """The same facade for the same model: a run cleans up each one that it was given, at its end."""
+        """Return the same wrapper for the same model: a run cleans up each model that it has looked up, at its end."""
         own = self.own.get_model(model_name)
         known = self._models.get(model_name)
         if known is None or known.own is not own:
@@ -156,7 +156,7 @@ class SteeredProvider(ModelProvider):
 
 
 class RunModel(CallingModel):
-    """A facade: the model that an agent names, or the one that its call is routed to."""
+    """A wrapper for the model that an agent names; calls it, or the one that the call is routed to."""
 
     def __init__(self, own: Model, name: str | None, routed: RoutedModels[Model], provider: SteeredProvider) -> None:
         self.own = own
@@ -200,6 +200,6 @@ def _named(args: tuple[Any, ...], kwargs: CallArguments) -> CallArguments:
 
 
 def _as_given(asked: CallArguments, by_position: int) -> tuple[tuple[Any, ...], CallArguments]:
-    """The way back: a model of the caller's may call its arguments as it likes where the SDK gives them by position."""
+    """Return the arguments as the SDK passed them: a model of the caller's may name its parameters otherwise."""
     first = ARGUMENTS[:by_position]
     return tuple(asked[name] for name in first), {name: value for name, value in asked.items() if name not in first}

@@ -49,7 +49,7 @@ def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -
 def settings_for(given: ModelSettings, implied: ModelSettings, instead: ModelSettings) -> ModelSettings:
     """Replace the settings that the SDK filled in for one model (those that are `implied`) with another's.
 
-    The SDK does the same for a `RunConfig.model`: a setting that one model needs may be refused by another.
+    The SDK does the same for a `RunConfig.model`, because one model may refuse a setting that another needs.
     """
     names = [field.name for field in fields(implied) if getattr(implied, field.name) is not None]
     if any(getattr(given, name) != getattr(implied, name) for name in names):

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MARK = "_reasonblocks_run"
 """The attribute that holds our run, of the SDK's results and of the errors that a run raised."""
 SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_response_id")
-"""What makes the server keep the conversation: arguments of `Runner.run`, and what a `RunState` remembers of them."""
+"""Arguments of `Runner.run`, also kept in a `RunState`, with which the server stores the conversation."""
 
 AgentInput = str | list[Item] | RunState[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """One call of `Runner.run` and its arguments: the caller's own after a fault of ours, or while steering is off."""
+    """One call of `Runner.run` and its arguments: the caller's own after a fault of ours or while steering is off."""
 
     agent: Agent[Any]
     asked: AgentInput
@@ -85,9 +85,9 @@ class Begun:
         result.stream_events = stream_events  # type: ignore[method-assign]
 
     async def _followed(self, loop: asyncio.Task[Any], result: RunResultStreaming) -> Any:
-        """The SDK waits for this task where it waited for its own, so that the run is over when its stream is.
+        """Return the loop's result and finish the run. The SDK waits for this task in place of its own.
 
-        It goes on when nobody reads the stream any more.
+        So the run is over when its stream is. The task continues if nobody reads the stream any more.
         """
         try:
             value = await loop
@@ -117,7 +117,7 @@ class Begun:
 
 
 def steering_of(source: object) -> SteeredRun:
-    """The run of a result, or of what a run raised. Raises `LookupError` for anything else."""
+    """Return the run of a result or of a raised error. Raises `LookupError` for anything else."""
     run = getattr(source, MARK, None)
     if not isinstance(run, SteeredRun):
         kind = type(source).__name__
@@ -133,13 +133,13 @@ def begin(
     snapshot: Mapping[str, Any] | None,
     given: Mapping[str, Any],
 ) -> Begun:
-    """Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
+    """Raise `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read."""
     options.check(rb, snapshot)
     config = _config(given.get("run_config"))
     run = _run(rb, options, agent, asked, snapshot, given, config)
     hooks = given.get("hooks")
     if rb.disabled or config is None or not isinstance(hooks, RunHooksBase | None):
-        return Begun(agent, asked, given, run)  # what is wrong with them the SDK says
+        return Begun(agent, asked, given, run)  # the SDK raises for wrong ones
     steering = Steering(
         rb=rb,
         options=options,
@@ -177,14 +177,14 @@ def _run(
 
 
 def _session_id(given: Mapping[str, Any]) -> str | None:
-    with suppress(Exception):  # somebody's property: the SDK's conversations have no id before their first request
+    with suppress(Exception):  # a property may raise: the SDK's conversations have no id before their first request
         found = getattr(given.get("session"), "session_id", None) or given.get("conversation_id")
         return str(found) if found else None
     return None
 
 
 def _config(given: object) -> RunConfig | None:
-    """The caller's configuration; newer versions of the SDK take a dictionary of it, too. None for a wrong one."""
+    """Return the caller's `RunConfig`, None for a wrong one. Newer versions of the SDK also accept a dictionary."""
     if given is None:
         return RunConfig()
     if isinstance(given, Mapping):
@@ -195,18 +195,18 @@ def _config(given: object) -> RunConfig | None:
 
 
 def _names_no_provider(config: object) -> bool:
-    """The SDK closes a provider after the run where it made that itself, which then we have."""
+    """Return True if the SDK would make the provider itself: then we make it, and close it after the run."""
     return config is None or (isinstance(config, Mapping) and "model_provider" not in config)
 
 
 def _out_of_turns(result: RunResultStreaming) -> bool:
-    """The SDK's loop just ends then: whoever reads the stream gets the exception."""
+    """Return True if the turns are used up: the SDK's loop then ends, and only the stream's reader sees the error."""
     most: int | None = result.max_turns
     return most is not None and result.current_turn > most and result.final_output is None
 
 
 def _stopped(result: RunResult | RunResultStreaming, run: SteeredRun) -> bool:
-    """Cancelled after a turn: the tools are done, and nothing was answered to that."""
+    """Return True if the run was cancelled after a turn: the tools are done, and no answer followed."""
     streamed = isinstance(result, RunResultStreaming)
     return streamed and result.final_output is None and run.call is not None and bool(run.call.waits_for)
 

@@ -32,40 +32,40 @@ MAX_OF_ONE_ID = 64
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Call(OpenCall):
-    """One steered model call. `own_model` is the name of the agent's model, `model` of the one that is asked."""
+    """One steered model call. `own_model` is the name of the agent's model, `model` of the one that is called."""
 
     run: SteeredRun
     own_model: str
     filtered: bool = True
-    """Whether the outgoing request has the guidance already."""
+    """True if the outgoing request has the guidance already."""
     request: str = ""
     """Identifies the request, if no filter has seen it."""
     target: Model | None = None
-    """The model that the newest attempt asks."""
+    """The model that the newest attempt calls."""
     waits_for: tuple[str, ...] = ()
     """The answer's tool calls that the SDK runs."""
     task: asyncio.Task[Any] | None = field(default_factory=lambda: _task())
 
     def asks(self, target: Model, model: str, own_model: str) -> None:
-        """Begin an attempt: the first one, or a retry of the SDK's."""
+        """Begin an attempt: the first one, or a retry by the SDK."""
         self.target, self.model, self.own_model = target, model, own_model
         self.start()
 
     @property
     def is_of_this_task(self) -> bool:
-        """Whether the call's run works in the current task. Tools run in other tasks."""
+        """Return whether the call's run works in the current task. Tools run in other tasks."""
         return self.task is _task()
 
     def answer(self, output: Iterable[Item], usage: object, *, just_now: bool = True) -> None:
-        """Record the answer, reported by whoever sees it first. Its latency is known only if it came `just_now`."""
+        """Record the answer, reported by whoever sees it first. Its latency is known only if it arrived `just_now`."""
         self.record(partial(self._outcome, output, usage, self.latency_ms if just_now else None))
 
     def _outcome(self, output: Iterable[Item], usage: object, latency_ms: float | None) -> StepOutcome:
         items = list(output)
-        said = answer_of(items)
+        step = answer_of(items)
         self.waits_for = local_call_ids(items)
-        self.run.heard(said, reasoning_ids(items), self)
-        return outcome_of(said, usage_of(usage), model=self.model, latency_ms=latency_ms, ttft_ms=self.ttft_ms)
+        self.run.heard(step, reasoning_ids(items), self)
+        return outcome_of(step, usage_of(usage), model=self.model, latency_ms=latency_ms, ttft_ms=self.ttft_ms)
 
     def catch_up(self, items: Sequence[Item]) -> None:
         """Record an answer from the items that follow it: no hook reports those of a model object in a tool's agent."""
@@ -76,7 +76,7 @@ class Call(OpenCall):
 CALL: ContextVar[Call | None] = ContextVar("reasonblocks_openai_call", default=None)
 """The newest call that was decided in this task or in the one that started it; inside a tool, its agent's call.
 
-The SDK filters a request and sends it in one task, whatever else it runs in tasks of their own.
+The SDK filters a request and sends it in the same task, although it runs other work in tasks of their own.
 """
 
 
@@ -103,7 +103,7 @@ def _task() -> asyncio.Task[Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnds:
-    """The first and the last item of a request: enough to recognise the next one, without the history between."""
+    """The first and the last item of a request: enough to recognise the next request, without the history between."""
 
     length: int
     first: Item
@@ -120,7 +120,7 @@ class RequestEnds:
 
 
 class SteeredRun(HeldRun):
-    """One run of the SDK: what its user reads, what each call is decided from, the runs of agents in its tools."""
+    """One run of the SDK: its user's view, the inputs of each decision, and the runs of agents in its tools."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class SteeredRun(HeldRun):
     ) -> None:
         super().__init__(session)
         self.agent_name = agent_name
-        """The current agent, after a handoff the one that took over; None until one is known."""
+        """The current agent; after a handoff, the one that took over. None until one is known."""
         self.model_routing = model_routing
-        """The models of the client that decides, whoever asks them."""
+        """The routed models of the client that decides, whoever makes the call."""
         self.call: Call | None = None
         self.tools = ToolCalls()
         self._waited_for = tuple(waits_for)
@@ -148,7 +148,7 @@ class SteeredRun(HeldRun):
         self._authors: Newest[str, str] = Newest(MAX_AUTHORS)
         self._children: Newest[str, SteeredRun] = Newest(MAX_CHILDREN)
 
-    # ------------------------------------------------------------ what the user reads and says
+    # ------------------------------------------------------------ what the user reads and sets
 
     @property
     def children(self) -> list[SteeredRun]:
@@ -156,12 +156,12 @@ class SteeredRun(HeldRun):
         return list(self._children.values())
 
     def snapshot(self) -> dict[str, object]:
-        """Plain JSON to keep beside `RunState.to_json()`: give it to the run that goes on, as `snapshot`."""
+        """Return plain JSON to keep beside `RunState.to_json()`: pass it as `snapshot` to the run that continues."""
         within = [run.kept() for run in self._children.values() if not run.over]
         return {**self.session.trace.snapshot(), "waits_for": list(self.waits_for), "children": within}
 
     def kept(self) -> dict[str, object]:
-        """What the run that holds it keeps of it: its snapshot, and who it is."""
+        """Return the snapshot, the identity and the waiting calls that a parent run keeps of this one."""
         run = self.session.run
         names = {"agent_name": run.agent_name, "task": run.task, "model": run.model}
         return {**names, "parent_call_id": run.parent_call_id, "snapshot": self.snapshot()}
@@ -223,10 +223,10 @@ class SteeredRun(HeldRun):
         return completed_step(items, self.answer, self.tools.ended, self.tools.failed)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
-        unknown = "" if self._resumed_routed else own_model  # what another process heard may be anyone's
+        unknown = "" if self._resumed_routed else own_model  # answers of another process may be anyone's
         return lambda item_id: not same_model(self._authors.get(item_id, unknown), model)
 
-    # ------------------------------------------------------------ runs within it: `Steering.run_of` asks for them
+    # ------------------------------------------------------------ runs within it, for `Steering.run_of`
 
     def child(self, call_id: str, make: Callable[[], SteeredRun]) -> SteeredRun:
         """Return the run of the agent that this tool call runs; `make` it at that agent's first call."""
@@ -240,7 +240,7 @@ class SteeredRun(HeldRun):
         return next_of(waiting, items) or self.adopt(make(only))
 
     def adopt(self, run: SteeredRun) -> SteeredRun:
-        """Hold a run that was made for an agent in a tool of this one."""
+        """Keep and return a run that was made for an agent in a tool of this one."""
         call_id = run.session.run.parent_call_id
         return self._children.keep(run.run_id if call_id is None or call_id in self._children else call_id, run)
 
@@ -260,7 +260,7 @@ class SteeredRun(HeldRun):
         return self._waited_for if self.call is None else self.call.waits_for
 
     def holds(self, run: SteeredRun) -> bool:
-        """Return True if it is this run, or one within it."""
+        """Return True if `run` is this run or one within it."""
         return run is self or any(child.holds(run) for child in self._children.values())
 
     # ------------------------------------------------------------ the run's end
@@ -286,9 +286,9 @@ class SteeredRun(HeldRun):
             self.call.failed(error)
 
     async def child_ended(self, call_id: str, result: object) -> None:
-        """Finish the run of the agent that a tool call ran. The SDK's own text reports that it failed.
+        """Finish the run of the agent that a tool call ran. The SDK's own text shows whether it failed.
 
-        SDK 0.18 reports one that waits for an approval so, too: a run that left a call ends when its parent goes on.
+        SDK 0.18 also calls this for one that waits for an approval: a run that left a call ends with its parent.
         """
         child = self._children.get(call_id)
         failed = isinstance(result, str) and result.startswith(TOOL_FAILED)
@@ -349,6 +349,6 @@ def with_waiting(known: Iterable[SteeredRun], call_id: str, run: SteeredRun) -> 
 
 
 def _likeness(run: SteeredRun, items: Sequence[Item]) -> int:
-    """Rate a request as the run's next: it begins like the last one, and holds the answer to that."""
+    """Rate a request as the run's next: one point if it begins like the last, one if it holds the answer to that."""
     begins = run.asked is not None and run.asked.begins(items)
     return begins + (run.answer is not None and answer_of(newest_answer(items)) == run.answer)

@@ -1,4 +1,4 @@
-"""A model to give to an agent: steered by the run that it is in, or by itself."""
+"""A steered model for an agent. Uses the run that it is called in, or recognises runs by their requests."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks
 
 MAX_WAITING = 4_096
-"""Tool calls whose results are awaited; beyond, the oldest run cannot be told from a new one any more."""
+"""Tool calls whose results are awaited; with more, the oldest run cannot be distinguished from a new one."""
 MAX_TRIED = 256
 """Requests that are under way, or raised and may be sent again; beyond, a second try of the oldest is a new run."""
 
 
 class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
-    """Made by `rb.openai_model(...)`, for `Agent(model=...)`.
+    """A steered model for `Agent(model=...)`, made by `rb.openai_model(...)`.
 
-    In a run of `rb.openai_run` it belongs to that run. In any other it sees requests alone: it knows a run by the tool
-    calls that its request answers, finishes it with an answer that calls no tool, and leaves one that raises open for
-    `close()`. A context manager.
+    In a run of `rb.openai_run` it belongs to that run. In any other it sees only requests: it recognises a run by the
+    tool calls that its request answers, finishes it with an answer that calls no tool, and leaves one that raises open
+    for `close()`. A context manager.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
     # ------------------------------------------------------------ runs that are known by their requests
 
     async def _decided(self, asked: CallArguments, own: Model) -> tuple[Call | None, CallArguments]:
-        """The call that this request makes, and the request with its guidance."""
+        """Return the call that this request makes, and the request with its guidance."""
         with self._rb.guard("steering a call"):
             items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
             kept = bool(asked.get("conversation_id") or asked.get("previous_response_id"))
@@ -93,8 +93,8 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
             CALL.set(call)
             call.request = _which(items)
             self._tried.keep(call.request, (items, run))
-            said = run.say(asked["system_instructions"], items, call.decision)
-            return call, {**asked, "system_instructions": said[0], "input": said[1]}
+            steered_request = run.say(asked["system_instructions"], items, call.decision)
+            return call, {**asked, "system_instructions": steered_request[0], "input": steered_request[1]}
         return None, asked
 
     def _run_of(self, items: Items) -> SteeredRun | None:
@@ -127,7 +127,7 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
     # ------------------------------------------------------------ the rest of the SDK's protocol
 
     async def close(self, timeout: float = CLOSE_SECONDS) -> None:  # type: ignore[override]  # the SDK awaits it
-        """Finishes as abandoned what is open, gives sinks at most `timeout` seconds, and closes the models behind."""
+        """Finish open runs as abandoned, wait at most `timeout` seconds for sinks, and close the underlying models."""
         await asyncio.to_thread(super().close, timeout)
         for model in self._behind():
             await model.close()
@@ -142,7 +142,7 @@ def _which(items: Items) -> str:
 
 
 def _check(default_model: object, model_factory: object, named: str | None) -> None:
-    """Raises `ConfigError` for what can be no model, and for one that is named where no model is chosen."""
+    """Raise `ConfigError` for a value that cannot be a model, and for a name where no model is chosen."""
     if not isinstance(default_model, (str, Model, NoneType)) or default_model == "":
         rule = "must be a model's identifier, an instance of agents.Model, or None for the SDK's default"
         raise ConfigError("default_model", default_model, rule)

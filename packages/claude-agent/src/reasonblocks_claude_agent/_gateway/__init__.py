@@ -1,4 +1,4 @@
-"""The mode "gateway": a proxy on loopback between one session's CLI and its provider. Needs the extra `gateway`."""
+"""The mode "gateway": a proxy on loopback between a session's CLI and its provider. Needs the extra `gateway`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ZIPPED = frozenset({"gzip", "deflate"})
 
 
 class Meter:
-    """One answer; `complete` once it has arrived. An encoding other than `ZIPPED` is not measured."""
+    """Measures one answer, which is `complete` once it has arrived. An encoding other than `ZIPPED` is not measured."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.output_tokens: int | None = None

@@ -37,7 +37,7 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at a request. `body` is sent on; `model` is the one that it asks."""
+    """An attempt at a request. `body` is sent on; `model` is the model that it names."""
 
     request: PendingRequest
     body: bytes
@@ -108,14 +108,14 @@ class PendingRequests:
         model, decision = str(sent.get("model")), request.awaited.decision
         if decision.route is None and not request.awaited.agent_id:
             self._own_model = model
-        said = steered(sent, decision, lambda seal: self._author(seal, model) != model)
+        changed = steered(sent, decision, lambda seal: self._author(seal, model) != model)
         request.began = request.began or time.perf_counter()
         request.attempts += 1
         # ASCII: half of a surrogate pair, which JavaScript sends, has no UTF-8
-        return Attempt(request, body if said is sent else json.dumps(said, separators=(",", ":")).encode(), model)
+        return Attempt(request, body if changed is sent else json.dumps(changed, separators=(",", ":")).encode(), model)
 
     def heard(self, attempt: Attempt) -> None:
-        """Update the measurements: more of an answer has passed, or it has ended."""
+        """Update the measurements after more of an answer has passed, or it has ended."""
         request, meter = attempt.request, attempt.meter
         request.latency_ms = ms_since(request.began)
         if meter is None:
@@ -125,5 +125,5 @@ class PendingRequests:
             self._authors.keep(seal, attempt.model)
         meter.seals.clear()
 
-    def _author(self, seal: str, asked: str) -> str:
-        return self._authors.get(seal) or self._own_model or asked
+    def _author(self, seal: str, model: str) -> str:
+        return self._authors.get(seal) or self._own_model or model

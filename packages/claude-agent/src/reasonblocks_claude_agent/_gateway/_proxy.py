@@ -64,7 +64,7 @@ class Gateway:
         self._client = ClientSession(
             connector=TCPConnector(limit=0, ssl=True if context is None else context),
             cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=None, sock_connect=None),  # the CLI has its own
+            timeout=ClientTimeout(total=None, sock_connect=None),  # the CLI has its own time-outs
             auto_decompress=False,
             max_line_size=LONGEST_HEADER,
             max_field_size=LONGEST_HEADER,
@@ -105,7 +105,7 @@ class Gateway:
         from aiohttp import ClientError, web
         from yarl import URL
 
-        assert self._client is not None  # whoever handles requests is open
+        assert self._client is not None  # set by `open`, before any request
         response = web.StreamResponse()
         try:
             async with self._client.request(
@@ -128,7 +128,7 @@ class Gateway:
     def _break_off(self, request: web.Request, exc: Exception) -> None:
         """Abort the CLI's connection. Log the cause, because the CLI's own error blames the gateway."""
         if request.transport is None or request.transport.is_closing():
-            return  # it is the CLI that has gone
+            return  # the CLI has closed it
         request.transport.abort()
         with self._guard("the gateway's connection"):
             raise Unavailable("the model provider", type(exc).__name__) from exc
@@ -154,13 +154,13 @@ class Gateway:
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], but: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
     """Return the headers of one side for the other."""
-    said = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in headers]
-    named = {name.strip().lower() for key, value in said if key.lower() == "connection" for name in value.split(",")}
+    decoded = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in headers]
+    named = {name.strip().lower() for key, value in decoded if key.lower() == "connection" for name in value.split(",")}
     kept = OF_ONE_CONNECTION | named | but
-    return [(name, value) for name, value in said if name.lower() not in kept]
+    return [(name, value) for name, value in decoded if name.lower() not in kept]
 
 
 async def _as_it_came(_: web.Request, response: web.StreamResponse) -> None:
-    """The server library names itself where the provider does not."""
+    """Remove the server library's name, which it adds if the provider sends none."""
     if response.headers.get("Server", "").startswith("Python/"):
         del response.headers["Server"]

@@ -1,4 +1,4 @@
-"""Where the CLI finds its model provider, and how: the address, the way through a proxy, whom to trust."""
+"""Finds the CLI's model provider: its address, the proxy on the way, and the certificates to trust."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ ELSEWHERE = (
     "CLAUDE_CODE_USE_GATEWAY",
     "ANTHROPIC_UNIX_SOCKET",
 )
-"""With one of these the CLI does not ask `ANTHROPIC_BASE_URL`."""
+"""If one of these is set, the CLI does not use `ANTHROPIC_BASE_URL`."""
 OFF = frozenset({"", "0", "false", "no", "off"})
 HERE = "127.0.0.1"
 
 
 def refuse_elsewhere(env: Mapping[str, str]) -> None:
-    """Raises `ConfigError` when the CLI's requests would not come through a gateway."""
+    """Raise `ConfigError` if the CLI's requests would not go through a gateway."""
     for name in ELSEWHERE:
         if env.get(name, "").strip().lower() not in OFF:
             raise ConfigError("mode", "gateway", f"not with {name}={env[name]!r}: use mode='hooks'")
 
 
 def address(env: Mapping[str, str]) -> str:
-    """The provider's base URL, without a slash at its end."""
+    """Return the provider's base URL, without a slash at its end."""
     return (env.get("ANTHROPIC_BASE_URL") or FIRST_PARTY).rstrip("/")
 
 
 def proxy(env: Mapping[str, str]) -> str | None:
-    """The proxy between us and the provider, as the CLI would use it."""
+    """Return the proxy between us and the provider, as the CLI would use it."""
     url = urlsplit(address(env))
     if proxy_bypass_environment(url.netloc, {"no": _either(env, "no_proxy")}):
         return None
@@ -46,21 +46,21 @@ def proxy(env: Mapping[str, str]) -> str | None:
 
 
 def environment(env: Mapping[str, str], gateway: str) -> dict[str, str]:
-    """What the CLI's environment says besides, so that it asks the gateway, and directly.
+    """Return the variables that make the CLI send its requests to the gateway, and directly.
 
-    Behind it the CLI behaves as it would in front of the provider itself: it tells its own one by the address.
+    Behind it the CLI behaves as with the provider itself: it recognises its first-party provider by the address.
     """
-    said = {"ANTHROPIC_BASE_URL": gateway}
+    variables = {"ANTHROPIC_BASE_URL": gateway}
     if any(_either(env, name) for name in ("http_proxy", "https_proxy", "all_proxy")):
         spared = ",".join(filter(None, (_either(env, "no_proxy"), HERE)))
-        said |= {"NO_PROXY": spared, "no_proxy": spared}
+        variables |= {"NO_PROXY": spared, "no_proxy": spared}
     if urlsplit(address(env)).hostname == urlsplit(FIRST_PARTY).hostname:
-        said["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = env.get("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1")
-    return said
+        variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = env.get("_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL", "1")
+    return variables
 
 
 def trust(env: Mapping[str, str]) -> ssl.SSLContext | None:
-    """Whom to trust, and who we are, as the CLI's environment says; None where nothing is encrypted. Reads files.
+    """Return the TLS context that the CLI's environment describes, None if nothing is encrypted. Reads files.
 
     Raises `OSError` and `ssl.SSLError` for files that are missing or wrong.
     """

@@ -80,7 +80,7 @@ def settings_of(
     placement: Placement | None = None,
     route_names: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings of one run. Raises `ConfigError` for what its framework does not support."""
+    """Return the settings of one run. Raises `ConfigError` for a setting that its framework does not support."""
     base = config.settings
     where = _placement(placement, base.placement, caps)
     names = {state: model_name(model) for state, model in config.model_routing.items()}
@@ -109,13 +109,13 @@ def _weights(config: Config, profile: str) -> Mapping[str, float]:
     return resolve_weights(profile, config.weights, custom)
 
 
-def _placement(asked: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
+def _placement(wanted: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
     """Return the run's own placement, which the framework must support; else the client's, else the first of `INSTEAD`.
 
     A client serves several frameworks, so a placement that one of them lacks is not an error of the caller.
     """
-    if asked is not None:
-        if asked not in caps.placements:
-            raise ConfigError("placement", asked, f"this framework has {', '.join(sorted(caps.placements))}")
-        return asked
+    if wanted is not None:
+        if wanted not in caps.placements:
+            raise ConfigError("placement", wanted, f"this framework has {', '.join(sorted(caps.placements))}")
+        return wanted
     return next(place for place in (default, *INSTEAD) if place in caps.placements)

@@ -1,7 +1,7 @@
 """Turns a completed step into the decision for the next call: the whole pipeline, without I/O.
 
-Read `step_flow` from the top; named sections are those of the behaviour contract. A fault leaves as an exception:
-nothing has moved then, and `faulted` returns the state and decision that the session goes on with.
+Read `step_flow` from the top; named sections are those of the behaviour contract. A fault is raised as an exception,
+and the state is unchanged. `faulted` then returns the state and decision with which the session continues.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ from ._speak import doubts_of, record_injection, speak
 SENT_KEPT = 64
 """Sent texts that are remembered; the caps allow fewer in a run."""
 KEYS_KEPT = 64
-"""The newest keys, by which an older one is recognised."""
+"""Remembered newest keys, by which an older key is recognised."""
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Decide call `state.calls`; return the new state and the decision (section 1). An auxiliary call asks nothing."""
+    """Decide call `state.calls`; return the new state and the decision (section 1). Auxiliary calls ask nothing."""
     again = _again(state, given)
     if again is not None:
         return state, again
@@ -54,7 +54,7 @@ def final_flow(state: TraceState, completed: Step | None, settings: Settings) ->
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
-    """Return what a fault leaves of a step: the counter advances, nothing is assessed, the call goes unsteered."""
+    """Return the state and decision after a fault: the counter advances, nothing is assessed, the call is unsteered."""
     moved = evolve(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
@@ -81,7 +81,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Score, advance, evaluate, gate, retrieve, route, render: sections 1, 3 to 9."""
+    """Score, advance, evaluate, gate, retrieve, route and render: sections 1, 3 to 9."""
     assessment = yield from assess(state, given.completed, settings)
     after_assessment = record_assessment(state, assessment)
     if assessment.fsm_state is FSMState.END:
@@ -92,7 +92,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     model = settings.routes[route] if route else given.default_model
     speech = yield from speak(after_assessment, assessment, model, settings)
     after_injection = record_injection(after_assessment, assessment, speech, settings)
-    e1_open = gates.e1_open(state, assessment.evaluation)  # by the steps before this one
+    e1_open = gates.e1_open(state, assessment.evaluation)  # judged by the steps before this one
     lessons = yield from lessons_for(after_injection, assessment, model, settings, e1_open=e1_open)
     after_retrieval = record_tiers(after_injection, lessons)
 

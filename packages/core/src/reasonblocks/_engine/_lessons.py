@@ -1,4 +1,4 @@
-"""Retrieves lessons for one call: the tiers that may be asked, and how far each has got (section 5)."""
+"""Retrieves lessons for one call: selects the tiers to search and records each tier's progress (section 5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def retrieve(
 ) -> Flow[tuple[ETrace, ...]]:
     """Return the patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
 
-    Patterns that rarely helped come last. `step` is the newest step, whose words the scorer has already split.
+    Patterns that rarely helped are last. `step` is the newest step, whose words the scorer has already split.
     """
     rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
@@ -62,7 +62,7 @@ def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """The tiers' injections for one call, and how far each tier has got."""
+    """The tiers' injections for one call, and each tier's progress."""
 
     e1: TierUse
     e2: TierUse
@@ -72,7 +72,7 @@ class Lessons:
     failed: bool = False
     """The store could not answer for one of the tiers."""
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Ids of the found patterns, by tier that was asked; None if the store could not answer."""
+    """Ids of the found patterns, by searched tier; None if the store could not answer."""
 
 
 def lessons_for(
@@ -142,9 +142,9 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
 
 
 def record_tiers(state: TraceState, lessons: Lessons) -> TraceState:
-    """Return the state after the tiers were asked."""
+    """Return the state after the tiers were searched."""
     if lessons.e1 is state.e1 and lessons.e2 is state.e2 and lessons.e3 is state.e3:
-        return state  # none was asked
+        return state  # none was searched
     return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
 
 

@@ -25,11 +25,11 @@ class Speech:
     pattern_ids: tuple[str, ...] = ()
     injection: Injection | None = None
     failed: bool = False
-    """The store was asked for an E2 and could not answer."""
+    """True if the store was searched for an E2 and could not answer."""
     warnings: tuple[str, ...] = ()
     """The E2 that was found lacks an intervention."""
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Ids of the E2 that was found; None if the store could not answer, empty if it was not asked."""
+    """Ids of the E2 that was found; None if the store could not answer, empty if it was not searched."""
 
 
 def speak(state: TraceState, assessment: Assessment, model: str, settings: Settings) -> Flow[Speech]:

@@ -137,7 +137,10 @@ def usage_of(message: Message) -> Usage:
 
 
 def _cache_write(details: Any) -> int | None:
-    """`langchain_anthropic` reports `cache_creation` as 0 if it also reports the writes by their lifetime."""
+    """Return the tokens written to the cache.
+
+    `langchain_anthropic` reports `cache_creation` as 0 if it also reports the writes by their lifetime.
+    """
     total = first_int(details, "cache_creation")
     by_lifetime = sum(first_int(details, f"ephemeral_{lifetime}_input_tokens") or 0 for lifetime in ("5m", "1h"))
     return total or by_lifetime or total
@@ -154,7 +157,7 @@ def _provider_usage(metadata: Mapping[str, Any]) -> Usage:
 
 
 def model_of(message: Message) -> str | None:
-    """Return the model that an `AIMessage` says wrote it; None if it names none.
+    """Return the name of the model that wrote an `AIMessage`, None if it has none.
 
     Source: `response_metadata` of `langchain_openai` (`model_name`), `langchain_anthropic` (`model`) and
     `langchain_aws` (`model_id`).

@@ -73,7 +73,7 @@ def _pair(other: list[int], index: int) -> list[int]:
 def _may_state(features: Features) -> bool:
     return (
         not _VERBS.isdisjoint(features.vocabulary)
-        and _DIGIT.search(features.thought, 0, HEAD) is not None  # every match of `_STATED` ends with one
+        and _DIGIT.search(features.thought, 0, HEAD) is not None  # every match of `_STATED` ends with a digit
         and _STATED.search(features.thought, 0, HEAD) is not None
     )
 
@@ -91,28 +91,28 @@ def _statement(sentence: str) -> tuple[int, int] | None:
 
     The value is one run of words with digits, or months. The words around it, small ones aside, name the thing.
     """
-    said = [word.strip(_EDGES) for word in sentence.split()]
-    verb = next((place for place, word in enumerate(said) if place and word in _VERBS), 0)
-    if not verb or len(said) > MAX_WORDS or sentence.endswith("?") or not _UNSURE.isdisjoint(said):
+    words = [word.strip(_EDGES) for word in sentence.split()]
+    verb = next((place for place, word in enumerate(words) if place and word in _VERBS), 0)
+    if not verb or len(words) > MAX_WORDS or sentence.endswith("?") or not _UNSURE.isdisjoint(words):
         return None
-    value = [place for place in range(verb + 1, len(said)) if _is_value(said[place])]
+    value = [place for place in range(verb + 1, len(words)) if _is_value(words[place])]
     if not value or len(value) > MAX_PARTS or value[-1] - value[0] >= len(value):
         return None
-    subject = _names(said[:verb])
+    subject = _names(words[:verb])
     if not subject:
         return None
-    relation = () if said[verb] in _COPULAS else (said[verb],)
-    rest = [word for place, word in enumerate(said[verb + 1 :], verb + 1) if place not in value]
+    relation = () if words[verb] in _COPULAS else (words[verb],)
+    rest = [word for place, word in enumerate(words[verb + 1 :], verb + 1) if place not in value]
     thing = {*subject, *relation, *_names(rest)}
-    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(said[place]) for place in value)))
+    return hash_of(" ".join(sorted(thing))), hash_of(" ".join(sorted(_plain(words[place]) for place in value)))
 
 
 def _is_value(word: str) -> bool:
     return word in _MONTHS or any(map(str.isdigit, word))
 
 
-def _names(said: list[str]) -> list[str]:
-    return [word for word in said if word not in _SMALL and (len(word) > 1 or word.isdigit())]
+def _names(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _SMALL and (len(word) > 1 or word.isdigit())]
 
 
 def _plain(value: str) -> str:
@@ -135,7 +135,7 @@ _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
     "hypothetically mock fake".split()
 )
-"""One of these words is in every thought that `_ASSUMED` matches; without one, that long pattern is not tried."""
+"""Words, one of which is in every thought that `_ASSUMED` matches: without any, that long pattern is not tried."""
 _INVENTED = r"(?:dummy|mock|fake|simulated|made[- ]up|hypothetical|placeholders?)"
 _ASSUMED = re.compile(
     r"\b(?:i(?:['’]ll| will|['’]m| am)?(?: just| have to| need to| going to)? "

@@ -53,10 +53,10 @@ def _answered(features: Features) -> list[int]:
     return [features.call ^ ((features.result or 0) * SPREAD & 0xFFFFFFFF)]
 
 
-def _plan(said: Sequence[str]) -> list[int]:
-    if len(said) < PLAN_WORDS:
+def _plan(words: Sequence[str]) -> list[int]:
+    if len(words) < PLAN_WORDS:
         return []
-    edges = said if len(said) <= 2 * PLAN_EDGE else (*said[:PLAN_EDGE], str(len(said)), *said[-PLAN_EDGE:])
+    edges = words if len(words) <= 2 * PLAN_EDGE else (*words[:PLAN_EDGE], str(len(words)), *words[-PLAN_EDGE:])
     return [hash_of(" ".join(edges))]
 
 

@@ -48,7 +48,7 @@ _TARGET = re.compile(
 )
 """A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
 _TARGET_MARK = re.compile(r"[/.\d]")
-"""Every target contains one of these; without one, the long pattern is not tried."""
+"""Marks, one of which is in every target: without any, the long pattern is not tried."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 
@@ -230,8 +230,8 @@ _NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, SEVERAL, SEVERAL)
 @lru_cache(maxsize=64)
 def asked_for(task: str) -> int:
     """Return how often the task itself wants something repeated; 0 if it does not."""
-    asked = 0
+    most = 0
     for found in _COUNT.finditer(task[:TASK_HEAD]):
         group = found.lastindex or 1
-        asked = max(asked, min(MAX_ASKED, int(found[1])) if group == 1 else _NUMBERS[group - 1])
-    return asked
+        most = max(most, min(MAX_ASKED, int(found[1])) if group == 1 else _NUMBERS[group - 1])
+    return most

@@ -1,4 +1,4 @@
-"""One monitor's finding in one step, and how its score fades in the steps after it."""
+"""A monitor's finding in one step, whose score fades in the steps after it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _STARTS = re.compile(
     r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
 _ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
-"""One of these is in every head that `_STARTS` matches."""
+"""Marks, one of which is in every head that `_STARTS` matches."""
 _STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
@@ -90,7 +90,7 @@ _IDS = re.compile(
 _CALL_IDS = re.compile(
     r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
-"""The same for a call, whose dates and times mean something."""
+"""The parts of a call that are new each time; a call's dates and times are not among them, because they matter."""
 _STAMPS = re.compile(
     r"\b(?:\w*time_?stamp|ts|now|nonce|(?:sent|requested|called|issued)_?(?:at|on)|(?:request|trace|correlation|idempotency"
     r"|client)_?(?:id|key))= [^;]*?(?= \w+= | ;|$)",
@@ -98,7 +98,7 @@ _STAMPS = re.compile(
 )
 """Arguments whose names promise a new value each time."""
 _STAMP_ENDS = ("stamp= ", "ts= ", "now= ", "nonce= ", "at= ", "on= ", "id= ", "key= ")
-"""One of these is in every ASCII text that `_STAMPS` matches, in lower case."""
+"""Marks, one of which is in every ASCII text that `_STAMPS` matches, in lower case."""
 _DIGIT = re.compile(r"\d")
 CALL_HEAD = 1_000
 """Characters at the start of a call in which ids are masked: after that it is a text."""
@@ -108,7 +108,7 @@ _WAITING_MARKS = tuple(
     "running pending queued progress processing waiting ready finished complete still scheduled starting provisioning "
     "building deploying".split()
 )
-"""One of these is in every text that `_WAITING` matches."""
+"""Marks, one of which is in every text that `_WAITING` matches."""
 _WAITING = _AnyCase(
     r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
     r"still|scheduled|starting|provisioning|building|deploying)\b"

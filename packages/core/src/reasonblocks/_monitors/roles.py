@@ -58,7 +58,7 @@ _EDITS = (
     "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
     "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
 )  # fmt: skip
-"""One of these is in every command that the pattern of `edit` matches; without one, that long pattern is not tried."""
+"""Marks, one of which is in every command that the pattern of `edit` matches: without any, it is not tried."""
 _QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
 """A query, which only reads, although it may compare with ">"."""
 _WRITES = re.compile(r"\b(?:cat|tee)\b")
@@ -66,7 +66,7 @@ _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 
 
 def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the roles of one call: as the caller gave them, else by a shell's command, else by the tool's name."""
+    """Return the roles of one call: those that the caller set, else by a shell's command, else by the tool's name."""
     if name in given:
         return (given[name],)
     shell, role = _by_name(name[:NAME_HEAD])

@@ -124,7 +124,7 @@ def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> di
         monitor = INDICATORS[name]
         scores[monitor] += indicator.weight * (gathered[name] - indicator.centre) / shares[monitor]
     for monitor, score in scores.items():
-        if score != QUIET:  # that one is within the bounds and needs no rounding
+        if score != QUIET:  # that value is within the bounds and needs no rounding
             scores[monitor] = round(min(MAX_BY_INDICATORS, max(0.0, score)), 4)
     return scores
 
@@ -232,7 +232,7 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
 
 def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> str:
     finding, rung = scored.findings[name], _rung(name, injected)
-    if name in scored.hints and not _is_new(finding, _since(injected)):  # a new finding goes before a hint
+    if name in scored.hints and not _is_new(finding, _since(injected)):  # a new finding takes precedence over a hint
         return hint_text(scored.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)

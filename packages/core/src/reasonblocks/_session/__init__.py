@@ -1,4 +1,4 @@
-"""Steers one run: the session with its two drivers, deadlines, guard and step log."""
+"""Steers one run: contains the session with its two drivers, the deadlines, the guard and the step log."""
 
 from __future__ import annotations
 

@@ -44,15 +44,15 @@ class Backends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call that answers a request, or a part of it."""
+    """A single call that answers a request, or a part of it."""
 
     name: str
     work: Callable[[], Any]
     bounded: BoundedCall | None
     awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
-    """The same work for event loops."""
+    """The work as a coroutine, for event loops."""
     fallback: tuple[Any, ...] = ()
-    """The answer, as one item, if only this call fails; without one, a failure faults the step."""
+    """The answer, in a tuple, if only this call fails; without a fallback, a failure faults the step."""
     share: int = 1
     """The call may take 1/share of the remaining time, so that a call that hangs leaves time for others."""
 
@@ -65,7 +65,7 @@ class Answers:
     def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float, memo: Memo) -> None:
         self._backends, self._run, self.faults, self._ends, self._memo = backends, run, faults, ends, memo
         self.doing = "the step"
-        """What to blame when a step fails."""
+        """The culprit that is named when a step fails."""
 
     def answer(self, request: Request[Any]) -> Any:
         with _FailOpen(self, request):
@@ -122,14 +122,14 @@ class Answers:
         raise BadAnswer("the session", request, "nothing here answers this request")
 
     def _observations(self, request: Observe) -> Iterator[Call]:
-        """Run each monitor separately: one that fails is skipped for this step and keeps its memory."""
+        """Run each monitor separately: a monitor that fails is skipped for this step and keeps its memory."""
         for to_come, monitor in zip(range(len(self._monitors), 0, -1), self._monitors, strict=True):
             call = self._call(f"monitor {monitor.name}", partial(observation_of, monitor, request, self._run))
             silent = (monitor.name, 0.0, request.memories.get(monitor.name), ())
             yield evolve(call, fallback=(silent,), share=to_come + 1)
 
     def _own_text(self, monitor: Monitor, request: Say) -> Call:
-        """Ask a monitor for its own text; one that fails has none."""
+        """Ask a monitor for its own text; return None if it fails."""
         call = self._call(f"monitor {monitor.name}", partial(own_text_of, monitor, request))
         return evolve(call, fallback=(None,), share=2)
 

@@ -1,6 +1,6 @@
 """Calls a caller's code with a deadline, and switches it off after repeated deadlines.
 
-A call that hangs keeps its thread; the breaker sees to it that there are few.
+A call that hangs keeps its thread; the breaker limits the number of such calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Future: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 DEADLINES_IN_A_ROW = 3
 """Missed deadlines after which a callable is switched off."""
 OFF_SECONDS = 60.0
-"""How long it stays off before it is tried once."""
+"""Seconds that it stays off before it is tried once."""
 
 
 def _consume(late: asyncio.Future[Any]) -> None:
@@ -52,7 +52,7 @@ class Breaker:
             left = self._off_until - self._monotonic()
             if left > 0:
                 raise SwitchedOff(self.name, left)
-            self._off_until = self._monotonic() + OFF_SECONDS  # for all others, until this one has answered
+            self._off_until = self._monotonic() + OFF_SECONDS  # for all others, until this call has answered
 
     def in_time(self) -> None:
         with self._lock:
@@ -95,7 +95,7 @@ class BoundedCall:
 
     async def acall(self, work: Callable[[], T], seconds: float) -> T:
         """Call in a worker thread without blocking the event loop. Raises as `call` does."""
-        import asyncio  # already imported by whoever awaits this; others do not pay for it
+        import asyncio  # already imported by the awaiting code; others do not pay for it
 
         future = self._start(work, seconds)
         return await self._awaited(asyncio.wrap_future(future), future, seconds)
@@ -154,5 +154,5 @@ class BoundedCall:
 
 
 def bounded_calls(names: Iterable[str], workers: Workers) -> dict[str, BoundedCall]:
-    """Return one for each name, each with its own breaker."""
+    """Return a bounded call for each name, each with its own breaker."""
     return {name: BoundedCall(name, workers) for name in names}

@@ -29,7 +29,7 @@ TEXT_BYTES = 8_192
 MEMORY_BYTES = 3_072
 """The largest memory of a caller's monitor, as compact JSON."""
 MEMORIES_BYTES = 16_384
-"""All memories of an evaluator together, as compact JSON; each monitor of the caller may add its own memory."""
+"""The limit of an evaluator's memories together, as compact JSON, beside those of the caller's own monitors."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
 """Fields of an evaluation that hold a name or None."""
@@ -207,7 +207,7 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
 def _checked_scores(given: object) -> dict[str, float]:
     if not isinstance(given, Mapping) or len(given) > MAX_SCORES:
         raise BadAnswer(EVALUATOR, given, f"scores must be a mapping of at most {MAX_SCORES} monitors")
-    items = islice(given.items(), MAX_SCORES)  # a mapping of a caller's own may be longer than it says
+    items = islice(given.items(), MAX_SCORES)  # a caller's own mapping may be longer than its `len`
     return {name(EVALUATOR, "a monitor", monitor): unit(EVALUATOR, score) for monitor, score in items}
 
 
@@ -231,7 +231,7 @@ def _text(value: object) -> str | None:
         raise BadAnswer(EVALUATOR, value, "intervention_text must be text or None")
     if value is None:
         return None
-    text = whole(str.__str__(value)[: TEXT_BYTES + 1])  # one more, so that a text that is too long is refused
+    text = whole(str.__str__(value)[: TEXT_BYTES + 1])  # an extra character, so that a text that is too long is refused
     if len(text.encode()) > TEXT_BYTES:
         raise BadAnswer(EVALUATOR, text, f"its texts must have at most {TEXT_BYTES} bytes of UTF-8")
     return text

@@ -57,7 +57,7 @@ class Faults:
         )
 
     def say(self, kind: str, text: str, exc: Exception | None = None) -> None:
-        """Log one warning per kind and run."""
+        """Log a warning once per kind and run."""
         if kind in self._logged:
             return
         self._logged.add(kind)
@@ -67,7 +67,10 @@ class Faults:
 
 
 class Guard:
-    """The one place where errors end. A class, because each step enters it and a generator takes twice as long."""
+    """Ends all errors of steering, in one place.
+
+    A class, because each step enters it and a generator takes twice as long.
+    """
 
     __slots__ = ("_faults", "_kind")
 

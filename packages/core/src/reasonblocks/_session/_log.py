@@ -75,7 +75,7 @@ class StepLog:
         at = self._at(before.last.step) if calls and before.last is not None else None
         if at is not None:
             names = tuple([call.name for call in calls])
-            if names != self._entries[at].tool_calls:  # as a rule they were known
+            if names != self._entries[at].tool_calls:  # usually they are equal
                 self._entries[at] = evolve(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 
@@ -90,7 +90,7 @@ class StepLog:
         return self.close() if self._entries and self._entries[-1].attempts else None
 
     def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
-        """Record a call's outcome. Of several for one call the last wins; attempts and tokens add up."""
+        """Record a call's outcome. If there are several, the last one is kept; attempts and tokens add up."""
         at = self._at(step)
         if at is not None:
             self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
@@ -183,7 +183,7 @@ class Reports:
         return self._faults.diverted(lambda exc: self.route_failed(state, exc))
 
     def route_failed(self, state: str, exc: Exception) -> None:
-        """Close the route of a mapped model that cannot be built; the run goes on, steered, with the agent's model."""
+        """Close the route of a mapped model that cannot be built; the run continues with the agent's model."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
         self._faults.say(f"route {state}", not_built(state, exc), exc)
         self._settings = evolve(self._settings, routes=routes)

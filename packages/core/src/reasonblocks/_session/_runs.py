@@ -1,4 +1,4 @@
-"""Runs as others see them: one run's view, and the open ones of a client."""
+"""Views of a client's runs for the code outside: one run's view, and the open runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
 
 
 class TraceStateManager:
-    """What steering knows of one run."""
+    """Reads, saves and restores the trace state of one run."""
 
     __slots__ = ("_get", "_put")
 
@@ -22,20 +22,20 @@ class TraceStateManager:
 
     @property
     def state(self) -> TraceState:
-        """The state now; frozen."""
+        """The current state, which is frozen."""
         return self._get()
 
     def get_budget_used(self) -> float | None:
-        """Tokens so far as a fraction of `token_budget` (may exceed 1); None without a budget."""
+        """Return the tokens so far as a fraction of `token_budget` (may exceed 1); None without a budget."""
         state = self._get()
         return None if state.token_budget is None else state.total_tokens / state.token_budget
 
     def snapshot(self) -> dict[str, JSON]:
-        """Plain JSON from which any process goes on exactly here: at most 64 KB, typically under 12."""
+        """Return plain JSON from which any process can continue exactly here: at most 64 KB, typically under 12."""
         return encode(self._get())
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Go on from a snapshot; the run takes its id. Raises `SnapshotError`, and nothing has moved then."""
+        """Continue from a snapshot; the run takes its id. Raises `SnapshotError`, after which nothing has changed."""
         self._put(decode(data))
 
 
@@ -46,7 +46,7 @@ OPEN_RUNS = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """One run as a middleware shows it."""
+    """A run as a middleware shows it to its user."""
 
     run: RunInfo
     step_log: list[StepLogEntry]
@@ -65,7 +65,7 @@ class RunView:
 
 
 class OpenRun(Protocol):
-    """A run that somebody else may have to end."""
+    """A run that the client may have to end."""
 
     def close(self, timeout: float = 5.0) -> None: ...
     def abandon(self, ends: float | None = None) -> None: ...

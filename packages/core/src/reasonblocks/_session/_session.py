@@ -1,6 +1,7 @@
-"""One run of an agent, steered: the step lifecycle that every adapter maps onto.
+"""The session of one agent run: the step lifecycle that every adapter maps onto.
 
-Begin a step before each model call, end it after; finish once. One step at a time: a session belongs to one run.
+Begin a step before each model call and end it afterwards; finish once. A session belongs to one run and has one step at
+a time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Wait(Protocol):
 
 
 SteeringFlow: TypeAlias = Generator[Wait, Any, T]
-"""A lifecycle that is written once: it yields each thing it waits for. `drive` or `adrive` runs it."""
+"""A lifecycle, written once for threads and event loops: it yields what it waits for. `drive` or `adrive` runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class InThread:
         return self.work()
 
     async def aanswer(self) -> Any:
-        import asyncio  # loaded already in whoever awaits this
+        import asyncio  # already imported by the awaiting code
 
         return await asyncio.to_thread(self.work)
 
@@ -121,7 +122,7 @@ def drive(flow: SteeringFlow[T]) -> T:
 
 
 async def adrive(flow: SteeringFlow[T]) -> T:
-    """Run a flow to its end, while the event loop goes on."""
+    """Run a flow to its end without blocking the event loop; return its result, or raise what it raises."""
     resume: Callable[[Any], Wait] = flow.send
     given: Any = None
     try:
@@ -140,16 +141,16 @@ async def adrive(flow: SteeringFlow[T]) -> T:
 
 def is_newest(decision: StepDecision, state: TraceState) -> bool:
     """Return True for the decision of the last step, or of an auxiliary call since then."""
-    return any(one is not None and one.step == decision.step for one in (state.last, state.last_auxiliary))
+    return any(last is not None and last.step == decision.step for last in (state.last, state.last_auxiliary))
 
 
 def ms_since(started: float) -> float:
-    """Milliseconds since a `time.perf_counter()`."""
+    """Return the milliseconds since a `time.perf_counter()`."""
     return round((time.perf_counter() - started) * 1000, 3)
 
 
 def checked(given: object) -> StepInput:
-    """Raise `ProtocolError` for what is no `StepInput` of a step and a key."""
+    """Raise `ProtocolError` unless `given` is a `StepInput` with a valid step and key."""
     if not isinstance(given, StepInput):
         raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
     key: object = given.key
@@ -164,14 +165,17 @@ def checked(given: object) -> StepInput:
 
 
 def reason_of(failure: object) -> str:
-    """Raise `ConfigError` for what cannot be a run's outcome."""
+    """Return the reason; raise `ConfigError` if it cannot be a run's outcome."""
     if not isinstance(failure, str) or not failure:
         raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
     return failure
 
 
 class SteeringSession(Reports):
-    """Made by `ReasonBlocks.session`. A context manager: leaving it finishes the run, as failed if it raised."""
+    """Steers one run. Made by `ReasonBlocks.session`.
+
+    A context manager: leaving it finishes the run, as failed if the block raised.
+    """
 
     def __init__(
         self,
@@ -196,7 +200,7 @@ class SteeringSession(Reports):
         self._open_runs = open_runs
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
-        self._teller = RunEvents(telemetry, self._faults)
+        self._run_events = RunEvents(telemetry, self._faults)
         self._log, self._memo = StepLog(), Memo()
         self._failure: str | None = None
         self._paused = False
@@ -206,24 +210,25 @@ class SteeringSession(Reports):
             self.trace.restore(snapshot)
 
     def begin_step(self, given: StepInput) -> StepDecision:
-        """Decide the next model call. The same key again gives the same decision (`replayed`).
+        """Decide the next model call. A repeated key returns the same decision (`replayed`).
 
-        Raises `StaleKey` for an older key, `ProtocolError` for what is no `StepInput`; with `strict`, faults too.
+        Raises `StaleKey` for an older key and `ProtocolError` for anything but a `StepInput`; with `strict`, faults
+        too.
         """
         return drive(self.begin_flow(given))
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
-        """`begin_step` for an event loop: a caller's callables never block it."""
+        """Call `begin_step` on an event loop: a caller's callables never block it."""
         return await adrive(self.begin_flow(given))
 
     def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
-        """`begin_step` as a part of an adapter's own flow: `decision = yield from session.begin_flow(given)`."""
+        """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`."""
         step = self._step(step_flow(self._state, checked(given), self._settings))
         yield from step.run()
         return self._begun(step, given)
 
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
-        """What the call did. Again for the same decision (a retry): the last outcome wins, attempts and tokens add."""
+        """Record the call's outcome. For a retry, the last outcome is kept, and attempts and tokens add up."""
         started = time.perf_counter()
         with self._faults.guard("ending a step"):
             if newest := is_newest(decision, self._state):
@@ -237,27 +242,27 @@ class SteeringSession(Reports):
         drive(self.finish_flow(outcome, completed=completed))
 
     async def afinish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
-        """`finish` for an event loop."""
+        """Call `finish` on an event loop."""
         await adrive(self.finish_flow(outcome, completed=completed))
 
     def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
-        """`finish` as a part of an adapter's own flow."""
+        """Run `finish` within an adapter's own flow."""
         if (step := self._finishing(completed)) is not None:
             yield from step.run()
             self._finalised(step, completed)
         self._finished(outcome)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """The run failed, whatever it says itself; also after its end, which is then told once more."""
+        """Mark the run as failed, whatever its own outcome. After its end, a second finish event is sent."""
         if run_id not in (None, self.run.run_id):
             raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")
         self._failure = reason_of(reason)
         if self.outcome is not None:
-            self._tell_finish(self._failure)
+            self._emit_finish(self._failure)
 
     def pause(self) -> None:
-        """The run waits elsewhere, in a checkpoint: nothing here finishes it by itself. Its next step goes on."""
-        self._teller.step(self.run.run_id, self._log.settle())
+        """Pause the run, which waits in a checkpoint: nothing here finishes it. Its next step continues it."""
+        self._run_events.step(self.run.run_id, self._log.settle())
         self._open_runs.forget(self)
         self._paused = True
 
@@ -270,10 +275,10 @@ class SteeringSession(Reports):
             try:
                 self.finish(ABANDONED)
             finally:
-                self._ends = inf  # a run that goes on has its whole time again
+                self._ends = inf  # a run that continues has its whole time again
         else:
-            self._teller.step(self.run.run_id, self._log.close())
-            self._tell_finish(self._failure or ABANDONED)
+            self._run_events.step(self.run.run_id, self._log.close())
+            self._emit_finish(self._failure or ABANDONED)
 
     def close(self, timeout: float = 5.0) -> None:
         """Finish an open run as abandoned and wait for the sinks, at most `timeout` seconds in all."""
@@ -315,10 +320,10 @@ class SteeringSession(Reports):
             if before.pending is None:  # not answered yet, and perhaps taken by another process
                 self._log.ensure(decision, given.completed)
             return decision
-        self._teller.step(self.run.run_id, self._log.close())
+        self._run_events.step(self.run.run_id, self._log.close())
         if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
-            self._teller.start(self.run)
+            self._run_events.start(self.run)
         self._open_runs.add(self)
         self._state, self._paused = state, False
         self.outcome = self.final = self.final_decision = None
@@ -329,10 +334,10 @@ class SteeringSession(Reports):
         return decision
 
     def _finishing(self, completed: Step | None) -> StepInFlight | None:
-        """The last step, unless the run has ended or its last call came to nothing."""
+        """Return the last step to assess, None if the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
-        self._teller.step(self.run.run_id, self._log.close())
+        self._run_events.step(self.run.run_id, self._log.close())
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
         return self._step(final_flow(self._state, completed, self._settings))
@@ -341,18 +346,18 @@ class SteeringSession(Reports):
         self._state, decision = step.result or final_fault(step.before, self._settings)
         self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(step.started))
         closed = Closed(entry=self.final, step=self._log.completed(step.before, completed), scores=decision.scores)
-        self._teller.step(self.run.run_id, closed)
+        self._run_events.step(self.run.run_id, closed)
 
     def _finished(self, outcome: str) -> None:
         outcome = self._failure or outcome
         if self.outcome is None or (self.outcome == "success" and outcome != "success"):
-            self._tell_finish(outcome)
+            self._emit_finish(outcome)
 
-    def _tell_finish(self, outcome: str) -> None:
+    def _emit_finish(self, outcome: str) -> None:
         self.outcome = outcome
         self._open_runs.forget(self)
-        if self._state.calls:  # a run that never began was never told of
-            self._teller.finish(self.run.run_id, outcome, self.final.doubts if self.final else ())
+        if self._state.calls:  # a run that never began had no start event
+            self._run_events.finish(self.run.run_id, outcome, self.final.doubts if self.final else ())
 
     def _restored(self, state: TraceState) -> None:
         self._state = state

@@ -27,9 +27,9 @@ BATCH_EVENTS = 64
 BATCH_SECONDS = 5.0
 """The time that a batch sink has for one offer, except while it is closed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
-"""Seconds until a batch sink that took nothing is asked again: doubled each time, and varied by half."""
+"""Seconds until a batch sink that took nothing is called again: doubled each time, and varied by half."""
 SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER = 0.05, 3_600.0
-"""The bounds of a pause, in seconds, that a sink asks for. One of 0 or less, or no number, asks for none."""
+"""The bounds of a pause, in seconds, that a sink may request. Zero, a negative value or no number requests none."""
 
 
 class QueuedEvent:

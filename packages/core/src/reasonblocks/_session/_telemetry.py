@@ -113,7 +113,7 @@ class Telemetry:
         """Flush without blocking the event loop; the loop's shutdown does not wait for it."""
         if not self._queues:
             return True
-        from asyncio import wrap_future  # already imported by whoever awaits this; others do not pay for it
+        from asyncio import wrap_future  # already imported by the awaiting code; others do not pay for it
 
         return await wrap_future(self._waiting.submit(partial(self.flush, timeout)))
 

@@ -1,4 +1,4 @@
-"""One steered model call: its key, its record, and the models that routing names."""
+"""A steered model call: its key, its record, and the models that routing names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ..types import StepDecision, StepOutcome, TraceState
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class OpenCall:
-    """A decided model call until its outcome is recorded: the answer once, an error once an attempt."""
+    """A decided model call until its outcome is recorded: an answer once, an error once per attempt."""
 
     session: SteeringSession
     decision: StepDecision
     model: str
-    """The name of the model that is asked."""
+    """The name of the model that is called."""
     started: float = field(default_factory=time.perf_counter)
     first_event: float | None = None
     answered: bool = False
     recorded: bool = False
-    """Whether the outcome of this attempt is recorded."""
+    """True if the outcome of this attempt is recorded."""
     error: str | None = None
-    """The type of what the newest attempt raised."""
+    """The type of the exception that the newest attempt raised."""
 
     def start(self) -> None:
         """Begin an attempt: the first one, or a retry."""
@@ -74,7 +74,7 @@ class OpenCall:
 
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
-    """Return the outcome of a call that raised. `model` is the one that was asked."""
+    """Return the outcome of a call that raised. `model` is the model that was called."""
     text, name = "", type(error).__name__
     with suppress(Exception):  # its own `__str__` may raise, and must not hide it
         text = str(error)
@@ -136,7 +136,7 @@ class RoutedModels(Generic[ModelT]):
         return None
 
     def built(self) -> list[ModelT]:
-        """Return the models that were made here, which nobody else closes."""
+        """Return the models that were built here, which nobody else closes."""
         return list(self._built.values())
 
     def _build(self, name: str, build: Callable[[str], object]) -> None:

@@ -95,7 +95,7 @@ class HeldRun:
         return view_of(self.session)
 
     def mark_failure(self, reason: str) -> None:
-        """Mark the run as failed, whatever its own outcome. Raises `ConfigError` for what is no text."""
+        """Mark the run as failed, whatever its own outcome. Raises `ConfigError` if the reason is no text."""
         self.session.mark_failure(reason)
 
     def __copy__(self) -> Self:
@@ -109,7 +109,7 @@ class HeldRun:
 
 
 def view_of(session: SteeringSession, step_log: list[StepLogEntry] | None = None) -> RunView:
-    """Return the user's view of a session. Give `step_log` if other sessions hold a part of the run."""
+    """Return the user's view of a session. Pass `step_log` if other sessions hold a part of the run."""
     return RunView(
         run=session.run,
         step_log=session.step_log if step_log is None else step_log,
@@ -130,7 +130,7 @@ class Runs(Mapping[str, RunView], Generic[RunT]):
         self._lock = threading.Lock()
 
     def new_id(self, wanted: object = None) -> str:
-        """Return `wanted`, else the given id, else a new one.
+        """Return `wanted`, else the id from the options, else a new id.
 
         The second use of an id ends in ".2", or in the next number that makes an unused id.
         """
@@ -226,18 +226,18 @@ class SteeringHandle(Generic[RunT]):
         return newest.session.final if newest else None
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """Mark a run as failed: `run_id`, or the one started last. Raises `ConfigError` if it is unknown."""
+        """Mark a run as failed: `run_id`, or the run started last. Raises `ConfigError` if it is unknown."""
         run = self._newest() if run_id is None else self._runs.find(run_id)
         if run is None:
             raise ConfigError.unknown("run_id", run_id, self._runs)
         run.session.mark_failure(reason)
 
     def finish(self, outcome: str = "success") -> None:
-        """End the run started last, if it is open. The framework's own end of a run does this by itself."""
+        """End the run started last, if it is open. Not needed where the framework reports the end of its runs."""
         self._newest().session.finish(outcome)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
-        """Finish open runs as abandoned, but not paused ones, and give sinks at most `timeout` seconds."""
+        """Finish open runs as abandoned, but not paused ones, and wait at most `timeout` seconds for sinks."""
         _close(self._runs.all(), timeout)
 
     def _newest(self) -> RunT:
@@ -263,7 +263,7 @@ class SteeringHandle(Generic[RunT]):
 
 SteeringFace = SteeringHandle
 Held = AdapterRun
-"""Earlier names, which adapters of others may use."""
+"""Earlier names, which third-party adapters may use."""
 
 
 def _close(runs: Iterable[AdapterRun], timeout: float = CLOSE_SECONDS) -> None:
@@ -290,7 +290,7 @@ class Newest(dict[K, V]):
         super().__setitem__(key, value)
         if len(self) > self._most:
             for oldest in list(self)[: len(self) - self._most]:
-                self.pop(oldest, None)  # another thread may have
+                self.pop(oldest, None)  # another thread may have removed it
 
     def keep(self, key: K, value: V) -> V:
         """Set a value and return it."""

@@ -1,1 +1,1 @@
-"""What implements the ports. None of these modules knows another, but a store its embedder."""
+"""Implementations of the ports. These modules are independent of each other, except that a store uses an embedder."""

@@ -45,7 +45,7 @@ class EdgePoints:
             return []
         exactly = SearchParams(exact=True) if "e1" in ask.tiers else None  # one org has few of them
         with _EngineErrors(self._root):
-            asked = QueryRequest(
+            query = QueryRequest(
                 limit=ask.limit,
                 query=Query.Nearest(ask.vector.tolist()),
                 filter=_filter(ask),
@@ -54,7 +54,7 @@ class EdgePoints:
                 score_threshold=ask.threshold,
                 params=exactly,
             )
-            found = shard.query(asked)
+            found = shard.query(query)
         return [_hit(point.payload, point.vector, point.score) for point in found]
 
     def every(self, ask: PointQuery) -> list[Hit]:
@@ -133,8 +133,8 @@ class EdgePoints:
         shard, offset = self._opened(), None
         while shard is not None:
             with _EngineErrors(self._root):
-                asked = ScrollRequest(offset=offset, limit=PAGE, filter=wanted, with_payload=True)
-                found, offset = shard.scroll(asked)
+                page = ScrollRequest(offset=offset, limit=PAGE, filter=wanted, with_payload=True)
+                found, offset = shard.scroll(page)
             yield from (_hit(point.payload) for point in found)
             if offset is None:
                 return

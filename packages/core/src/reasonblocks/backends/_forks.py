@@ -12,7 +12,7 @@ from .._process import around_fork
 
 
 class Closable(Protocol):
-    """A sink or store that opens its handle again when it needs it."""
+    """A sink or store that reopens its handle when it needs it."""
 
     def close(self) -> None: ...
 

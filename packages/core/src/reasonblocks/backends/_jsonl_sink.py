@@ -11,10 +11,10 @@ from ._forks import no_fork, opened
 
 
 class JsonlSink:
-    """Appends one event a line, each flushed; the file is opened with the first event. Used by one thread at a time.
+    """Appends each event as a line and flushes it; opens the file with the first event. Used by one thread at a time.
 
-    After an error (a full disk) the event is lost, and the next one starts a new line. A fork closes the file, and each
-    process opens it again.
+    After an error (a full disk) the event is lost, and the next event starts a new line. A fork closes the file, and
+    each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -1,7 +1,7 @@
-"""Counts what followed each shown pattern, so that a pattern that never helps is ranked last.
+"""Counts the effects of each shown pattern, so that a pattern that never helps is ranked last.
 
 An injection is judged if the run was in trouble: three completed steps later, or at the run's end if that is earlier.
-The run has recovered if no monitor fires and the state is neither SLOW nor SKIP; one that ends has recovered if it
+The run has recovered if no monitor fires and the state is neither SLOW nor SKIP; a run that ends has recovered if it
 succeeded. Standing rules are shown to every run and are not judged.
 """
 
@@ -55,7 +55,7 @@ class PatternStats:
             self._finish(event)
 
     def close(self) -> None:
-        """Runs that are still open stay unjudged."""
+        """Drop the runs that are still open, without judging them."""
         self._shown.clear()
 
     def _put_off(self, run_id: str) -> None:

@@ -109,7 +109,7 @@ MAX_ITERATIONS = 50
 SMALL_STEP = 1e-9
 """A change of log odds below which the iteration stops."""
 PRIOR_SCALE = 3.0
-"""How much more freely the prior may be scaled as a whole than changed in one weight."""
+"""Factor by which the prior may be scaled as a whole more freely than changed in one weight."""
 
 
 @dataclass(frozen=True, slots=True)

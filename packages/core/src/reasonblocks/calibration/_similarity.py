@@ -21,7 +21,7 @@ from ..traces import RecordedRun
 from ..types import Tier
 
 FITTED: Mapping[float, float] = {0.7: 0.05, 0.8: 0.01}
-"""For each similarity, the share of unrelated queries that may reach it with any pattern of a bank."""
+"""The share of unrelated queries that may reach a similarity with any pattern of a bank, by similarity."""
 TIERS_FITTED: tuple[Tier, ...] = ("e1", "e2")
 BANK = 400
 """Patterns that a query is compared with: about what a team has after a year."""
@@ -49,7 +49,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._queries: dict[Tier, dict[_Task, dict[Window, bool]]] = {"e1": {}, "e2": {}}
-        """By source and task; the value is True if most steps of the window show a thought."""
+        """The texts by source and task; the value is True if most steps of the window show a thought."""
         self._thoughts: dict[_Task, dict[Window, bool]] = {}
         self.runs = 0
 

@@ -43,7 +43,7 @@ class Evidence:
 
 
 Distil: TypeAlias = Callable[[Evidence], "Pattern | None"]
-"""Writes a lesson from evidence, or returns None if there is nothing worth saying."""
+"""Writes a lesson from evidence, or returns None if there is no useful one."""
 
 
 def evidence_of(tier: Tier, org_id: str, runs: Sequence[RunDigest], instead: Alternative | None) -> Evidence:

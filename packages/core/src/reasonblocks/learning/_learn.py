@@ -49,7 +49,7 @@ from ._secrets import detectors
 from ._trouble import Kind
 
 MAX_PER_KIND = 3
-"""Lessons of tier e1 about one kind of trouble of one agent; there is one of e2."""
+"""Lessons of tier e1 about one kind of trouble of one agent; of tier e2 there is a single lesson."""
 SHARED_TASKS = 3
 """Tasks that must meet a kind of trouble before it gives a lesson of tier e2."""
 MIN_GATE: Mapping[Tier, float] = MappingProxyType({"e1": 0.9, "e2": TIER_RULES["e2"].similarity})
@@ -115,7 +115,7 @@ class _RunAlternative(NamedTuple):
 
 
 class _Teaching(NamedTuple):
-    """The parts of an alternative that a lesson teaches: runs with an equal one are told the same."""
+    """The parts of an alternative that a lesson teaches: runs with equal parts get the same lesson."""
 
     same_task: bool
     route: Route
@@ -182,7 +182,7 @@ def _default_embedder() -> Embedder:
 
 
 def _proposals_of_kind(context: _Context, key: _AgentKind, runs: Sequence[RunDigest]) -> Iterator[Proposal]:
-    """Yield the lessons of tier e1 about one kind of trouble of one agent, then the one of tier e2."""
+    """Yield the lessons of tier e1 about one kind of trouble of one agent, then the lesson of tier e2."""
     at_point = {run.run_id: _at_same_point(context, run) for run in runs}
     # Repeated results differ from run to run, so a run can only be compared with runs that got its own result.
     shared_recovery = None if key.kind.form == "repeat" else _after_same_trouble(context, key.agent, runs)
@@ -274,7 +274,7 @@ def _one_per_task_first(runs: Sequence[RunDigest]) -> list[RunDigest]:
 
 
 def _proposal(context: _Context, evidence: Evidence) -> Proposal | None:
-    """Distil the lesson, validate it and set its gate. Returns None if nothing is worth saying or no gate is possible.
+    """Distil the lesson, validate it and set its gate. Return None without a useful lesson or a possible gate.
 
     A gate that the distiller has set is kept.
     """

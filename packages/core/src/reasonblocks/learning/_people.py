@@ -52,7 +52,7 @@ NO_NAMES = frozenset(
     "america europe asia africa australia london paris berlin germany france spain italy china japan india "
     "canada".split()
 )
-"""In lower case. Each of them delimits a name: "When Ann Lee" contains two words of a name."""
+"""Words, in lower case, that delimit a name: "When Ann Lee" contains two words of a name."""
 
 IN_CAPITALS = frozenset(
     "abort absent accept action active alter am analyze api app args arn ascii asc assert auto avg aws backup "

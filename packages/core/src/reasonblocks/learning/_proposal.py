@@ -58,7 +58,7 @@ class Proposal:
         return evolve(self, status=status)
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the object that stands on one line of a file of proposals."""
+        """Return the object for one line of a file of proposals."""
         values: dict[str, Any] = asdict(evolve(self, pattern=Pattern(id="", tier="e1")))
         values |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
         return {**values, "learned_from": list(self.learned_from)}

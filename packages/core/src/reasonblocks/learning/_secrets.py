@@ -16,7 +16,7 @@ _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|cred|key|auth|cookie|kennwort|senha|contrase|пароль|密码|otp|pin|cvv|cvc|ssn|jwt|"
     r"bearer|sig|hmac|mnemonic|sess|sid|phrase|pat\b|login|identified|\s-[a-zA-Z]|csrf|xsrf|pepper|dsn"
 )
-"""A text without any of these announces nothing; most texts have none."""
+"""Marks without which a text announces no secret; most texts have none of them."""
 _HEAD = re.compile(
     r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
     r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
@@ -51,7 +51,7 @@ _OF = re.compile(
     r"|[ ]equals[ ]|[ \t]*(?:->|→|~>)[ \t]*|(?::?[*_`]{1,3}:?|:[*_`]{1,3})[ \t]+))"
     r"([^\W_](?:[^\s\"'`,;:()\[\]{}<>=]*[^\s\"'`,;:()\[\]{}<>=.!?])?)(?![=(])"
 )
-"""The same with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
+"""As above, with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
 _TURNED = re.compile(
     r"(?i)(?<![^\s\"'`(])([^\s\"'`,;:()]{3,80})(\\*[\"'`]?[ ](?:is|was)[ ](?:the|my|his|her|our|your|their)[ ]"
     r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"

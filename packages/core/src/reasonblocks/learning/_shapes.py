@@ -7,7 +7,7 @@ import re
 _WORD = r"(\\{0,8}[\"'])?(?:(?<=[\"'])[^\"'\\\n]{1,400}|(?<![\"'])[^\s\"'|;&\\]+)"
 """A word of a command, or a quoted text; the opening quote is a group."""
 _BLOCKS = (
-    # PEM and PGP blocks, also escaped, of one line, or cut at either end
+    # PEM and PGP blocks, also escaped, on a single line, or cut at either end
     re.compile(
         r"-----BEGIN [A-Z0-9 ]{3,40}-----(?:(?!-----)[\s\S]){0,20000}-----END [A-Z0-9 ]{3,40}-----|"
         r"-----BEGIN [A-Z0-9 ]{3,40}(?:-----)?"

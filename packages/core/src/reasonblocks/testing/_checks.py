@@ -100,7 +100,7 @@ def misplaced(ran: Ran) -> list[int]:
 
 
 def evaluated(client: Any) -> list[Any]:
-    """Return the steps that the client's evaluator was asked about, in order."""
+    """Return the steps that the client's evaluator was called with, in order."""
     return [request.step for request in client._evaluator.asked]
 
 

@@ -13,7 +13,7 @@ from ._script import Script
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One request, as the scripted model received it. A retried call has one `Seen` for each attempt.
+    """A request, as the scripted model received it. A retried call has one `Seen` for each attempt.
 
     - `model`: the name of the model that was called, for example "agent-model".
     - `system`: the system prompt, with guidance placed there, and without text that the framework adds on its own;
@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One finished run: the adapter's records of it, and the observations of the scripted model.
+    """A finished run: the adapter's records of it, and the observations of the scripted model.
 
     Read from the adapter's steering object, as a user would (`steering.runs[run_id]`):
 

@@ -168,7 +168,7 @@ class RunScenarios:
         assert (ran.parent_run_id, ran.parent_call_id) == (None, None), STALE_PARENT
 
     def test_a_run_after_tools_in_the_same_task_has_no_parents(self) -> None:
-        """The same holds for two runs that one asyncio task awaits, so that they share context variables."""
+        """The same holds for two runs awaited by one asyncio task, which share its context variables."""
 
         async def both() -> Ran:
             await self.harness.arun(client, world.looping(3))
@@ -369,7 +369,7 @@ class CostScenarios:
         assert client.alive is not None, (
             f"fewer than {self.short_runs} sessions were created for {self.short_runs} runs: does `run` use `times`?"
         )
-        assert client.alive <= self.kept_runs + 2, (  # plus the one that begins and the one that ends
+        assert client.alive <= self.kept_runs + 2, (  # plus the thread that begins and the one that ends
             f"{client.alive} sessions are alive after {self.short_runs} runs, {self.kept_runs} may be kept: hold a"
             " session only as long as its run, in a WeakKeyDictionary for example, and finished ones in `adapters.Runs`"
         )

@@ -102,7 +102,7 @@ class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScen
     @pytest.fixture(autouse=True)
     def _declared(self, request: pytest.FixtureRequest) -> None:
         scenario, _, cell = request.node.name.rstrip("]").partition("[")
-        callspec = getattr(request.node, "callspec", None)  # only a parametrised scenario has one
+        callspec = getattr(request.node, "callspec", None)  # only parametrised scenarios have it
         mode = callspec.params["mode"] if callspec else ""
         names = (*(f"{scenario}[{part}]" for part in (cell, cell.removesuffix(f"-{mode}"), mode)), scenario)
         reason = next((self.expected_failures[name] for name in names if name in self.expected_failures), None)

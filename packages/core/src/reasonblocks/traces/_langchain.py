@@ -112,8 +112,8 @@ def _exchanges(messages: list[_Message]) -> list[_Exchange]:
 
 
 def _task(messages: list[_Message]) -> str:
-    asked = (message.data.content for message in messages if message.type in langchain.HUMANS)
-    return langchain.text_of(next(asked, ""))
+    contents = (message.data.content for message in messages if message.type in langchain.HUMANS)
+    return langchain.text_of(next(contents, ""))
 
 
 def _model(messages: list[_Message]) -> str:

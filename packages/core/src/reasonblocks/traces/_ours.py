@@ -50,7 +50,7 @@ class _Run(Header):
 
 
 class OurJSONL:
-    """`steps` is the only required key. Tokens of a flat step count as the call's output."""
+    """Reads our own format. `steps` is the only required key. Tokens of a flat step count as the call's output."""
 
     name = "ReasonBlocks JSONL"
 

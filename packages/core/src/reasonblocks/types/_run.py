@@ -108,7 +108,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """One execution of an agent, as `run_start` reports it."""
+    """The description of one agent run, as `run_start` reports it."""
 
     run_id: str
     framework: str = "custom"

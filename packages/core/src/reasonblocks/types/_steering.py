@@ -95,7 +95,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injected:
-    """One monitor injection of this run: the call that it preceded, and its monitor."""
+    """A monitor injection of this run: the call that it preceded, and its monitor."""
 
     step: int
     monitor: str
@@ -103,7 +103,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """One thing to tell the agent."""
+    """A text for the agent, with its origin."""
 
     source: Source
     text: str
@@ -134,7 +134,7 @@ class StepDecision:
     dropped: tuple[Source, ...] = ()
     """Sources of the injections that were left out: they did not fit, or the framework's history has them already."""
     standing_rules: str = ""
-    """With `standing_rules="run"`, the rules that belong into the system prompt of every call."""
+    """The rules for the system prompt of every call, with `standing_rules="run"`."""
     guidance: str = ""
     cache_tokens_at_risk: int | None = 0
     replayed: bool = False
@@ -161,7 +161,7 @@ class Settings:
     """The validated settings of one run.
 
     `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
-    `custom_monitors` are True if it has to ask for those. `routes` maps a state's name to the name of its model.
+    `custom_monitors` are True if it has to request those. `routes` maps a state's name to the name of its model.
     """
 
     level: Level
@@ -193,11 +193,11 @@ class Pattern:
 
     `fields` are texts, by tier: e1 `observation, recommended_action` (and `task_context_embedding_text`); e2
     `diagnosis, intervention, anti_pattern` (and `trigger_state: {trajectory_description}`); e3 `instruction`.
-    Similarity is the best one to any of the `exemplars`, or to the field in brackets if there are none.
-    `gate_threshold` replaces the tier's minimum similarity for this pattern. `stats` counts `retrieved`, `injected`,
-    `recovered` and `not_recovered`. A pattern with `requires_signal` is only visible to searches that name its
-    `failure_type`, so that its gate may be lower. A pattern that is `off` is never retrieved, and hides a pattern of
-    the same id in a lower layer.
+    Similarity is the best one to any of the `exemplars`, or to the field in brackets without any. `gate_threshold`
+    replaces the tier's minimum similarity for this pattern. `stats` counts `retrieved`, `injected`, `recovered` and
+    `not_recovered`. A pattern with `requires_signal` is only visible to searches that name its `failure_type`, so that
+    its gate may be lower. A pattern that is `off` is never retrieved, and hides a pattern of the same id in a lower
+    layer.
     """
 
     id: str
@@ -218,7 +218,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ETrace:
-    """A retrieved pattern. `similarity` is in [0, 1]; it is 1 for tier e3, which is not searched."""
+    """A retrieved pattern. `similarity` is in [0, 1]; it is 1 for tier e3, which is not searched by similarity."""
 
     pattern: Pattern
     similarity: float = 1.0

@@ -10,7 +10,7 @@ from .._text import clip, words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One tool call requested by a model. `arguments` is JSON, usually an object."""
+    """A tool call requested by a model. `arguments` is JSON, usually an object."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
-    """One completed step: the text and tool calls of a model call, parallel ones included, and their results."""
+    """A completed step: the text and tool calls of a model call, parallel calls included, and their results."""
 
     thought: str = ""
     reasoning: str = ""

@@ -299,6 +299,6 @@ def _stats(found: sqlite3.Cursor) -> Stats:
 
 
 def _reason(exc: Exception) -> str:
-    if type(exc) is sqlite3.DatabaseError:  # subclasses mean another fault
+    if type(exc) is sqlite3.DatabaseError:  # not a subclass, which means another fault
         return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
     return f"{type(exc).__name__}: {exc}"

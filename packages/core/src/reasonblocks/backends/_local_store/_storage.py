@@ -23,7 +23,7 @@ class Changes:
 
 
 class PatternStorage(Protocol):
-    """Where patterns are persisted. Used by one thread at a time. Raises `StoreError`; then nothing has changed."""
+    """Persists patterns. Used by one thread at a time. Raises `StoreError`, after which nothing has changed."""
 
     def is_new(self) -> bool:
         """Return True if something changed since the last call of `changes`."""

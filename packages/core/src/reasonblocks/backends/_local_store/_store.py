@@ -1,4 +1,4 @@
-"""`LocalStore`: searches read an immutable snapshot of the patterns, which every change replaces."""
+"""`LocalStore`, whose searches read an immutable snapshot of the patterns that every change replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads the default embedder of the stores, and tells which embedders may be called inline."""
+"""Loads the default embedder of the stores, and determines which embedders may be called inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An in-memory index of patterns. It is immutable: a change makes a new one, so readers never lock."""
+"""An immutable in-memory index of patterns. A change makes a new index, so readers never lock."""
 
 from __future__ import annotations
 

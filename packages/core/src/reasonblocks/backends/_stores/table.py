@@ -1,4 +1,4 @@
-"""Selects the rows of a matrix that may pass a search: a few candidates, and never one too few."""
+"""Selects the rows of a matrix that may pass a search: a few candidates, and never a row too few."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Table:
         joined = memoryview(b"".join(data))
         ends = list(accumulate(len(vectors) for vectors in data))
         for row, size, end in zip(rows, map(len, data), ends):
-            row.vectors = joined[end - size : end]  # one copy in memory, not two
+            row.vectors = joined[end - size : end]  # a single copy in memory, not two
         self.matrix: Rows = np.frombuffer(joined, np.float32).reshape(-1, dim)
         width = 4 * dim
         self.firsts: npt.NDArray[np.intp] = np.array([0, *(end // width for end in ends)])

@@ -28,12 +28,13 @@ NOTHING = " "
 
 
 class OpenAIEmbedder:
-    """Embeds texts through a server. `base_url` is the part before `/embeddings`; "/v1" is added to one without a path.
+    """Embeds texts through a server.
+
+    `base_url` is the part before `/embeddings`; "/v1" is added to a URL without a path.
 
     `dim` is the model's dimension; without it, the server is asked once, on first use. `id` defaults to "openai:" with
-    the model's name. Raises `Unavailable` if the server returns no usable answer,
-    `ConfigError` for a URL, key or curves that cannot be used, and `ExtraMissing` without httpx. No error shows any
-    part of the key.
+    the model's name. Raises `Unavailable` if the server returns no usable answer, `ConfigError` for a URL, key or
+    curves that cannot be used, and `ExtraMissing` without httpx. No error shows any part of the key.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class OpenAIEmbedder:
         return found
 
     def _connected(self) -> httpx.Client:
-        """Return the client of this process: connections are not shared with a forked one."""
+        """Return the client of this process: a forked process must not share connections."""
         if self._client is None:
             self._client = self._made()
         return self._client

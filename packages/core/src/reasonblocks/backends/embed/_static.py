@@ -26,7 +26,10 @@ DIM = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """`rows`: int8 [pieces, 256], read only, in the order of the ids that `vocabulary` and `tokenizer` give."""
+    """The data of the shipped model.
+
+    `rows` is int8 [pieces, 256], read only, in the order of the ids of `vocabulary` and `tokenizer`.
+    """
 
     rows: NDArray[numpy.int8]
     vocabulary: Mapping[str, int]
@@ -99,12 +102,14 @@ half thoughts, half as long as the query, 5 % reach a cosine of .532 with any ov
 
 
 class StaticEmbedder:
-    """Embeds with a small static model. `embed` returns a unit vector of 256 float32, or zeros without a known word.
-    Of a text of more than 16,000 characters the middle is skipped.
+    """Embeds with a small static model.
+
+    `embed` returns a unit vector of 256 float32, or zeros without a known word. Of a text of more than 16,000
+    characters the middle is skipped.
 
     The model is minishlab/potion-base-8M in int8, centred on agents' texts, with digits and punctuation weighted by a
-    quarter. It is English, and blind to word order and negation. The first one in a process takes 10 ms. Thread-safe.
-    Raises `Unavailable` if the package's data is missing.
+    quarter. It is English, and blind to word order and negation. The first embedder in a process takes 10 ms.
+    Thread-safe. Raises `Unavailable` if the package's data is missing.
     """
 
     id = "potion-base-8M-centred-int8-v1"

@@ -1,4 +1,4 @@
-"""One request to the model as a value that is the same for every API, and what their modules share."""
+"""A request to the model as a value that is the same for every API, and code that the APIs' modules share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._harness import Seen
 
 ApiName: TypeAlias = Literal["responses", "chat", "messages"]
 Json: TypeAlias = dict[str, Any]
-"""A JSON object whose shape is the provider's own."""
+"""A JSON object in the provider's own form."""
 NewId: TypeAlias = Callable[[str], str]
 """Returns a new id with this prefix."""
 Speaker: TypeAlias = Literal["system", "user", "model", "tool"]
@@ -105,7 +105,7 @@ def _is_system(item: Item) -> bool:
 
 
 def _spoken(by_model: bool, group: Sequence[Item]) -> list[tuple[str, str]]:
-    """Return each text and its role; an answer without text has one that is empty."""
+    """Return each text and its role; "" for an answer without text."""
     role = "assistant" if by_model else None
     found: list[tuple[str, str]] = [(text, role or item.speaker) for item in group for text in item.texts]
     return found or [("", "assistant")] * by_model
@@ -137,4 +137,4 @@ def named_event(event: Json) -> bytes:
 
 
 def data_event(event: Json) -> bytes:
-    return b"data: " + json.dumps(event).encode() + b"\n\n"  # ASCII: clients differ in what ends a line for them
+    return b"data: " + json.dumps(event).encode() + b"\n\n"  # ASCII: clients disagree on which characters end a line

@@ -68,7 +68,7 @@ def _usage(usage: Usage) -> Json:
 
 
 def events(completion: Json, asked: Asked) -> Iterator[bytes]:
-    """Yield the chunks. Only a client that requested usage gets it, in a chunk of its own."""
+    """Yield the chunks. Usage is sent only if the client requested it, in a separate chunk."""
     with_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
     usage: Json = {"usage": None} if with_usage else {}
     chunk = {**completion, "object": "chat.completion.chunk"}

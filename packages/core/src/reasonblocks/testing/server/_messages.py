@@ -12,7 +12,7 @@ from .._script import Turn
 from ._asked import Asked, Item, Json, NewId, named_event, pieces, speaker
 
 CHARS_PER_TOKEN = 4
-"""A rule of thumb, for requests for a token count."""
+"""Characters per token, roughly, for requests for a token count."""
 
 
 def items(body: Json) -> Iterator[Item]:

@@ -61,7 +61,7 @@ Answer: TypeAlias = Callable[[Asked], Turn]
 
 
 def scripted(scripts: Sequence[Script]) -> Answer:
-    """Return an answer that follows a script: the one whose task opens the conversation, else the first."""
+    """Return an answer that follows a script: the script whose task opens the conversation, else the first."""
 
     def answer(asked: Asked) -> Turn:
         known = (script for script in scripts if script.task in (asked.task, *asked.opening))
@@ -137,9 +137,9 @@ class Responder:
 
 
 CLOSING_SECONDS = 1.0
-"""How long closing waits for unfinished answers."""
+"""Seconds that closing waits for unfinished answers."""
 POLL_SECONDS = 0.02
-"""How often the accepting thread checks for the end."""
+"""Seconds between the accepting thread's checks for the end."""
 
 
 class ScriptedServer:
@@ -157,7 +157,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`. Raises `RuntimeError` outside its `with`."""
+        """The address `http://127.0.0.1:PORT`. Raises `RuntimeError` outside its `with`."""
         if self._listener is None:
             raise RuntimeError("the server is not running: use it as a context manager")
         return f"http://127.0.0.1:{self._listener.server_address[1]}"
@@ -192,7 +192,7 @@ class ScriptedServer:
 
 
 class _Listener(ThreadingTCPServer):
-    """Accepts connections, each in a thread of its own. No `HTTPServer`: that one asks DNS for the host's name."""
+    """Accepts connections, each in its own thread. Not an `HTTPServer`, which asks DNS for the host's name."""
 
     daemon_threads = True
     request_queue_size = 128  # the default of 5 makes a client of many tasks wait for a second
@@ -237,7 +237,7 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 class _Connection(BaseHTTPRequestHandler):
-    """One client's connection."""
+    """Serves one client's connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # an answer is several small writes: each would wait some 40 ms for the previous
@@ -301,7 +301,7 @@ class _Connection(BaseHTTPRequestHandler):
         request_id = self._responder.new_id("req")
         given = {**headers, "request-id": request_id, "x-request-id": request_id}
         if status >= 400:
-            given["retry-after-ms"] = "1"  # clients wait half a second or more if they are not told
+            given["retry-after-ms"] = "1"  # without this header, clients wait half a second or more
         self.send_response(status)
         for name, value in given.items():
             self.send_header(name, value)
