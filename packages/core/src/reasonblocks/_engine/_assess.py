@@ -88,7 +88,7 @@ def amended_calls(state: TraceState, given: Step | None) -> tuple[ToolCall, ...]
     return () if given is None or state.pending is None else given.tool_calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Assessment:
     """A completed step with its difficulty, the new state of the run, and the monitors' evaluation."""
 
@@ -181,12 +181,14 @@ def decision_for(
     *,
     gate: GateDecision | None,
     skipped: SkippedReason | None,
+    key: str | None = None,
     route: str | None = None,
 ) -> StepDecision:
     """Return a decision with the assessment and the gate's answer; it injects nothing yet."""
     evaluation = assessment.evaluation
     return StepDecision(
         step=state.calls,
+        key=key,
         fsm_state=assessment.fsm_state,
         difficulty=assessment.difficulty,
         difficulty_parts=assessment.parts,

@@ -39,7 +39,7 @@ def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     if given.auxiliary:
         return _auxiliary(state, given, settings)
     if settings.disabled:
-        return _decided(state, given, _blank(state, settings, skipped="disabled"), settings)
+        return _decided(state, given, _blank(state, settings, _key(given), skipped="disabled"), settings)
     if state.steps_begun == 0:
         return (yield from _first_call(state, given, settings))
     return (yield from _next_call(state, given, settings))
@@ -59,12 +59,12 @@ def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[Tr
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
     moved = evolve(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
-    return _decided(moved, given, _blank(state, settings, skipped="fault"), settings)
+    return _decided(moved, given, _blank(state, settings, _key(given), skipped="fault"), settings)
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
     """Return what a fault leaves of the last step."""
-    return state, evolve(_blank(state, settings, skipped="fault"), gate_decision="final")
+    return state, evolve(_blank(state, settings, None, skipped="fault"), gate_decision="final")
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -75,8 +75,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     skipped: SkippedReason | None = (
         "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
     )
-    blank = _blank(state, settings, skipped=skipped)
-    blank = evolve(blank, retrieved=lessons.retrieved)
+    blank = evolve(_blank(state, settings, _key(given), skipped=skipped), retrieved=lessons.retrieved)
     return _decided(record_tiers(state, lessons), given, blank, settings, lessons.injections, lessons.warnings)
 
 
@@ -85,7 +84,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     assessment = yield from assess(state, given.completed, settings)
     after_assessment = record_assessment(state, assessment)
     if assessment.fsm_state is FSMState.END:
-        decision = decision_for(state, assessment, settings, gate=None, skipped="end")
+        decision = decision_for(state, assessment, settings, gate=None, skipped="end", key=_key(given))
         return _decided(after_assessment, given, decision, settings)
 
     route = routing.route(assessment.fsm_state, settings.routes)
@@ -97,7 +96,9 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     after_retrieval = record_tiers(after_injection, lessons)
 
     skipped = _skipped(assessment, settings, failed=speech.failed or lessons.failed)
-    decision = decision_for(state, assessment, settings, gate=speech.gate, skipped=skipped, route=route)
+    decision = decision_for(
+        state, assessment, settings, gate=speech.gate, skipped=skipped, key=_key(given), route=route
+    )
     if speech.retrieved or lessons.retrieved:
         decision = evolve(decision, retrieved={**speech.retrieved, **lessons.retrieved})
     injections = (*((speech.injection,) if speech.injection else ()), *lessons.injections)
@@ -106,12 +107,12 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """Decide a call that is not a step: it gets a number, and nothing that decides steps changes."""
-    decision = evolve(_blank(state, settings, skipped="auxiliary"), key=_bounded_key(given))
+    decision = _blank(state, settings, _key(given), skipped="auxiliary")
     calls, auxiliary = state.calls + 1, state.auxiliary_calls + 1
     return evolve(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision
 
 
-def _bounded_key(given: StepInput) -> str | None:
+def _key(given: StepInput) -> str | None:
     return None if given.key is None else bounded(given.key, KEY_BYTES)
 
 
@@ -122,7 +123,7 @@ def _again(state: TraceState, given: StepInput) -> StepDecision | None:
     """
     key, auxiliary = given.key, state.last_auxiliary
     if given.auxiliary:
-        same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == _bounded_key(given)
+        same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == _key(given)
         return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
     if key is None or not state.keys:
         return None
@@ -134,9 +135,13 @@ def _again(state: TraceState, given: StepInput) -> StepDecision | None:
     return None
 
 
-def _blank(state: TraceState, settings: Settings, *, skipped: SkippedReason | None) -> StepDecision:
+def _blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
     return StepDecision(
-        step=state.calls, fsm_state=state.current_state, placement=settings.placement, skipped_reason=skipped
+        step=state.calls,
+        key=key,
+        fsm_state=state.current_state,
+        placement=settings.placement,
+        skipped_reason=skipped,
     )
 
 
@@ -171,16 +176,17 @@ def _decided(
     if injections:
         state, fitting, dropped = _fitted(state, injections, settings)
         guidance = render.guidance(fitting)
-    decision = evolve(
-        decision,
-        key=_bounded_key(given),
-        injections=fitting,
-        dropped=dropped,
-        standing_rules=rules,
-        guidance=guidance,
-        cache_tokens_at_risk=_at_risk(state, decision, guidance, settings),
-        warnings=warnings,
-    )
+    at_risk = _at_risk(state, decision, guidance, settings)
+    if injections or rules or warnings or at_risk != 0:  # as a rule there is nothing to add, so nothing to copy
+        decision = evolve(
+            decision,
+            injections=fitting,
+            dropped=dropped,
+            standing_rules=rules,
+            guidance=guidance,
+            cache_tokens_at_risk=at_risk,
+            warnings=warnings,
+        )
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
     moved = evolve(state, calls=state.calls + 1, pending=None, keys=keys, standing_rules=rules, last=decision)
     return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision

@@ -60,7 +60,7 @@ def ids_of(found: Iterable[ETrace]) -> tuple[str, ...]:
     return tuple([trace.pattern.id for trace in found])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Lessons:
     """The tiers' injections for one call, and each tier's progress."""
 

@@ -15,7 +15,7 @@ from ._assess import Assessment
 from ._lessons import ids_of, retrieve, with_shown_patterns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Speech:
     """The gate's answer and, if it is "inject", the monitor's injection."""
 

@@ -53,7 +53,7 @@ _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None for none.
 

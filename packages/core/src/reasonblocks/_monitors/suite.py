@@ -59,7 +59,7 @@ OWN_MEMORY = "_suite"
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class _StepScores:
     """The part of an evaluation that depends on the steps alone, not on earlier injections.
 

@@ -42,7 +42,7 @@ class Backends:
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Call:
     """A single call that answers a request, or a part of it."""
 
