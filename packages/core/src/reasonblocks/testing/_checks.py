@@ -124,17 +124,15 @@ def by_attempt(special: dict[int, float], otherwise: float) -> Callable[[Any], f
     return scorer
 
 
-async def longest_gap(harness: Harness, client: ReasonBlocks, script: Script) -> float:
-    """Return the longest time, in seconds, that another task of the loop had to wait during a run."""
-    await harness.arun(world.client(), script)  # warm up: imports and first calls are not measured
+async def ticks(harness: Harness, client: ReasonBlocks, script: Script) -> list[float]:
+    """Return the times, by `time.perf_counter()`, at which another task of the loop ran during a run."""
     task = asyncio.ensure_future(harness.arun(client, script))
-    longest, before = 0.0, time.perf_counter()
+    times = []
     while not task.done():
         await asyncio.sleep(0.001)
-        now = time.perf_counter()
-        longest, before = max(longest, now - before), now
+        times.append(time.perf_counter())
     await task
-    return longest
+    return times
 
 
 def seconds(step: Callable[[int], None], calls: range) -> float:
