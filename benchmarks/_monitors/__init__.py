@@ -1,1 +1,1 @@
-"""What `benchmarks/monitors.py` stands on: from recorded runs to figures of how well monitors tell failures."""
+"""Support for `benchmarks/monitors.py`: turns recorded runs into figures of how well monitors detect failures."""

@@ -1,4 +1,4 @@
-"""What is measured beside the library: run length, repeated calls, and detectors from files."""
+"""Baselines for comparison with the library: run length, repeated calls, and detectors from files."""
 
 from __future__ import annotations
 

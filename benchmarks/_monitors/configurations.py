@@ -1,4 +1,4 @@
-"""What is measured: the library as it is, calibrated, calibrated on runs apart from those measured, or a baseline."""
+"""Measured configurations: the library as shipped, calibrated, calibrated on separate runs, or a baseline."""
 
 from __future__ import annotations
 

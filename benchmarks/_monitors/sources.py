@@ -1,4 +1,4 @@
-"""Which recorded runs are measured, and which of them are one source."""
+"""Reads the recorded runs to be measured, and groups them by source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures are shown: as rows, which are printed as JSON lines, aligned text, or Markdown."""
+"""Prints figures as JSON lines, aligned text, or Markdown."""
 
 from __future__ import annotations
 

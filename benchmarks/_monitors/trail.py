@@ -1,4 +1,4 @@
-"""What one configuration says of each step of a run: the library's own decisions, or those of a plain baseline."""
+"""Records a configuration's decision at each step of a run: the library's own, or a baseline's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of one behaviour need around it: the CLI, a provider on loopback, a client of its own, and tools."""
+"""Sets up the agents of the tests: the CLI, a provider on loopback, a client and tools."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def whole_run() -> list[dict[str, Any]]:
 
 
 def process(database: Path, parts: range) -> list[Any]:
-    """What each part says. All run in one process, whose imports take seconds; each makes its objects anew."""
+    """Return the output of each part. All run in one process, because imports take seconds; each makes new objects."""
     command = [sys.executable, "-m", "tests.langchain.other_process", str(database), *map(str, parts)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [json.loads(line) for line in said.splitlines()]

@@ -1,4 +1,4 @@
-"""What the tests of one behaviour need around it: an agent with a scripted model, and its tools."""
+"""Sets up the agent of the tests: a scripted model and its tools."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.openai_agents.world import TASK, Place, fixer, in_turn, looks, place,
 from tests.steered import steering
 
 FEW, STEPS = 70, 140
-"""What is bounded is full after `FEW` steps, or the tests below fail. The SDK takes longer for each further step."""
+"""Every bound is reached after `FEW` steps, or the tests below fail. The SDK takes longer for each further step."""
 
 
 class Offline(Model):

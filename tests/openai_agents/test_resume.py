@@ -39,14 +39,14 @@ def decided(entries: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def whole_run() -> list[dict[str, Any]]:
-    """What is decided where nobody has to be asked."""
+    """Return the decisions of a run without approvals."""
     with place(in_turn(*looks(CALLS))) as here:
         log = steering_of(here.run(steering(), fixer())).step_log
     return decided([json.loads(json.dumps(entry.as_dict())) for entry in log])
 
 
 def in_processes(file: Path, way: str, kind: str) -> list[dict[str, Any]]:
-    """What each part says; no process runs more than two of them."""
+    """Return the output of each part; no process runs more than two of them."""
     parts: list[dict[str, Any]] = []
     while not is_over(file):
         command = [sys.executable, "-m", "tests.openai_agents.other_process", str(file), way, kind]

@@ -1,4 +1,4 @@
-"""What the tests of one behaviour need around it: a provider on loopback, a client of its own, agents and tools."""
+"""Sets up the agents of the tests: a provider on loopback, a client, agents and tools."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ PROMPT = "You fix bugs."
 WAYS = tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat"))
 every_way = pytest.mark.parametrize("way", WAYS)
 whole_and_streamed = pytest.mark.parametrize("way", ["run/responses", "run_streamed/responses"])
-"""Where the API makes no difference, nor whether a loop runs already."""
+"""Ways to call the SDK for tests in which neither the API nor a running loop matters."""
 streamed = pytest.mark.parametrize("way", [way for way in WAYS if way.startswith("run_streamed")])
 awaited = pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith("run_sync")])
-"""Where the test is in the loop itself."""
+"""Ways to call the SDK from within a running event loop."""
 Result: TypeAlias = "RunResult | RunResultStreaming"
 T = TypeVar("T")
 

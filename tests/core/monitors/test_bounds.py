@@ -40,7 +40,7 @@ def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:
 
 
 def is_judged(one: Step, task: str = TASK) -> bool:
-    """Whether all numbers are between 0 and 1, and a score is known of every monitor that fired."""
+    """Return True if all numbers are between 0 and 1 and every monitor that fired has a score."""
     evaluation, difficulty = judge(one, task)
     numbers = [difficulty, evaluation.composite or 0.0, *evaluation.scores.values()]
     return all(0 <= number <= 1 for number in numbers) and set(evaluation.fired) <= set(evaluation.scores)

@@ -19,11 +19,11 @@ from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
 
 THOUGHT_SECONDS = 0.25
-"""How long a step waits for its thought to appear on the stream (ADAPTERS section 4)."""
+"""Time that a step waits for its thought to appear on the stream (ADAPTERS section 4)."""
 RESULT_SECONDS = 1.0
-"""How long a prompt waits for the result of the previous run, beside the time to judge that run's last step."""
+"""Time that a prompt waits for the previous run's result, in addition to the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
-"""How long a switch of the model may take; 6 to 75 ms were measured."""
+"""Time limit of a model switch; 6 to 75 ms were measured."""
 HOOKS_CAPS = AdapterCaps(
     ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, output_tokens_live=False
 )
