@@ -11,6 +11,7 @@ from ..types import JSON, Level
 from . import claim_contradiction, cyclic_compression, late_sprawl, semantic_loop, silent_topic_drift, verification_skip
 from .features import Features
 from .finding import Finding
+from .recall import Recall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class BuiltIn:
     name: str
     failure_type: str
     observe: Callable[[Features, JSON], Finding]
-    say: Callable[[Finding, int], str]
+    say: Callable[[Finding, int, Recall], str]
 
 
 MONITORS = tuple(

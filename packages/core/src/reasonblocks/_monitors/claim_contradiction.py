@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
 from .outcome import hash_of
+from .recall import Recall
+from .wording import quoted, turns, where
 
 HEAD = 1_000
 """Characters of a thought in which statements are looked for."""
@@ -195,18 +197,27 @@ def _claims(head: str) -> bool:
     return _SUCCESS.search(head) is not None and _DENIED.search(head) is None
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
-    before = tool and f" before calling {tool}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
     if kind == "claim":
-        failed, claimed = finding.steps[0], finding.steps[-1]
-        what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
+        evidence = _claimed(finding.steps, rung, recall)
     elif kind == "value":
-        what = f"{at_steps(finding.steps)} give different values for the same thing{before}."
+        evidence = f"You have given different values for the same thing ({turns(recall, finding.steps, 'message')})."
     else:
-        what = f"{at_steps(finding.steps)} put an assumption in place of a result{before}."
-    return f"{what} {_NEXT[rung][kind]}"
+        often = f" {len(finding.steps)} times" if len(finding.steps) > 1 else ""
+        place = turns(recall, finding.steps, "message")
+        evidence = f"You have put an assumption in place of a result{often} ({place})."
+    return f"{evidence} {_NEXT[rung][kind]}"
+
+
+def _claimed(steps: Sequence[int], rung: int, recall: Recall) -> str:
+    failed = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
+    if not failed:
+        return "You seem to speak of success after an error."
+    place = f" ({where(recall, failed[-1:])})" if rung == 1 else ""
+    said = quoted(failed[-1]) if rung == 1 else ""
+    return f"You have spoken of success, but before that {failed[-1].shown}{place} failed{said}."
 
 
 _NEXT = {
@@ -221,8 +232,8 @@ _NEXT = {
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },
     3: {
-        "claim": "Wrap up: report what worked and what failed, as the results show it.",
-        "value": "Wrap up: give the one value that a result shows, and name the others as withdrawn.",
-        "assumed": "Wrap up: answer with what the tools have shown, and name each assumption as one.",
+        "claim": "Take a step of another kind: a check whose result shows what works and what does not.",
+        "value": "Take a step of another kind: a call whose result shows the value.",
+        "assumed": "Take a step of another kind: a call whose result shows the value, or a question to the user.",
     },
 }
