@@ -27,11 +27,11 @@ _CODE = frozenset('(){}=<>\\"')
 _MARKS = frozenset(":-*•+.)x")
 """Last characters of the first word of a line that may be an item of a list; "x" is that of `ls -l`."""
 _NUMBER = re.compile(r"[-+]?[\d.,:%]+")
-_PAIR = re.compile(r"""["'](\w{1,40})["']\s*:\s*["']?([\w.#@/:+-]{2,40})["']?(?=\s*[,}\]\n])""")
 _ARRAY = re.compile(r"\[([^\[\]{}()]{3,800})\]")
 _TUPLE = re.compile(r"""\(["']([^"'()]{1,40})["'],""")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,3}[.)])")
 _ENTRY = re.compile(r"[-dl][-rwxsStT]{9}$")
+_COLONS = frozenset((": ", ":"))
 _NO_NAMES = frozenset(
     "true false null none nan yes no and or the a an is are was were not ok error errors warning total usage options "
     "of in on to for with from by at as it this that if else try except return import def class pass self . ..".split()
@@ -63,11 +63,18 @@ def _data(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
     elif "{" not in text:
         yield from _arrays(text, quoted=quoted)
     else:
-        values: dict[str, list[str]] = {}
-        for key, value in _PAIR.findall(text):
-            values.setdefault(key, []).append(value)
-        for key, found in values.items():
-            yield from _checked(key, found)
+        for key, found in _values(text.split('"' if '"' in text else "'")).items():
+            if len(found) > 1 and all(map(_is_name, found[:2])):
+                yield from _checked(key, found)
+
+
+def _values(parts: list[str]) -> dict[str, list[str]]:
+    """Return the texts under each key of JSON, or of a Python literal, that was split at its quotes."""
+    values: dict[str, list[str]] = {}
+    for at in range(2, len(parts) - 2, 2):
+        if parts[at] in _COLONS:
+            values.setdefault(parts[at - 1], []).append(parts[at + 1])
+    return values
 
 
 def _arrays(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
@@ -91,13 +98,11 @@ def _members(parts: list[str], *, quoted: bool) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    return (
-        1 < len(word) <= LONGEST_NAME
-        and _NAME.fullmatch(word) is not None
-        and word.lower() not in _NO_NAMES
-        and word[0] not in "_."
-        and not (_NUMBER.fullmatch(word) and (len(word) < SHORTEST_ID or not word.isdigit()))
-    )
+    if not 1 < len(word) <= LONGEST_NAME or word[0] in "_." or word.lower() in _NO_NAMES:
+        return False
+    if word.isdigit():
+        return len(word) >= SHORTEST_ID
+    return _NAME.fullmatch(word) is not None and _NUMBER.fullmatch(word) is None
 
 
 def _is_phrase(text: str) -> bool:
@@ -124,7 +129,8 @@ def _lines(lines: list[str], *, inline: bool) -> Iterator[tuple[str, list[str]]]
         bare = line.strip()
         word, _, rest = bare.partition(" ")
         # Most lines of code and prose end here: `_form` takes ten times as long.
-        now, name = ("", "") if rest and word[-1] not in _MARKS and not word.isupper() else _form(line, word, rest)
+        may_be = word and (not rest or word[-1] in _MARKS or word.isupper())
+        now, name = _form(line, word, rest) if may_be and len(bare) <= LONGEST_LINE else ("", "")
         if now != form or not now:
             if len(run) > 2 or (len(run) == 2 and (form[0] in "-l" or len(lines) <= 3)):
                 yield from _checked(form, run)

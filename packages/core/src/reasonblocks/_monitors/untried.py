@@ -6,6 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 from .._json import MAX_INT
 from ..types import JSON, Step, ToolCall
@@ -40,7 +41,7 @@ NOW = 3
 TAKEN = 2
 """Points from which on a list is in use: a whole argument counts two, another word of a command than before one."""
 OFFERED = -1
-"""Points of a list in an error, or in a result that found nothing."""
+"""Points of a list in an error."""
 NAMED = 3
 """Alternatives that a text names."""
 
@@ -57,7 +58,7 @@ _READ = frozenset({"read"})
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far.
 
-    `newest` if the list was in the last result, `offered` if that was an error or found nothing.
+    `newest` if the list was in the last result, `offered` if that was an error.
     """
 
     names: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ class _List(NamedTuple):
     @classmethod
     def of(cls, row: list[JSON]) -> _List:
         """Return the list of a stored row."""
-        return cls(*row[:5], row[5:])  # type: ignore[arg-type]  # our own row, unchecked as every memory
+        return cls(*row[:5], row[5:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
 
 
 def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
@@ -129,7 +130,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         in_use = one.points >= TAKEN and one.used > index - NOW
         if not (in_use or offered or (newest and one.kind in kinds)):
             continue
-        names = [name for name in one.members if not any(_has(bits, form) for form in _forms(name.lower()))]
+        names = [name for name in one.members if not any(_has(bits, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
             return Alternatives(tuple(names[:NAMED]), newest, offered)
     return _NONE
@@ -175,13 +176,13 @@ def _whole(given: JSON) -> Iterator[str]:
                 yield str(value)
 
 
-def _forms(value: str) -> Iterable[str]:
-    """Return the forms in which a value in lower case counts as used: itself, and the parts and the ends of a path."""
+def _names_of(value: str) -> tuple[str, ...]:
+    """Return the names of a value in lower case: itself, and the last one and two parts of a path."""
     value = value.strip(_EDGES)
     if "/" not in value:
         return (value,)
-    parts = value.strip("/").split("/")[-MAX_PARTS:]
-    return [value, *parts, *["/".join(parts[at:]) for at in range(len(parts) - 1)]]
+    parts = value.strip("/").split("/")
+    return value, parts[-1], "/".join(parts[-2:])
 
 
 def _bits(encoded: JSON) -> bytearray:
@@ -189,17 +190,21 @@ def _bits(encoded: JSON) -> bytearray:
     return bytearray(b64decode(encoded)) if isinstance(encoded, str) else bytearray(BITS // 8)
 
 
-def _has(bits: bytearray, form: str) -> bool:
-    place = hash_of(form) % BITS
+def _has(bits: bytearray, name: str) -> bool:
+    place = crc32(name.encode("utf-8", "replace")) % BITS
     return bits[place >> 3] >> (place & 7) & 1 == 1
 
 
 def _marked(encoded: JSON, values: Iterable[str]) -> str:
-    """Return the set of used values with these added."""
+    """Return the set of used values with these added: their names, and the folders of paths."""
     bits = _bits(encoded)
     for value in "\n".join(values).lower().split("\n"):
-        for form in _forms(value):
-            place = hash_of(form) % BITS
+        if "/" in value:
+            names: Iterable[str] = (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+        else:
+            names = (value.strip(_EDGES),)
+        for name in names:
+            place = crc32(name.encode("utf-8", "replace")) % BITS
             bits[place >> 3] |= 1 << (place & 7)
     return b64encode(bits).decode()
 
@@ -210,7 +215,7 @@ def _taken(
     """Return the lists and kinds with the members that this step took."""
     lists, said = [*lists], whole | words
     for at, row in enumerate(lists):
-        if said.isdisjoint(row):  # type: ignore[arg-type]  # its first five items are numbers, which no value equals
+        if said.isdisjoint(row):  # its first five items are numbers: no value equals them
             continue
         one = _List.of(row)
         place = next(place for place, member in enumerate(one.members) if member in said)
@@ -225,7 +230,7 @@ def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Ite
     """Yield the lists in the results; none of a tool that returns other people's text."""
     calls = {call.id: call for call in step.tool_calls}
     code = features.shell and features.roles == _READ  # a file that a shell shows
-    offers = (features.failing or features.empty) and not features.shell and "test" not in features.roles
+    offers = features.failing and not features.shell and "test" not in features.roles
     room = MAX_ADDED
     for result in step.tool_results[:MAX_CALLS]:
         call = calls.get(result.call_id)
@@ -249,10 +254,13 @@ def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
     for row in lists:
         key = (row[0], *row[5:])
         if key in fresh:
-            fresh[key] = _List.of(row)._replace(seen=fresh[key].seen)  # type: ignore[index]
+            fresh[key] = _List.of(row)._replace(seen=fresh[key].seen)
         else:
             left.append(row)
     left = [*left, *[one.row for one in fresh.values()]][-MAX_LISTS:]
-    while sum(len(member) for row in left for member in row[5:]) > MAX_LENGTH:  # type: ignore[arg-type]
+    sizes = [sum([len(str(member)) for member in row[5:]]) for row in left]
+    over = sum(sizes) - MAX_LENGTH
+    while over > 0:
+        over -= sizes.pop(0)
         del left[0]
     return left

@@ -137,10 +137,14 @@ def failures(recall: Recall, steps: Sequence[int], rung: int) -> str:
     subject, said = who(recall, failed), quoted(last) if rung == 1 else ""
     if not last.error or any(action.error != last.error for action in failed):
         return f"{subject} failed{', the last one with' + said if said else ''}."
-    if last.line and all(action.line == last.line for action in failed):
+    if _all_equal([action.exact_result for action in failed]) or (last.line and _all_equal([a.line for a in failed])):
         return f"{subject} ended in the same error{said}."
     aside = ", names and numbers aside"
     return f"{subject} ended in the same error{aside}{'; the last one' + said if said else ''}."
+
+
+def _all_equal(values: Sequence[object]) -> bool:
+    return len({*values}) == 1
 
 
 def same_result(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -151,7 +155,8 @@ def same_result(recall: Recall, steps: Sequence[int], rung: int) -> str:
         return ""
     aside = "" if all(action.exact_result == same[-1].exact_result for action in same) else _ASIDE
     shown = quoted(same[-1]) if rung == 1 and not aside else ""
-    return f"{who(recall, same, 'different calls')} got the same result{aside}{shown}."
+    subject = who(recall, same, "different calls")
+    return f"{subject}{' were all different and' * subject.startswith('Your')} got the same result{aside}{shown}."
 
 
 def nothing_found(recall: Recall, steps: Sequence[int], rung: int) -> str:
