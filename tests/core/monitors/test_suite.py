@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, resolve_weights
+from reasonblocks._monitors import MONITORS, indicators, recall, resolve_weights, untried
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
@@ -181,10 +181,10 @@ def test_the_largest_contribution_speaks() -> None:
     assert custom(CUSTOM_FIRES)[0].monitor == "zeta"
 
 
-def test_a_custom_monitors_text_names_its_steps() -> None:
+def test_a_custom_monitors_text_says_where_its_evidence_is() -> None:
     text = custom(CUSTOM_FIRES, index=7)[0].intervention_text
     assert text is not None
-    assert text.startswith("The check zeta points at step 7. ")
+    assert text.startswith("The check zeta points at your last turn. ")
 
 
 def test_a_custom_monitors_memory_comes_back() -> None:
@@ -252,10 +252,11 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, indicators.OWN_MEMORY}
+    own = {module.OWN_MEMORY for module in (indicators, recall, untried)}
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, *own}
 
 
-def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:
+def test_what_is_told_anew_names_a_call_after_the_last_injection(act: Act, play: Play) -> None:
     steps = [
         *loop(act, 4),
         act("read_file", "Error: no file 7 of that name", is_error=True, path="a.py"),
@@ -264,4 +265,4 @@ def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play:
     last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
     assert (last.injection_path, last.fired) == ("composite", ())
     assert last.intervention_text is not None
-    assert last.intervention_text.startswith("Steps 2, 3, 4 and 5 failed, or brought a result that was there before.")
+    assert last.intervention_text.startswith("Your last 4 calls failed, or brought a result that was there before.")

@@ -21,7 +21,7 @@ from tests.core.monitors.conftest import act, play
 
 Play = Callable[..., list[Evaluation]]
 
-SQL = act("run_sql", "Error: no such table: users", is_error=True, q="SELECT * FROM users")
+SQL = act("query_db", "Error: no such table: users", is_error=True, q="SELECT * FROM users")
 EDIT = act("edit_file", "File updated.", path="a.py", new="1")
 RUNS: Mapping[str, Sequence[Step]] = {
     "failing": [act("look", str(n), n=n) for n in range(6)] + [SQL] * 3,
@@ -61,7 +61,7 @@ def recalled(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None)
 
 
 def say(name: str, kind: str, run: str, rung: int) -> str:
-    found = Finding(score=0.9, steps=(6, 7, 8), facts={"kind": kind, "tool": "run_sql", "count": 3})
+    found = Finding(score=0.9, steps=(6, 7, 8), facts={"kind": kind, "tool": "query_db", "count": 3})
     return BY_NAME[name].say(found, rung, recalled(RUNS[run]))
 
 

@@ -20,18 +20,18 @@ from .roles import acts_on, is_shell, trust_of
 OWN_MEMORY = "_untried"
 """The key of this memory among those of the monitors; snapshots have it."""
 
-BITS = 4_096
+BITS = 2_048
 """Bits of the set of all used values; two values that share a bit only hide an alternative."""
 MAX_LISTS = 8
 """Lists that are remembered: those seen last."""
-MAX_LENGTH = 900
+MAX_LENGTH = 700
 """Characters of all remembered lists."""
-MAX_ADDED = 450
+MAX_ADDED = 350
 """Characters of the lists of one result."""
 MAX_KINDS = 12
 """Kinds of lists from which the agent took values: those used last."""
-USED_HEAD = 3_000
-"""Characters of each call's arguments in which values are looked for."""
+USED_HEAD = 600
+"""Characters of each call's arguments in which values are looked for: after that it is a text."""
 SHORT_COMMAND = 300
 """Characters of the longest command whose words are values."""
 MANY = 8
