@@ -82,6 +82,8 @@ class Retrieve(Request[tuple[ETrace, ...]]):
     org_id: str
     failure_type: str | None
     model: str
+    kind: str | None = None
+    """The kind of the finding that the agent is told with this call: patterns for other kinds are left out."""
     words: Sequence[str] | None = None
     """The newest text's words, if the scorer has already split it."""
     memo: Memo | None = None

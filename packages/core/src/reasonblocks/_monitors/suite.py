@@ -164,11 +164,13 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
 
 
 def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
+    leading = _leading(scored)
     quiet = Evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
         composite=scored.composite,
-        failure_type=_failure_type(scored, failure_types),
+        failure_type=_failure_type(leading, failure_types),
+        kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
     speaker, path = _speaker(scored, injected)
     if speaker is None:
@@ -180,6 +182,7 @@ def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_typ
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
+        kind=None if _is_hint(speaker, scored, injected) else _kind(speaker, scored.findings),
     )
 
 
@@ -189,12 +192,24 @@ def _doubts(scored: _StepScores, index: int) -> tuple[Doubt, ...]:
     return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1)) for name in doubting])
 
 
-def _failure_type(scored: _StepScores, failure_types: Mapping[str, str]) -> str | None:
-    """Return that of the monitor with the largest part: of the fired ones, else of all if the composite is enough."""
+def _leading(scored: _StepScores) -> str | None:
+    """Return the monitor with the largest part: of the fired ones, else of all if the composite is enough."""
     if not scored.fired and not scored.opens():
         return None
-    leading = next(name for name in scored.ranked if name in (scored.fired or scored.parts))
+    return next(name for name in scored.ranked if name in (scored.fired or scored.parts))
+
+
+def _failure_type(leading: str | None, failure_types: Mapping[str, str]) -> str | None:
+    if leading is None:
+        return None
     return BY_NAME[leading].failure_type if leading in BY_NAME else failure_types.get(leading, leading)
+
+
+def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
+    """Return the kind of a monitor's finding; None for a caller's monitor."""
+    if name is None or name not in BY_NAME:
+        return None
+    return str(findings[name].facts.get("kind") or BY_NAME[name].failure_type)
 
 
 def _speaker(scored: _StepScores, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
@@ -230,9 +245,14 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
     return 1 + sum(injection.monitor == name for injection in injected)
 
 
+def _is_hint(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> bool:
+    """Return True if the text is about indicators: a new finding takes precedence over them."""
+    return name in scored.hints and not _is_new(scored.findings[name], _since(injected))
+
+
 def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> str:
     finding, rung = scored.findings[name], _rung(name, injected)
-    if name in scored.hints and not _is_new(finding, _since(injected)):  # a new finding takes precedence over a hint
+    if _is_hint(name, scored, injected):
         return hint_text(scored.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)
