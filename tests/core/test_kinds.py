@@ -51,8 +51,8 @@ def test_a_lesson_that_fits_is_taken_from_behind_one_that_does_not() -> None:
     assert shown(decided(store(WAITING, ANY)[1], kind="unmoved")) == {"MonitorSteering": ("e2-any",)}
 
 
-def test_a_finding_of_unknown_kind_is_joined_by_no_lesson_that_is_tied() -> None:
-    assert shown(decided(store(WAITING)[1]))["MonitorSteering"] == ()
+def test_beside_a_finding_of_unknown_kind_no_lesson_that_is_tied_is_shown() -> None:
+    assert shown(decided(store(WAITING)[1])) == {"MonitorSteering": ()}
 
 
 def test_a_finding_of_unknown_kind_is_joined_by_a_lesson_for_all_kinds() -> None:

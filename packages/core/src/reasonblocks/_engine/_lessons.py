@@ -24,11 +24,13 @@ def retrieve(
     step: Step | None = None,
     top_k: int | None = None,
     kind: str | None = None,
+    beside_finding: bool = False,
 ) -> Flow[tuple[ETrace, ...]]:
     """Return the patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
 
-    Patterns that rarely helped are last, and those for other kinds of findings than `kind` are left out; None allows
-    every kind. `step` is the newest step, whose words the scorer has already split.
+    Patterns that rarely helped are last, and those for other kinds of findings than `kind` are left out. If it is None,
+    those for any kind are left out `beside_finding`, and none otherwise. `step` is the newest step, whose words the
+    scorer has already split.
     """
     rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
@@ -45,13 +47,14 @@ def retrieve(
         words=step.scored_words if step is not None and texts and step.scored_text == texts[-1] else None,
     )
     answer = yield from ask(request)
+    anything = kind is None and not beside_finding
     usable = [
         trace
         for trace in answer
         if trace.pattern.tier == tier
         and trace.pattern.org_id in ((settings.org_id,) if tier == "e1" else (None, settings.org_id))
         and trace.pattern.id not in state.patterns_shown
-        and (kind is None or fits(trace.pattern, kind))  # again: a store of the caller's may not know kinds
+        and (anything or fits(trace.pattern, kind))  # again: a store of the caller's may not know kinds
         and (tier == "e3" or trace.similarity >= gate(trace.pattern, rule.similarity))
     ]
     if tier != "e3":
@@ -104,10 +107,11 @@ def _similar(
     use = lessons.e1 if tier == "e1" else lessons.e2
     step, evaluation = assessment.step, assessment.evaluation if tier == "e2" else None
     failure_type, kind = (evaluation.failure_type, evaluation.kind) if evaluation else (None, None)
+    beside = evaluation is not None and evaluation.inject
     failed = False
     found: tuple[ETrace, ...] = ()
     try:
-        found = yield from retrieve(tier, state, failure_type, model, settings, step, kind=kind)
+        found = yield from retrieve(tier, state, failure_type, model, settings, step, kind=kind, beside_finding=beside)
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.steps_begun, got_any=bool(found))

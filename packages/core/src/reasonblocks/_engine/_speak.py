@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .. import _gates as gates
 from .. import _render as render
 from .._json import evolve
-from .._patterns import TYPES, fits
+from .._patterns import TYPES
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
 from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState
@@ -90,11 +90,13 @@ def _with_lesson(
     """
     asked, kind = _failure_type(evaluation), evaluation.kind
     try:
-        found = yield from retrieve("e2", state, asked, model, settings, assessment.step, top_k=1, kind=kind)
+        found = yield from retrieve(
+            "e2", state, asked, model, settings, assessment.step, top_k=1, kind=kind, beside_finding=True
+        )
     except Unavailable:
         return evolve(speech, failed=True, retrieved={"monitor": None})
     speech = evolve(speech, retrieved={"monitor": ids_of(found)})
-    if not found or not fits(found[0].pattern, kind):
+    if not found:
         return speech
     pattern = found[0].pattern
     text = render.steered_text(gates.first_sentence(speech.text), found[0])
