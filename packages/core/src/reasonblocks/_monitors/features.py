@@ -22,6 +22,7 @@ from .outcome import (
     says_nothing,
     says_passing,
     says_red,
+    says_refused,
     says_waiting,
 )
 from .roles import is_shell, roles_of
@@ -61,6 +62,7 @@ class Features:
     - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
       its first words; both are None for a test, whose errors are work.
     - `passing`: the error may pass, so that the same call may succeed a moment later.
+    - `changed`: something was edited; a refused edit changes nothing, and is an error.
     - `green`: a test passed.
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
@@ -83,6 +85,7 @@ class Features:
     error: int | None
     error_kind: int | None
     passing: bool
+    changed: bool
     green: bool
     waiting: bool
     empty: bool
@@ -102,8 +105,9 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
+    shell = any(map(is_shell, [call.name for call in step.tool_calls]))
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
-    errors = [error for result in results if (error := _error(result, roles)) is not None]
+    errors = [error for result in results if (error := _error(result, roles, shell)) is not None]
     values = values_of(calls)
     empty = bool(outputs) and all(_found_nothing(output, roles) for output in outputs)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
@@ -121,11 +125,12 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
         passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
+        changed="edit" in roles and (not errors or "test" in roles),
         green="test" in roles and not errors and any(map(says_green, outputs)),
         waiting=any(map(says_waiting, outputs)),
         empty=empty,
         roles=roles,
-        shell=any(map(is_shell, [call.name for call in step.tool_calls])),
+        shell=shell,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
         gist=gist_of(values) if empty else (),
@@ -172,12 +177,15 @@ def _outcome(outputs: Sequence[str]) -> int:
     return hash_of(" ".join(sorted([str(result_digest(output)) for output in outputs])))
 
 
-def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
+def _error(result: ToolResult, roles: frozenset[str], shell: bool) -> str | None:
     """Return the text of an error, or None.
 
-    The result's own flag goes before its words. A text that was read or found may mention errors.
+    The result's own flag goes before its words, except that an editor may refuse a change without a flag. A text that
+    was read or found may mention errors.
     """
     text = clip(result.output)
+    if "edit" in roles and not shell and says_refused(text):
+        return text
     if "test" in roles and says_red(text):
         return text  # although the call itself succeeded
     if result.is_error is False:

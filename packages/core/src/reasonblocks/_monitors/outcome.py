@@ -141,6 +141,15 @@ _GREEN = _AnyCase(
     ("pass", "ok", " found", "success"),
     re.MULTILINE,
 )
+REFUSAL_HEAD = 200
+"""Characters at the start of an editor's answer in which it refuses a change."""
+_REFUSED = re.compile(
+    r"\b(?:introduced (?:a )?(?:new )?syntax error|could not find|(?:found )?multiple (?:matches|occurrences|before)"
+    r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed|edited)"
+    r"|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
+    r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
+    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|usage:)",
+)
 RED_TAIL = 1_500
 """Characters at the end of a test's result in which it reports the totals."""
 _PASSING_MARKS = tuple(
@@ -194,6 +203,11 @@ def error_digests(text: str) -> tuple[int, int]:
         message = message.partition("\n")[0].rpartition(": ")[2]
     words = _MASKED.sub("#", message.lower()).split()
     return hash_of(" ".join(words)), hash_of(" ".join(words[:KIND_WORDS]))
+
+
+def says_refused(text: str) -> bool:
+    """Return True if an editor's answer means that it changed nothing."""
+    return _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
 
 
 def says_waiting(text: str) -> bool:

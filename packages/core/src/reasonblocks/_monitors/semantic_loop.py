@@ -74,7 +74,7 @@ class Action(NamedTuple):
 
     @property
     def edits(self) -> bool:
-        """True if it changed something."""
+        """True if it changed something; a refused edit did not."""
         return bool(self.flags & _EDITS)
 
     @property
@@ -140,7 +140,7 @@ def observe(features: Features, memory: JSON) -> Finding:
 def _action(features: Features) -> Action:
     searches = features.empty and not features.shell
     flags = (
-        _EDITS * ("edit" in features.roles)
+        _EDITS * features.changed
         | _WAITS * features.waiting
         | _PASSES * features.passing
         | _GREEN * features.green

@@ -38,7 +38,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     if _declares_done(features) and edits:
         facts: dict[str, JSON] = {"kind": "done", "tool": tool, "count": again}
         return settle(left, memory, 0.8, [*edits[-3:], features.index], facts)
-    if "edit" not in features.roles or features.failing:
+    if not features.changed:
         return settle(left, memory)
     again += _known(features.targets, targets)
     left = {
