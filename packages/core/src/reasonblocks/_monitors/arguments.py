@@ -121,11 +121,13 @@ def longer(found: Sequence[str]) -> frozenset[str]:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return a shell's command; "" if no argument has such a name."""
+    """Return a shell's command, without the "!" that starts it in a notebook; "" if no argument has such a name."""
     given = call.arguments
     if isinstance(given, (dict, Mapping)):  # `dict` first: the abstract class takes ten times as long to check
         given = _command(given)
-    return clip(given) if isinstance(given, str) else ""
+    if not isinstance(given, str):
+        return ""
+    return clip(given) if given[:1] != "!" else clip(given)[1:].replace("\n!", "\n")
 
 
 def _command(arguments: Mapping[str, JSON]) -> JSON:

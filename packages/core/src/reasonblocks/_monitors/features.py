@@ -105,7 +105,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
-    shell = any(map(is_shell, [call.name for call in step.tool_calls]))
+    shell = any(is_shell(call.name, said) for call, _, said in calls)
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
     errors = [error for result in results if (error := _error(result, roles, shell)) is not None]
     values = values_of(calls)

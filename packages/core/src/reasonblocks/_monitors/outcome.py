@@ -132,7 +132,7 @@ _PASSING = _AnyCase(
 )
 _RED = re.compile(
     r"^(?:FAILED|FAIL|--- FAIL)\b|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
-    r"|\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
+    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
 _GREEN = _AnyCase(

@@ -69,8 +69,8 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
     """Return the roles of one call: those that the caller set, else by a shell's command, else by the tool's name."""
     if name in given:
         return (given[name],)
-    shell, role = _by_name(name[:NAME_HEAD])
-    if shell and command:
+    role = _by_name(name[:NAME_HEAD])[1]
+    if command and is_shell(name, command):
         if _QUERY.match(command):
             return ("read",)
         head = command[:COMMAND_HEAD]
@@ -98,9 +98,13 @@ def _commands(script: str) -> Iterator[str]:
         end = until[2] if until and _WRITES.search(line, 0, until.start()) else None
 
 
-def is_shell(name: str) -> bool:
-    """Return True if a tool of this name runs commands, so that its command has the roles."""
-    return _by_name(name[:NAME_HEAD])[0]
+def is_shell(name: str, command: str = "") -> bool:
+    """Return True if the tool runs commands, so that its command has the roles.
+
+    Some agents name the call after the program that a line of a shell starts: the tool of "python train.py" is python.
+    """
+    shell, role = _by_name(name[:NAME_HEAD])
+    return shell or (not role and bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " "))
 
 
 @lru_cache(maxsize=1024)

@@ -124,10 +124,14 @@ def observe(features: Features, memory: JSON) -> Finding:
     new = _action(features)
     kept = [*before, new.row][-WINDOW:]
     checks = (
-        *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
-        *(_FAILING if new.error else ()),
-        *(_SEARCHING if new.is_empty else ()),
-        *(_CHANGING if new.edits else ()),
+        ()
+        if not features.tool and not features.failing
+        else (
+            *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+            *(_FAILING if new.error else ()),
+            *(_SEARCHING if new.is_empty else ()),
+            *(_CHANGING if new.edits else ()),
+        )
     )
     # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
     # comparison above.
