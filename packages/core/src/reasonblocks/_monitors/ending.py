@@ -15,8 +15,9 @@ _DONE = re.compile(
 )
 _ADMITTED = re.compile(
     r"\b(?:fail(?:s|ed|ing|ure|ures)?|errors?|unable|unfortunately|could not|cannot"
-    r"|not (?:available|possible|found|able|exist|work|find|enough)|\w+n['’]t|issues?|problems?|missing|despite|persists?|no (?:results?|such|matching|data"
-    r"|information|records?)|nothing|incomplete|partial(?:ly)?|unrelated|expected|none)\b"
+    r"|not (?:available|possible|found|able|exist|work|find|enough)|\w+n['’]t|issues?|problems?|missing|despite"
+    r"|persists?|no (?:results?|such|matching|data|information|records?)|nothing|incomplete|partial(?:ly)?|unrelated"
+    r"|expected|none)\b"
 )
 
 
