@@ -100,8 +100,13 @@ def _shown(value: JSON) -> str:
 
 def values_of(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
     """Return the words of the calls' arguments, without the arguments' names."""
-    given = " ".join([flat[:WORDS_HEAD] for _, flat, _ in calls])
-    return words(" ".join([part for part in given.split() if part[-1] != "="]))
+    return words(" ".join([_values(call.arguments, flat) for call, flat, _ in calls]))
+
+
+def _values(given: JSON, flat: str) -> str:
+    if _is_short(given):
+        return " ".join([given[key] for key in sorted(given)])[:WORDS_HEAD]
+    return " ".join([part for part in flat[:WORDS_HEAD].split() if part[-1] != "="])
 
 
 def gist_of(values: Sequence[str]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from .._text import clip, ends
 from ..types import Step, ToolCall, ToolResult
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .outcome import (
+    SHORT,
     call_digest,
     error_digests,
     hash_of,
@@ -48,8 +49,8 @@ _TARGET = re.compile(
     r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
 )
 """A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
-_TARGET_MARK = re.compile(r"[/.\d]")
-"""Marks, one of which is in every target: without any, the long pattern is not tried."""
+_MARKED = re.compile(r"(?<!\S)[^\s/.\d]*[/.\d]\S*")
+"""A word with one of the marks that are in every target: the long pattern is tried in such words only."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _UNSAFE = re.compile(r"[^\w-]+")
 
@@ -124,7 +125,7 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         failing=bool(errors),
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
-        passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
+        passing=any(map(says_passing, [result.output for result in results if _may_pass(result, bool(errors))])),
         changed="edit" in roles and (not errors or "test" in roles),
         green="test" in roles and not errors and any(map(says_green, outputs)),
         waiting=any(map(says_waiting, outputs)),
@@ -196,6 +197,11 @@ def _error(result: ToolResult, roles: frozenset[str], shell: bool) -> str | None
     return text if says_error(text[:READ_HEAD] if looks else text) else None
 
 
+def _may_pass(result: ToolResult, failing: bool) -> bool:
+    """Return False for content: a file that mentions a timeout is no reason to read it again."""
+    return result.is_error is not False and (failing or len(result.output) <= SHORT)
+
+
 def _found_nothing(output: str, roles: frozenset[str]) -> bool:
     """Return True if there was nothing.
 
@@ -210,10 +216,8 @@ def _found_nothing(output: str, roles: frozenset[str]) -> bool:
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """Return hashes of the first few targets; no target has a blank in it, so each word is searched alone."""
     found: dict[str, None] = {}
-    for part in " ".join([flat[:TARGET_HEAD] for flat in arguments]).split():
-        if part.isalpha() or not _TARGET_MARK.search(part):
-            continue
-        for name in _TARGET.findall(part):
+    for part in _MARKED.finditer(" ".join([flat[:TARGET_HEAD] for flat in arguments])):
+        for name in _TARGET.findall(part[0]):
             found[name] = None
             if len(found) == MAX_TARGETS:
                 return tuple(map(hash_of, found))

@@ -58,7 +58,13 @@ _EDITS = (
     "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
     "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
 )  # fmt: skip
-"""Marks, one of which is in every command that the pattern of `edit` matches: without any, it is not tried."""
+_TESTS = (
+    "test", "tox", "nox", "jest", "mocha", "rspec", "phpunit", "mypy", "flake8", "eslint", "ruff check", "check",
+    "build", "python", "node", "./",
+)  # fmt: skip
+_MARKS = {"edit": _EDITS, "test": _TESTS}
+"""Marks of two long patterns, one of which is in every command that the pattern matches: without any, it is not
+tried."""
 _QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
 """A query, which only reads, although it may compare with ">"."""
 _WRITES = re.compile(r"\b(?:cat|tee)\b")
@@ -83,7 +89,7 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
 
 
 def _may_be(role: str, command: str) -> bool:
-    return role != "edit" or any(map(command.__contains__, _EDITS))
+    return role not in _MARKS or any(map(command.__contains__, _MARKS[role]))
 
 
 def _commands(script: str) -> Iterator[str]:
