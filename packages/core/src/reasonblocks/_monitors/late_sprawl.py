@@ -10,7 +10,6 @@ from .finding import Finding, settle
 from .memory import count, numbers, table
 from .outcome import hash_of
 from .recall import Recall
-from .roles import is_shell
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -37,7 +36,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     opened = [step for step in numbers(kept, "opened") if step > features.index - WINDOW]
     if features.call is None:
         return settle({**_without_last(kept), "opened": opened}, memory)
-    shell = is_shell(features.tool)
+    shell = features.shell
     now_kinds = [kind & BITS for kind in (features.kinds if shell else (hash_of(features.tool),))]
     now_targets = [target & BITS for target in features.targets]
     fresh = actions >= DEEP and _has_new(now_kinds, kinds) and (not shell or _has_new(now_targets, targets))

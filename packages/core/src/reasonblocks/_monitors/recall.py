@@ -10,6 +10,7 @@ from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
 from .arguments import command_of
+from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
 from .memory import count, rows, table
@@ -174,8 +175,8 @@ def _flags(features: Features, calls: Sequence[ToolCall]) -> int:
     return (
         _FAILED * features.failing
         | _SEVERAL * (len(calls) > 1)
-        | _EDITS * ("edit" in features.roles)
-        | _CHECKS * (not features.roles.isdisjoint(("test", "read", "search")))
+        | _EDITS * features.changed
+        | _CHECKS * checks(features)
         | _EMPTY * features.empty
     )
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import takewhile
 
 from ..types import JSON
+from .ending import admits, checks, declares_done
 from .features import MAX_TARGETS as STEP_TARGETS
 from .features import Features
 from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .recall import Action, Recall
-from .wording import where
+from .wording import quoted, where
 
 NAME = "verification_skip"
 FAILURE_TYPE = "unverified"
@@ -23,26 +23,23 @@ MAX_TARGETS = 48
 """Changed targets that are remembered: the newest ones."""
 MANY = 4
 """Repeated changes of files without a check that are too many; the first change of each file does not count."""
-_CHECKS = frozenset(("test", "read", "search"))
-_DONE = re.compile(
-    r"\b(?:(?:task|work|implementation|fix|change|changes|everything|all|it|this|that)(?:['’]s| is| are| has been"
-    r"| have been)? (?:now )?(?:complete|completed|done|finished|implemented|fixed|resolved)"
-    r"|i(?:['’]ve| have) (?:now )?(?:successfully )?(?:completed|finished|fixed|implemented|resolved))\b|\A\W*done\b"
-)
+_LOOKS = frozenset(("read", "search"))
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` done or many; `tool` of the last change; `count` of repeated changes."""
+    """Return the finding. Its facts: `kind` done, many or nothing; `tool` of the last change, or of the last look;
+    `count` of repeated changes.
+    """
     kept = table(memory)
-    if not _CHECKS.isdisjoint(features.roles):
-        return Finding(memory={})
+    if checks(features):
+        return Finding(memory=_looked(features))
     edits, targets = numbers(kept, "edits"), numbers(kept, "targets")
     again, tool = count(kept, "again"), kept.get("tool", "")
     left: dict[str, JSON] = {name: value for name, value in kept.items() if name != "last"}
-    if _declares_done(features) and edits:
-        facts: dict[str, JSON] = {"kind": "done", "tool": tool, "count": again}
-        return settle(left, memory, 0.8, [*edits[-3:], features.index], facts)
-    if "edit" not in features.roles or features.failing:
+    if declares_done(features) and (edits or kept.get("blind")) and not (not edits and admits(features)):
+        facts: dict[str, JSON] = {"kind": "done" if edits else "nothing", "tool": tool, "count": again}
+        return settle(left, memory, 0.8, [*(edits[-3:] or numbers(kept, "blind")), features.index], facts)
+    if not features.changed:
         return settle(left, memory)
     again += _known(features.targets, targets)
     left = {
@@ -55,6 +52,12 @@ def observe(features: Features, memory: JSON) -> Finding:
     return settle(left, memory, score, numbers(left, "edits"), {"kind": "many", "tool": features.tool, "count": again})
 
 
+def _looked(features: Features) -> dict[str, JSON]:
+    """Return the memory after a check: all changes are checked, and a look that failed is remembered."""
+    blind = features.failing and features.roles and features.roles <= _LOOKS
+    return {"blind": [features.index], "tool": features.tool} if blind else {}
+
+
 def _known(targets: tuple[int, ...], known: list[int]) -> bool:
     """Return True if all targets were changed before.
 
@@ -63,15 +66,16 @@ def _known(targets: tuple[int, ...], known: list[int]) -> bool:
     return 0 < len(targets) < STEP_TARGETS and all(map(known.__contains__, targets))
 
 
-def _declares_done(features: Features) -> bool:
-    return "finish" in features.roles or (features.call is None and _DONE.search(features.thought) is not None)
-
-
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
-    evidence = _done(finding.steps, rung, recall) if kind == "done" else _many(rung, recall)
-    return f"{evidence} {_NEXT[rung]}"
+    if kind == "done":
+        evidence = _done(finding.steps, rung, recall)
+    elif kind == "nothing":
+        evidence = _blind(finding.steps, rung, recall)
+    else:
+        evidence = _many(rung, recall)
+    return f"{evidence} {_NEXT[rung][kind]}"
 
 
 def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
@@ -80,6 +84,15 @@ def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
         return "You have declared the work done, and a change seems to be unchecked."
     place = f" ({where(recall, edits[-1:])})" if rung == 1 else ""
     return f"You have declared the work done, but nothing has checked the change by {edits[-1].shown}{place}."
+
+
+def _blind(steps: Sequence[int], rung: int, recall: Recall) -> str:
+    looks = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
+    if not looks:
+        return "You have given the answer, and the last look seems to have failed."
+    place = f" ({where(recall, looks[-1:])})" if rung == 1 else ""
+    said = quoted(looks[-1]) if rung == 1 else ""
+    return f"You have given the answer, but the last look, {looks[-1].shown}{place}, failed{said}."
 
 
 def _many(rung: int, recall: Recall) -> str:
@@ -94,8 +107,14 @@ def _is_unchecked(action: Action) -> bool:
     return not action.checks
 
 
-_NEXT = {
+_CHECK = {
     1: "Run the one test, or read back the one file, that would show whether the change works.",
     2: "Check the change now, before the next one.",
     3: "Take a step of another kind: one check that shows what works and what does not.",
 }
+_LOOK = {
+    1: "Take the one look that would show whether the answer holds, or say in the answer that it is not checked.",
+    2: "Look again now, or say that it is not checked.",
+    3: "Take a step of another kind: a look in another place, or an answer that says what is not known.",
+}
+_NEXT = {rung: {"done": _CHECK[rung], "many": _CHECK[rung], "nothing": _LOOK[rung]} for rung in (1, 2, 3)}
