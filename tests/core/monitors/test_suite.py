@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, resolve_weights, suite
+from reasonblocks import _novelty as novelty
+from reasonblocks._monitors import MONITORS, indicators, persistence, resolve_weights, suite
 from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
@@ -244,7 +245,7 @@ def test_a_fired_monitor_injects_by_the_monitor_path(act: Act, play: Play) -> No
 def test_old_evidence_is_not_told_twice(act: Act, play: Play) -> None:
     steps = [*loop(act, 4), act("read_file", "text", path="a.py")]
     last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
-    assert (last.inject, last.fired) == (False, ("semantic_loop",))
+    assert (last.inject, last.fired[0]) == (False, "semantic_loop")
 
 
 def test_a_text_that_was_held_back_may_come_later(act: Act, play: Play) -> None:
@@ -273,7 +274,8 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, indicators.OWN_MEMORY}
+    own = {OWN_MEMORY, indicators.OWN_MEMORY, novelty.OWN_MEMORY, persistence.OWN_MEMORY}
+    assert set(memories) == {*(row.name for row in MONITORS), *own}
 
 
 def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from ..types import JSON
+from .arguments import is_reworded
 from .features import Features
 from .finding import Finding, at_steps, settle
 from .memory import rows, table, texts
@@ -22,8 +23,6 @@ SAME_ERROR = 3
 """Occurrences of one error text from which on it counts."""
 PATIENCE = 10
 """Equal answers of a running process from which on waiting no longer helps."""
-ACKNOWLEDGED = 40
-"""A result shorter than this, in characters, only acknowledges that something was done."""
 MAX_MOVES = 3
 """Equal moves in a row, each with the same acknowledgement, that may be intended."""
 RETRIES = 3
@@ -34,10 +33,6 @@ NOTE = 0.5
 """Score of what agents mostly get out of by themselves: it adds to the composite, and fires no monitor."""
 NEARBY = 5
 """Newest actions in which the same change is not made twice on purpose."""
-NEAR = 0.75
-"""Share of the shorter query's words that two queries share if one is the other reworded."""
-MIN_SHARED = 2
-"""Words that two queries share at least if they ask for the same thing."""
 _OUTCOME = slice(1, 3)
 """The call and the result in a stored row."""
 _EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES = 1, 2, 4, 8, 16, 32
@@ -151,7 +146,7 @@ def _action(features: Features) -> Action:
         | _PASSES * features.passing
         | _GREEN * features.green
         | _EMPTY * searches
-        | _MOVES * _is_move(features)
+        | _MOVES * features.moves
     )
     return Action(
         step=features.index,
@@ -162,12 +157,6 @@ def _action(features: Features) -> Action:
         error_kind=features.error_kind or 0,
         query=[hash_of(features.tool), *features.gist] if searches else [],
     )
-
-
-def _is_move(features: Features) -> bool:
-    """Return True if the action does something and only an acknowledgement comes back."""
-    looks = features.shell or not features.roles.isdisjoint(("read", "search", "test"))
-    return not looks and not features.failing and features.lengths[2] < ACKNOWLEDGED
 
 
 def _repeat(actions: list[Action]) -> Match:
@@ -276,13 +265,8 @@ def _reworded(actions: list[Action]) -> Match:
         return _NO_MATCH
     same = [action for action in actions if action.is_empty and action.result == last.result]
     same = [action for action in same if action.query[0] == last.query[0]]
-    steps = [action.step for action in same if _is_near(action.query[1:], last.query[1:])]
+    steps = [action.step for action in same if is_reworded(action.query[1:], last.query[1:])]
     return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _NO_MATCH
-
-
-def _is_near(words: list[int], others: list[int]) -> bool:
-    shared = len({*words} & {*others})
-    return shared >= MIN_SHARED and shared >= NEAR * min(len(words), len(others))
 
 
 _REPEATING = (_repeat, _again, _cycle)

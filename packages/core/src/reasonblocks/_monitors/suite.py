@@ -53,6 +53,9 @@ RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
 """Texts of one monitor: the evidence, a firmer and shorter one, a request to wrap up."""
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "same_result", "same_error"})
+"""Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
+likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
@@ -235,17 +238,17 @@ def _speaker(
 ) -> tuple[str | None, str | None]:
     """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
 
-    Unless the trouble is likely to last, only a caller's own monitors speak: they decide themselves when it is time.
+    Findings that agents recover from by themselves wait until the trouble is likely to last.
     """
-    if not scored.fired and not (lasts and scored.opens()):
+    if not scored.fired and not scored.opens():
         return None, None
-    able = [name for name in scored.ranked if lasts or name not in BY_NAME]
-    fresh = [name for name in able if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
-    fired = [name for name in fresh if name in scored.fired]
-    if fired:
-        return fired[0], "monitor"
+    fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
+    for name in fresh:
+        if name in scored.fired and (lasts or _kind(name, scored.findings) not in PATIENT):
+            return name, "monitor"
+    fresh = [name for name in fresh if lasts or name not in BY_NAME]
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and lasts and scored.opens(spent):
+    if fresh and scored.opens(spent):
         return fresh[0], "composite"
     return None, None
 

@@ -147,6 +147,7 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
         level=SHIPPED_LEVEL if prior is None else _level(runs),
         fires={},
         composite=1.0,
+        persistence=(prior or shipped()).persistence,
         evidence={
             name: IndicatorWeight(weight=weights[name], centre=round(centres[name], 3))
             for name in INDICATORS
