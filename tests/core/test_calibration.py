@@ -33,7 +33,9 @@ CALIBRATIONS = st.builds(
     level=st.builds(Level, mean=st.floats(0, 1), spread=ABOVE_0),
     fires=st.fixed_dictionaries(dict.fromkeys(BY_NAME, ABOVE_0)),
     composite=ABOVE_0,
-    persistence=st.builds(Weights, threshold=ABOVE_0, **dict.fromkeys(PERSISTENCE[1:], st.floats(-MAX_WEIGHT, MAX_WEIGHT))),
+    persistence=st.builds(
+        Weights, threshold=ABOVE_0, **dict.fromkeys(PERSISTENCE[1:], st.floats(-MAX_WEIGHT, MAX_WEIGHT))
+    ),
     evidence=st.dictionaries(st.sampled_from(sorted(INDICATORS)), WEIGHED),
 )
 

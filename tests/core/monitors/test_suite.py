@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._json import compact
 from reasonblocks import _novelty as novelty
+from reasonblocks._json import compact
 from reasonblocks._monitors import MONITORS, indicators, persistence, resolve_weights, suite
 from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR

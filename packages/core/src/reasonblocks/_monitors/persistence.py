@@ -82,7 +82,9 @@ def _fails_again(features: Features, errors: list[int]) -> bool:
 
 def _asks_again(features: Features, asked: list[int]) -> bool:
     """Return True for a search that found nothing, as did the last one, which asked for the same in other words."""
-    return features.empty and not features.waiting and features.brought.same_result and is_reworded(features.gist, asked)
+    return (
+        features.empty and not features.waiting and features.brought.same_result and is_reworded(features.gist, asked)
+    )
 
 
 def chance(numbers: tuple[float, float, float, float], weights: Weights) -> float:

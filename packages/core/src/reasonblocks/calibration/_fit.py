@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._calibration_file import shipped
 from .._json import evolve
 from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
 from .._monitors.indicators import DEEPEST, INDICATORS
