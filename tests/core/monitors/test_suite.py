@@ -198,6 +198,10 @@ def test_a_monitor_without_kinds_reports_its_failure_type() -> None:
     assert kinds == {row.failure_type for row in MONITORS}
 
 
+def test_a_kind_of_another_failure_type_is_not_mistaken_for_it() -> None:
+    assert suite._kind("claim_contradiction", {"claim_contradiction": Finding(facts={"kind": "done"})}) is None
+
+
 def test_a_custom_monitors_finding_has_no_kind() -> None:
     assert suite._kind("mine", {"mine": Finding(score=1.0)}) is None
 

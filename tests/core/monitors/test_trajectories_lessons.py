@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from reasonblocks import LocalStore
-from reasonblocks._patterns import KINDS, TYPES
+from reasonblocks._monitors.kinds import KINDS, TYPES
 from reasonblocks._requests import Evaluate, Retrieve
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import shipped
