@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from .._json import evolve
 from .._text import clip, ends
-from ..types import Step, ToolCall, ToolResult
+from ..types import Novelty, Step, ToolCall, ToolResult
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .outcome import (
     call_digest,
@@ -50,6 +50,8 @@ _TARGET = re.compile(
 _TARGET_MARK = re.compile(r"[/.\d]")
 """Marks, one of which is in every target: without any, the long pattern is not tried."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
+NOTHING_KNOWN = Novelty()
+"""What the first step of a run brings."""
 _UNSAFE = re.compile(r"[^\w-]+")
 
 
@@ -68,6 +70,10 @@ class Features:
     - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
     - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
     - `lengths`: characters of the thought, the arguments and the results.
+    - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
+      to be expected: a running process, an error that may pass and a test that still passes take their time.
+    - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
+      eight, brought nothing new. Both are 0 until the suite has estimated them.
     """
 
     index: int
@@ -93,9 +99,19 @@ class Features:
     gist: tuple[int, ...]
     given: frozenset[str]
     lengths: tuple[int, int, int]
+    brought: Novelty
+    stale: bool
+    lasting: float = 0.0
+    stale_row: int = 0
 
 
-def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
+def features_of(
+    step: Step,
+    index: int,
+    task: str = "",
+    tool_roles: Mapping[str, str] = _NO_NAMES,
+    brought: Novelty = NOTHING_KNOWN,
+) -> Features:
     """Return the features of a step, read from at most 16,000 characters of each text, and 32 calls and results."""
     step, task = _bounded(step), task[:TASK_HEAD]
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
@@ -107,6 +123,9 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
     values = values_of(calls)
     empty = bool(outputs) and all(_found_nothing(output, roles) for output in outputs)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
+    passing = any(map(says_passing, [result.output for result in results if result.is_error is not False]))
+    green = "test" in roles and not errors and any(map(says_green, outputs))
+    waiting = any(map(says_waiting, outputs))
     return Features(
         index=index,
         task=task,
@@ -120,9 +139,9 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         failing=bool(errors),
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
-        passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
-        green="test" in roles and not errors and any(map(says_green, outputs)),
-        waiting=any(map(says_waiting, outputs)),
+        passing=passing,
+        green=green,
+        waiting=waiting,
         empty=empty,
         roles=roles,
         shell=any(map(is_shell, [call.name for call in step.tool_calls])),
@@ -135,6 +154,8 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
             sum([len(flat) for _, flat, _ in calls]),
             sum(map(len, outputs)),
         ),
+        brought=brought,
+        stale=brought.stale and not (passing or green or waiting),
     )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .. import _novelty as novelty
 from .._json import evolve
 from .._requests import Evaluate
 from ..types import JSON, Doubt, Evaluation, Injected, Memories
-from . import indicators
+from . import indicators, persistence
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
-from .features import features_of, plain
+from .features import Features, features_of, plain
 from .finding import Finding, at_steps
 from .indicators import INDICATORS
 from .kinds import TYPES
@@ -98,7 +99,12 @@ class SuiteSettings:
 def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Memories]:
     """Return the evaluation of the completed step, and new memories (BEHAVIOUR section 4). No argument is changed."""
     memories, calibration = request.memories, settings.calibration
-    features = features_of(request.step, request.index, request.task, settings.tool_roles)
+    brought, known = request.novelty, memories.get(novelty.OWN_MEMORY)
+    if brought is None:
+        brought, known = novelty.observe(request.step, known)
+    features = features_of(request.step, request.index, request.task, settings.tool_roles, brought)
+    left: dict[str, JSON] = {novelty.OWN_MEMORY: known}
+    left[persistence.OWN_MEMORY] = _estimate(features, memories.get(persistence.OWN_MEMORY), calibration)
     findings = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
     for name, score, memory, steps in sorted(request.observed, key=lambda observation: observation[0]):
         findings[name] = Finding(score=score, memory=memory, steps=tuple(steps) or (request.index,))
@@ -107,15 +113,25 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     usual = by_indicators(gathered, calibration)
     hinted = hints(indicators.shown(kept), usual, QUIET)
     scored = _scored(findings, hinted, usual, request.weights, own, calibration)
-    left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
+    left.update({name: finding.memory for name, finding in findings.items()})
     left[indicators.OWN_MEMORY] = kept
     left[OWN_MEMORY] = {
         "composite": scored.composite,
         "fired": [*dict.fromkeys((*names(own, "fired"), *scored.fired))],
     }
-    evaluation = _evaluation(scored, request.injected, settings.failure_types)
+    lasts = features.stale and features.lasting >= calibration.persistence.threshold
+    evaluation = _evaluation(scored, request.injected, settings.failure_types, lasts=lasts)
+    evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, request.index) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
+
+
+def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSON:
+    """Complete the features by the chance that the trouble lasts; return the memory for it."""
+    numbers, kept = persistence.measure(features, memory)
+    features.lasting = persistence.chance(numbers, calibration.persistence)
+    features.stale_row = persistence.said(table(kept))
+    return kept
 
 
 def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -164,7 +180,9 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
     return finding.score >= threshold
 
 
-def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
+def _evaluation(
+    scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str], *, lasts: bool
+) -> Evaluation:
     leading = _leading(scored)
     quiet = Evaluation(
         fired=scored.fired,
@@ -173,7 +191,7 @@ def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_typ
         failure_type=_failure_type(leading, failure_types),
         kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
-    speaker, path = _speaker(scored, injected)
+    speaker, path = _speaker(scored, injected, lasts=lasts)
     if speaker is None:
         return quiet
     return evolve(
@@ -215,16 +233,22 @@ def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
     return kind if TYPES.get(kind, own) == own else None
 
 
-def _speaker(scored: _StepScores, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
-    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's."""
-    if not scored.fired and not scored.opens():
+def _speaker(
+    scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool
+) -> tuple[str | None, str | None]:
+    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
+
+    Unless the trouble is likely to last, only a caller's own monitors speak: they decide themselves when it is time.
+    """
+    if not scored.fired and not (lasts and scored.opens()):
         return None, None
-    fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
+    able = [name for name in scored.ranked if lasts or name not in BY_NAME]
+    fresh = [name for name in able if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
     fired = [name for name in fresh if name in scored.fired]
     if fired:
         return fired[0], "monitor"
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and scored.opens(spent):
+    if fresh and lasts and scored.opens(spent):
         return fresh[0], "composite"
     return None, None
 

@@ -93,6 +93,8 @@ class Evaluation:
     """The kind of the finding in the text, such as "waiting" or "claim"; without a text, that of the worst finding.
 
     Lessons are tied to it. None if it is not known, as for a caller's monitor."""
+    persistence: float | None = None
+    """The chance that at least two of the next four steps bring nothing new; None if the evaluator does not know it."""
     doubts: tuple[Doubt, ...] = ()
     """Questions that this step would leave open if the run ended with it."""
 
