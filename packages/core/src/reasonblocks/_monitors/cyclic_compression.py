@@ -31,7 +31,7 @@ PLAN_EDGE = 48
 def observe(features: Features, memory: JSON) -> Finding:
     """Return the finding. Its facts: `kind` stale or churn; `tool` of the newest repetition; `count` of repetitions."""
     kept = table(memory)
-    seen = [] if "edit" in features.roles else numbers(kept, "seen")
+    seen = [] if features.changed else numbers(kept, "seen")
     plans = numbers(kept, "plans")
     answered = _answered(features)
     plan = _plan(features.words)

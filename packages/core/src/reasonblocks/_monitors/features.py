@@ -13,6 +13,7 @@ from .._text import clip, ends
 from ..types import Novelty, Step, ToolCall, ToolResult
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .outcome import (
+    SHORT,
     call_digest,
     error_digests,
     hash_of,
@@ -22,6 +23,7 @@ from .outcome import (
     says_nothing,
     says_passing,
     says_red,
+    says_refused,
     says_waiting,
 )
 from .roles import is_shell, roles_of
@@ -47,8 +49,8 @@ _TARGET = re.compile(
     r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
 )
 """A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
-_TARGET_MARK = re.compile(r"[/.\d]")
-"""Marks, one of which is in every target: without any, the long pattern is not tried."""
+_MARKED = re.compile(r"(?<!\S)[^\s/.\d]*[/.\d]\S*")
+"""A word with one of the marks that are in every target: the long pattern is tried in such words only."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NOTHING_KNOWN = Novelty()
 """What the first step of a run brings."""
@@ -63,6 +65,7 @@ class Features:
     - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
       its first words; both are None for a test, whose errors are work.
     - `passing`: the error may pass, so that the same call may succeed a moment later.
+    - `changed`: something was edited; a refused edit changes nothing, and is an error.
     - `green`: a test passed.
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
@@ -89,6 +92,7 @@ class Features:
     error: int | None
     error_kind: int | None
     passing: bool
+    changed: bool
     green: bool
     waiting: bool
     empty: bool
@@ -118,12 +122,13 @@ def features_of(
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
+    shell = any(is_shell(call.name, said) for call, _, said in calls)
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
-    errors = [error for result in results if (error := _error(result, roles)) is not None]
+    errors = [error for result in results if (error := _error(result, roles, shell)) is not None]
     values = values_of(calls)
     empty = bool(outputs) and all(_found_nothing(output, roles) for output in outputs)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
-    passing = any(map(says_passing, [result.output for result in results if result.is_error is not False]))
+    passing = any(map(says_passing, [result.output for result in results if _may_pass(result, bool(errors))]))
     green = "test" in roles and not errors and any(map(says_green, outputs))
     waiting = any(map(says_waiting, outputs))
     return Features(
@@ -140,11 +145,12 @@ def features_of(
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
         passing=passing,
+        changed="edit" in roles and (not errors or "test" in roles),
         green=green,
         waiting=waiting,
         empty=empty,
         roles=roles,
-        shell=any(map(is_shell, [call.name for call in step.tool_calls])),
+        shell=shell,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
         gist=gist_of(values) if empty else (),
@@ -193,12 +199,15 @@ def _outcome(outputs: Sequence[str]) -> int:
     return hash_of(" ".join(sorted([str(result_digest(output)) for output in outputs])))
 
 
-def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
+def _error(result: ToolResult, roles: frozenset[str], shell: bool) -> str | None:
     """Return the text of an error, or None.
 
-    The result's own flag goes before its words. A text that was read or found may mention errors.
+    The result's own flag goes before its words, except that an editor may refuse a change without a flag. A text that
+    was read or found may mention errors.
     """
     text = clip(result.output)
+    if "edit" in roles and not shell and says_refused(text):
+        return text
     if "test" in roles and says_red(text):
         return text  # although the call itself succeeded
     if result.is_error is False:
@@ -207,6 +216,11 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     if result.is_error:
         return None if looks and not text.strip() else text  # a search that finds nothing exits with 1
     return text if says_error(text[:READ_HEAD] if looks else text) else None
+
+
+def _may_pass(result: ToolResult, failing: bool) -> bool:
+    """Return False for content: a file that mentions a timeout is no reason to read it again."""
+    return result.is_error is not False and (failing or len(result.output) <= SHORT)
 
 
 def _found_nothing(output: str, roles: frozenset[str]) -> bool:
@@ -223,10 +237,8 @@ def _found_nothing(output: str, roles: frozenset[str]) -> bool:
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """Return hashes of the first few targets; no target has a blank in it, so each word is searched alone."""
     found: dict[str, None] = {}
-    for part in " ".join([flat[:TARGET_HEAD] for flat in arguments]).split():
-        if part.isalpha() or not _TARGET_MARK.search(part):
-            continue
-        for name in _TARGET.findall(part):
+    for part in _MARKED.finditer(" ".join([flat[:TARGET_HEAD] for flat in arguments])):
+        for name in _TARGET.findall(part[0]):
             found[name] = None
             if len(found) == MAX_TARGETS:
                 return tuple(map(hash_of, found))
