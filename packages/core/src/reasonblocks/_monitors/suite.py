@@ -16,6 +16,7 @@ from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
 from .features import Features, features_of, plain
 from .finding import Finding, at_steps
 from .indicators import INDICATORS
+from .kinds import TYPES
 from .memory import fraction, names, table
 
 MIN_STEPS = 2
@@ -227,10 +228,12 @@ def _failure_type(leading: str | None, failure_types: Mapping[str, str]) -> str 
 
 
 def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
-    """Return the kind of a monitor's finding; None for a caller's monitor."""
+    """Return the kind of a monitor's finding; None for a caller's monitor, and for a kind of another failure type."""
     if name is None or name not in BY_NAME:
         return None
-    return str(findings[name].facts.get("kind") or BY_NAME[name].failure_type)
+    own = BY_NAME[name].failure_type
+    kind = str(findings[name].facts.get("kind") or own)
+    return kind if TYPES.get(kind, own) == own else None
 
 
 def _speaker(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> tuple[str | None, str | None]:
