@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ReasonBlocksError
@@ -36,10 +37,13 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--vs", metavar="WHAT", action="append", default=[], help=f"beside it, with paired differences: {CONFIGURATION}"
     )
+    options.add_argument("--cost", action="store_true", help="what a step costs, in pairs with each checkout of --vs")
     chosen = options.add_mutually_exclusive_group()
     chosen.add_argument("--sources", default="", metavar="A,B", help="only these")
     chosen.add_argument("--open", action="store_true", help="only the sources that may be looked at during development")
     chosen.add_argument("--closed", action="store_true", help="only the others, once everything is chosen")
+    options.add_argument("--excerpts", type=int, metavar="N", help="no figures: N random interventions, for reading")
+    options.add_argument("--seed", type=int, default=1, metavar="N", help="another draw of excerpts (default 1)")
     options.add_argument("--runs", type=int, metavar="N", help="only so many runs of each source")
     options.add_argument("--boot", type=int, default=400, metavar="N", help="bootstrap samples of tasks (default 400)")
     options.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
@@ -76,6 +80,7 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     """The tables of the configuration, and of others beside it."""
     from _monitors.baselines import STALE, stale_in_a_row
     from _monitors.configurations import named
+    from _monitors.cost import cost_table
     from _monitors.hindsight_tables import compared_table, monitors_table, needed_table
     from _monitors.measure import difference, measure
     from _monitors.staleness import stale_runs
@@ -85,18 +90,28 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     sources = chosen(given)
     stale = [side_by_side(stale_runs, source.runs, given.workers) for source in sources]
     what = configuration(given)
-    trails = what.trails(sources, given.workers)
-    this = measure(sources, stale, trails, given.boot)
-    yield needed_table(this.needed)
-    yield monitors_table(sources, stale, trails)
-    yield from tables(this, what.about)
-    by_rule = [[stale_in_a_row(flags) for flags in of_runs] for of_runs in stale]
-    others = {STALE: measure(sources, stale, by_rule, given.boot)}
+    trails = {"this": what.trails(sources, given.workers)}
+    trails[STALE] = [[stale_in_a_row(flags) for flags in of_runs] for of_runs in stale]
+    trails |= {name: named(name).trails(sources, given.workers) for name in given.vs}
+    figures = {name: measure(sources, stale, found, given.boot) for name, found in trails.items()}
+    yield needed_table(figures["this"].needed)
+    yield monitors_table(sources, stale, trails["this"])
+    yield from tables(figures["this"], what.about)
+    yield compared_table(figures)
     for name in given.vs:
-        others[name] = measure(sources, stale, named(name).trails(sources, given.workers), given.boot)
-    yield compared_table({"this": this, **others})
-    for name in given.vs:
-        yield difference_table(difference(this, others[name]), "this", name)
+        yield difference_table(difference(figures["this"], figures[name]), "this", name)
+        if given.cost and Path(name).is_dir():
+            yield cost_table(sources, name)
+
+
+def read(given: argparse.Namespace) -> None:
+    """Print random interventions of the configuration."""
+    from _monitors.excerpts import as_json, as_markdown, excerpts
+
+    sources = chosen(given)
+    found = excerpts(sources, configuration(given).trails(sources, given.workers), given.excerpts, given.seed)
+    for line in as_json(found) if given.json else as_markdown(found, given.seed):
+        print(line)
 
 
 def meanings() -> dict[str, str]:
@@ -120,14 +135,17 @@ def show(shown: Iterator[Table], given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    given = parser().parse_args()
+    options = parser()
+    given = options.parse_args()
+    if given.cost and not any(Path(name).is_dir() for name in given.vs):
+        options.error("--cost compares with a checkout: name one with --vs")
     if given.columns:
         print("\n".join(f"{name:17} {meaning}" for name, meaning in meanings().items()))
     elif not given.paths:
         print("nothing is measured: name files of recorded runs", file=sys.stderr)
     else:
         try:
-            show(measured(given), given)
+            read(given) if given.excerpts else show(measured(given), given)
         except (ReasonBlocksError, ImportError, OSError) as error:
             sys.exit(f"{type(error).__name__}: {error}")
 

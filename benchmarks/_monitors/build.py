@@ -19,7 +19,7 @@ from reasonblocks.types import FSMState
 from .flat import records_of
 from .trail import STANDING_RULES, Intervention, Judge, Trail
 
-__all__ = ["other_build"]
+__all__ = ["other_build", "package_folder", "write_numbered"]
 
 SOURCES = ("packages/core/src", "src", ".")
 """Folders of a checkout that may hold the package."""
@@ -27,19 +27,21 @@ MONITOR_OF = {monitor.failure_type: monitor.name for monitor in MONITORS}
 
 
 def other_build(checkout: str) -> Judge:
-    """Return the judge that runs `reasonblocks replay` of a checkout, or of a folder that holds the package.
+    """Return the judge that runs `reasonblocks replay` of a checkout. Raises `OSError` if it holds no package."""
+    return partial(_replayed, package_folder(checkout))
 
-    Raises `OSError` if the folder holds none.
-    """
+
+def package_folder(checkout: str) -> str:
+    """Return the folder to import the package from. Raises `OSError` if the checkout holds none."""
     for folder in SOURCES:
         if (source := Path(checkout, folder)).joinpath("reasonblocks", "__init__.py").is_file():
-            return partial(_replayed, str(source.resolve()))
+            return str(source.resolve())
     raise OSError(f"{checkout!r} holds no package `reasonblocks`")
 
 
 def _replayed(source: str, runs: Sequence[RecordedRun]) -> list[Trail]:
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
-        _write(file, runs)
+        write_numbered(file, runs)
         command = [sys.executable, "-m", "reasonblocks", "replay", file.name, "--json"]
         env = {**os.environ, "PYTHONPATH": source}
         done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
@@ -49,7 +51,7 @@ def _replayed(source: str, runs: Sequence[RecordedRun]) -> list[Trail]:
     return [trails[number] for number in range(len(runs))]
 
 
-def _write(file: IO[str], runs: Sequence[RecordedRun]) -> None:
+def write_numbered(file: IO[str], runs: Sequence[RecordedRun]) -> None:
     """Write the runs as their files have them, numbered: ids need not be unique."""
     records = dict(records_of(runs))
     for number, run in enumerate(runs):

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from _monitors.baselines import BASELINES, stale_in_a_row
 from _monitors.build import other_build
+from _monitors.cost import cost_table
+from _monitors.excerpts import as_markdown, excerpts
 from _monitors.flat import FlatStep
 from _monitors.hindsight import Hindsight, hindsight, overall
 from _monitors.hindsight_tables import monitors_table
@@ -193,6 +195,13 @@ def test_another_build_is_judged_by_what_its_replay_prints(tmp_path: Path) -> No
     ]
 
 
+def test_both_builds_time_the_steps_of_the_same_runs(tmp_path: Path) -> None:
+    table = cost_table([of_length(tmp_path, count=5, runs=2)], str(ROOT))
+    rows = {row["build"]: row for row in table.rows}
+    assert [rows[build]["steps"] for build in ("this", str(ROOT))] == [10, 10]
+    assert all(isinstance(rows["ratio"][name], float) for name in ("features_us", "monitors_us", "whole_us"))
+
+
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="holds no package"):
         other_build(str(tmp_path))
@@ -203,6 +212,43 @@ def test_a_source_that_is_left_out_is_not_even_opened(tmp_path: Path, capsys: py
     files = [str(tmp_path / f"{closed}.jsonl.gz"), write(tmp_path / "runs.jsonl", closed), write(tmp_path / "a", "a")]
     assert [source.name for source in read_sources(files, without=CLOSED)] == ["a"]
     assert capsys.readouterr().err == ""
+
+
+def of_length(folder: Path, *, count: int, runs: int = 1) -> Source:
+    """Runs in which step k makes the call `cat k`."""
+    name = f"agent-{count}"
+    lines = [{"source": name, "outcome": "failure", "steps": [step(f"cat {k}.", PAGE) for k in range(count)]}] * runs
+    file = folder / f"{name}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (source,) = read_sources([str(file)])
+    return source
+
+
+def test_an_excerpt_has_the_eight_steps_before_the_text_and_six_after_it(tmp_path: Path) -> None:
+    (found,) = excerpts([of_length(tmp_path, count=30)], [[told(20)]], 1, seed=1)
+    assert [each["action_input"] for each in found.steps] == [f"cat {k}." for k in range(13, 27)]
+    assert (found.earlier[0].split(" -> ")[0], len(found.earlier)) == ("-21: bash cat 0.", 13)
+
+
+def test_a_page_of_excerpts_counts_the_calls_from_the_text(tmp_path: Path) -> None:
+    text = Trail(scores=(), told=(Intervention(step=2, text="Look again."),))
+    page = "\n".join(as_markdown(excerpts([of_length(tmp_path, count=5)], [[text]], 1, seed=1), 1))
+    at = [page.index(f"Call {ago} (step {k})") for ago, k in (("-3", 0), ("-2", 1), ("-1", 2), ("+1", 3), ("+2", 4))]
+    assert at == sorted(at)
+    assert at[2] < page.index("> Look again.") < at[3]
+
+
+def test_excerpts_are_drawn_from_every_source_alike(tmp_path: Path) -> None:
+    sources = [of_length(tmp_path, count=5, runs=20), of_length(tmp_path, count=6, runs=3)]
+    found = excerpts(sources, [[told(1)] * 20, [told(1)] * 3], 8, seed=1)
+    assert [sum(one.source == source.name for one in found) for source in sources] == [5, 3]
+
+
+def test_another_seed_draws_other_excerpts(tmp_path: Path) -> None:
+    source = of_length(tmp_path, count=5, runs=50)
+    draws = [excerpts([source], [[told(1)] * 50], 5, seed) for seed in (1, 1, 2)]
+    lines = [[one.run_id for one in found] for found in draws]
+    assert lines[0] == lines[1] != lines[2]
 
 
 NAMES = ("hotpot_react", "tau_retail", "intercode_react")
