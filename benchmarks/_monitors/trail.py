@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
@@ -84,8 +84,13 @@ def side_by_side(
     if workers <= 1:
         return work(runs)
     batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
-    with ProcessPoolExecutor(workers) as pool:
-        return [one for made in pool.map(work, batches) for one in made]
+    return [one for made in _pool(workers).map(work, batches) for one in made]
+
+
+@cache
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Return the processes of this run, which start before numpy has threads: a fork would break those."""
+    return ProcessPoolExecutor(workers)
 
 
 def library(calibration: CalibrationSource | None = None) -> Judge:
