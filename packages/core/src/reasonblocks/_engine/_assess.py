@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _gates as gates
+from .. import _novelty as novelty
 from .. import _scoring as scoring
 from .._json import MAX_INT, canonical, evolve, storable_json
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
@@ -16,6 +17,7 @@ from ..types import (
     FSMState,
     GateDecision,
     Memories,
+    Novelty,
     Observed,
     Pending,
     ScoreMemory,
@@ -107,6 +109,7 @@ class Assessment:
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
     """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
     step = _checked(completed_step(state, completed))
+    brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
     difficulty, parts, score_memory = yield from _score(state, step, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     fsm_state = yield from _advance(state, history, settings)
@@ -115,7 +118,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     if fsm_state is not FSMState.END:
         if settings.custom_monitors:
             observed = yield from ask(Observe(step=step, index=state.steps_begun - 1, memories=memories))
-        evaluation, memories = yield from _evaluate(state, step, observed, settings)
+        evaluation, memories = yield from _evaluate(state, step, brought, observed, settings)
     return Assessment(
         step=step,
         difficulty=difficulty,
@@ -124,7 +127,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         history=history,
         fsm_state=fsm_state,
         evaluation=evaluation,
-        memories=memories,
+        memories={**memories, novelty.OWN_MEMORY: known},
         observed=observed,
     )
 
@@ -156,7 +159,7 @@ def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) 
 
 
 def _evaluate(
-    state: TraceState, step: Step, observed: Observed, settings: Settings
+    state: TraceState, step: Step, brought: Novelty, observed: Observed, settings: Settings
 ) -> Flow[tuple[Evaluation | None, Memories]]:
     request = Evaluate(
         step=step,
@@ -167,6 +170,7 @@ def _evaluate(
         profile=settings.task_profile,
         weights=dict(settings.weights),
         observed=observed,
+        novelty=brought,
     )
     try:
         return (yield from ask(request))
