@@ -42,7 +42,9 @@ def parser() -> argparse.ArgumentParser:
     chosen.add_argument("--sources", default="", metavar="A,B", help="only these")
     chosen.add_argument("--open", action="store_true", help="only the sources that may be looked at during development")
     chosen.add_argument("--closed", action="store_true", help="only the others, once everything is chosen")
-    options.add_argument("--excerpts", type=int, metavar="N", help="no figures: N random interventions, for reading")
+    shown = options.add_mutually_exclusive_group()
+    shown.add_argument("--excerpts", type=int, metavar="N", help="no figures: N random interventions, for reading")
+    shown.add_argument("--missed", type=int, metavar="N", help="the same of troubles that got no word in time")
     options.add_argument("--seed", type=int, default=1, metavar="N", help="another draw of excerpts (default 1)")
     options.add_argument("--runs", type=int, metavar="N", help="only so many runs of each source")
     options.add_argument("--boot", type=int, default=400, metavar="N", help="bootstrap samples of tasks (default 400)")
@@ -105,11 +107,15 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
 
 
 def read(given: argparse.Namespace) -> None:
-    """Print random interventions of the configuration."""
-    from _monitors.excerpts import as_json, as_markdown, excerpts
+    """Print random interventions of the configuration, or troubles that it missed."""
+    from _monitors.excerpts import as_json, as_markdown, excerpts, missed
+    from _monitors.staleness import stale_runs
 
     sources = chosen(given)
-    found = excerpts(sources, configuration(given).trails(sources, given.workers), given.excerpts, given.seed)
+    trails = configuration(given).trails(sources, given.workers)
+    if given.missed:
+        trails = missed([stale_runs(source.runs) for source in sources], trails)
+    found = excerpts(sources, trails, given.excerpts or given.missed, given.seed)
     for line in as_json(found) if given.json else as_markdown(found, given.seed):
         print(line)
 
@@ -145,7 +151,7 @@ def main() -> None:
         print("nothing is measured: name files of recorded runs", file=sys.stderr)
     else:
         try:
-            read(given) if given.excerpts else show(measured(given), given)
+            read(given) if given.excerpts or given.missed else show(measured(given), given)
         except (ReasonBlocksError, ImportError, OSError) as error:
             sys.exit(f"{type(error).__name__}: {error}")
 

@@ -1,4 +1,4 @@
-"""Writes randomly drawn interventions with the steps around them, for readers who judge whether each is true and apt.
+"""Writes randomly drawn interventions, or missed troubles, with the steps around them, for readers who judge them.
 
 The outcome and the verdict of hindsight are left out: a reader who knows the end judges by it.
 """
@@ -14,10 +14,12 @@ from itertools import chain, zip_longest
 from reasonblocks.types import JSON
 
 from .flat import FlatStep, flat_runs
+from .hindsight import EARLY_STEPS
 from .sources import Source
+from .staleness import troubles
 from .trail import Intervention, Trail
 
-__all__ = ["Excerpt", "as_json", "as_markdown", "excerpts"]
+__all__ = ["Excerpt", "as_json", "as_markdown", "excerpts", "missed"]
 
 STEPS_BEFORE, STEPS_AFTER = 8, 6
 STEPS_IN_SHORT = 40
@@ -50,6 +52,19 @@ def excerpts(sources: Sequence[Source], trails: Sequence[Sequence[Trail]], count
     in_turn = [one for one in chain.from_iterable(zip_longest(*drawn)) if one is not None][:count]
     order.shuffle(in_turn)
     return [_excerpt(number, *one) for number, one in enumerate(in_turn, start=1)]
+
+
+def missed(stale: Sequence[Sequence[Sequence[bool]]], trails: Sequence[Sequence[Trail]]) -> list[list[Trail]]:
+    """Return trails with an empty text at the last early step of each trouble into which nothing was said so far."""
+    return [
+        [_missed(flags, trail) for flags, trail in zip(*both, strict=True)] for both in zip(stale, trails, strict=True)
+    ]
+
+
+def _missed(flags: Sequence[bool], trail: Trail) -> Trail:
+    said = {one.step for one in trail.interventions}
+    begins = [start for start in troubles(flags) if said.isdisjoint(range(start, start + EARLY_STEPS))]
+    return Trail(scores=(), told=tuple(Intervention(step=start + EARLY_STEPS - 1) for start in begins))
 
 
 def _found(source: Source, trails: Sequence[Trail]) -> list[tuple[Source, int, Intervention]]:
@@ -104,7 +119,7 @@ def _ago(place: int, last: int) -> str:
     return f"{place - last - 1 if place <= last else place - last:+d}"
 
 
-HEAD = """# {count} interventions
+HEAD = """# {count} excerpts
 
 Drawn at random (seed {seed}) from {sources}, from each as many as from the others as far as it
 has them. Each text is for the call +1, after the call -1. The runs were not steered: the calls after the text are those
@@ -112,6 +127,10 @@ that the agent made without it. Two questions:
 
 - true: is every statement of the text right, by what the run shows above it?
 - apt: would a colleague who watched the run have said it, or something like it, at that step?
+
+Without a text nothing was said, though by its staleness the run was in trouble for three steps. One question:
+
+- trouble: would a colleague who watched the run have said something, and what?
 """
 
 
@@ -120,14 +139,22 @@ def as_markdown(found: Sequence[Excerpt], seed: int) -> Iterator[str]:
     names = ", ".join(sorted({one.source for one in found}))
     yield HEAD.format(count=len(found), seed=seed, sources=names)
     for one in found:
-        yield f"## {one.number}. {one.source}, {one.run_id}, after step {one.step} ({one.monitor or 'a lesson'})\n"
+        yield f"## {one.number}. {one.source}, {one.run_id}, after step {one.step}{_by(one)}\n"
         yield from _block("Task", one.task)
         if one.earlier:
             yield from _block("Earlier calls", "\n".join(one.earlier))
         for place, step in enumerate(one.steps, start=one.first):
             yield from _block(f"Call {_ago(place, one.step)} (step {place})", _shown(step))
             if place == one.step:
-                yield from ("**Text**\n", *(f"> {line}" for line in one.text.splitlines()), "\ntrue: \napt: \n")
+                yield from ("**Text**\n", *(f"> {line}" for line in one.text.splitlines()), _questions(one))
+
+
+def _by(one: Excerpt) -> str:
+    return f" ({one.monitor or 'a lesson'})" if one.text else ""
+
+
+def _questions(one: Excerpt) -> str:
+    return "\ntrue: \napt: \n" if one.text else "(none)\n\ntrouble: \n"
 
 
 def _shown(step: FlatStep) -> str:

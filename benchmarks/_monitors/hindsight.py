@@ -17,7 +17,16 @@ from .sources import Source, failed
 from .staleness import troubles
 from .trail import Trail
 
-__all__ = ["MEANINGS", "MIN_INTERVENTIONS", "MIN_STEPS_AFTER", "Hindsight", "hindsight", "overall", "was_needed"]
+__all__ = [
+    "EARLY_STEPS",
+    "MEANINGS",
+    "MIN_INTERVENTIONS",
+    "MIN_STEPS_AFTER",
+    "Hindsight",
+    "hindsight",
+    "overall",
+    "was_needed",
+]
 
 MEANINGS: Mapping[str, str] = {
     "stale": "share of stale steps: steps of which nothing new came",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reasonblocks._monitors.builtin import MONITORS
@@ -13,7 +12,7 @@ from .hindsight import MEANINGS, MIN_INTERVENTIONS, MIN_STEPS_AFTER, Hindsight, 
 from .measure import Figures
 from .sources import Source, failed
 from .table import Cell, Table
-from .trail import Intervention, Trail
+from .trail import Trail
 
 __all__ = ["compared_table", "monitors_table", "needed_table"]
 
@@ -83,7 +82,8 @@ def monitors_table(
     """Return what each monitor contributes. `stale` and `trails` have an entry a source, of an entry a run."""
     return Table(
         name="monitors",
-        about="Texts of each monitor, and the share of them that was needless; in how many sources it is over its own "
+        about="Texts of each monitor, and the share of them that was needless; how often it crosses its own threshold, "
+        "and the share of those steps at which a word would have been needless; in how many sources it is over its "
         f"threshold (`fires_in`), or says something (`says_in`), in at least {OFTEN:.0%} of the failing runs of "
         f"{MIN_STEPS} and more steps; and for each source the share of those runs in which it is over its threshold.",
         rows=list(_monitor_rows(sources, stale, trails)),
@@ -93,37 +93,37 @@ def monitors_table(
 def _monitor_rows(
     sources: Sequence[Source], stale: Sequence[Sequence[Sequence[bool]]], trails: Sequence[Sequence[Trail]]
 ) -> Iterator[dict[str, Cell]]:
-    said, needless = Counter[str](), Counter[str]()
-    for flags, told in ((flags, told) for of, to in zip(stale, trails, strict=True) for flags, told in zip(of, to)):
-        for one in told.interventions:
-            if one.step + MIN_STEPS_AFTER < len(flags):
-                said[_row_of(one)] += 1
-                needless[_row_of(one)] += not was_needed(flags, one.step)
+    runs = [(flags, trail) for of, to in zip(stale, trails, strict=True) for flags, trail in zip(of, to, strict=True)]
     failing = {one.name: list(_failing(one, told)) for one, told in zip(sources, trails, strict=True)}
-    failing = {name: runs for name, runs in failing.items() if runs}
+    failing = {name: found for name, found in failing.items() if found}
     for name in (*(monitor.name for monitor in MONITORS), LESSONS):
-        fires = {source: _share(_fires(run, name) for run in runs) for source, runs in failing.items()}
-        says = [_share(_says(run, name) for run in runs) for runs in failing.values()]
+        says = [_share(bool(_texts_of(name, run)) for run in found) for found in failing.values()]
+        fires = {source: _share(any(name in fired for fired in run.fired) for run in found)
+                 for source, found in failing.items()}  # fmt: skip
         yield {
             "monitor": name,
-            "interventions": said[name],
-            "needless": needless[name] / said[name] if said[name] else None,
+            **_judged("interventions", "needless", [(flags, _texts_of(name, trail)) for flags, trail in runs]),
+            **_judged("crossings", "idle", [(flags, _crossings_of(name, trail)) for flags, trail in runs]),
             "fires_in": sum(share >= OFTEN for share in fires.values()),
             "says_in": sum(share >= OFTEN for share in says),
             **fires,
         }
 
 
-def _fires(run: Trail, monitor: str) -> bool:
-    return any(monitor in fired for fired in run.fired)
+def _judged(count: str, share: str, runs: Sequence[tuple[Sequence[bool], Sequence[int]]]) -> dict[str, Cell]:
+    """Return the number of the steps that have steps after them, and the share of those where no word was needed."""
+    judged = [not was_needed(flags, at) for flags, steps in runs for at in steps if at + MIN_STEPS_AFTER < len(flags)]
+    return {count: len(judged), share: _share(judged) if judged else None}
 
 
-def _says(run: Trail, monitor: str) -> bool:
-    return any(_row_of(one) == monitor for one in run.interventions)
+def _texts_of(monitor: str, run: Trail) -> list[int]:
+    return [one.step for one in run.interventions if (one.monitor or LESSONS) == monitor]
 
 
-def _row_of(one: Intervention) -> str:
-    return one.monitor or LESSONS
+def _crossings_of(monitor: str, run: Trail) -> list[int]:
+    """Return the steps at which the monitor is over its threshold, and was not one step before."""
+    before: tuple[tuple[str, ...], ...] = ((), *run.fired)
+    return [at for at, (now, old) in enumerate(zip(run.fired, before)) if monitor in now and monitor not in old]
 
 
 def _failing(source: Source, trails: Sequence[Trail]) -> Iterator[Trail]:

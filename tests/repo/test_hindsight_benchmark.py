@@ -14,7 +14,7 @@ import pytest
 from _monitors.baselines import BASELINES, stale_in_a_row
 from _monitors.build import other_build
 from _monitors.cost import cost_table
-from _monitors.excerpts import as_markdown, excerpts
+from _monitors.excerpts import as_markdown, excerpts, missed
 from _monitors.flat import FlatStep
 from _monitors.hindsight import Hindsight, hindsight, overall
 from _monitors.hindsight_tables import monitors_table
@@ -179,6 +179,16 @@ def test_a_monitor_counts_where_it_fires_in_one_of_a_hundred_failing_runs() -> N
     assert (sprawl["agent"], sprawl["fires_in"], sprawl["interventions"], sprawl["needless"]) == (0.005, 0, 1, 0)
 
 
+def test_a_monitor_crosses_its_threshold_where_it_was_below_one_step_before() -> None:
+    source = Source(name="agent", runs=(run(9, task="a"),))
+    over = ((), ("late_sprawl",), ("late_sprawl",), (), ("late_sprawl",), (), (), (), ("late_sprawl",))
+    stale = [False, False, True, True, False, False, False, False, False]
+    (row,) = [row for row in monitors_table([source], [[stale]], [[Trail(scores=(), fired=over)]]).rows
+              if row["monitor"] == "late_sprawl"]  # fmt: skip
+    # After step 1 two of four steps are stale, after step 4 none; after step 8 there are none.
+    assert (row["crossings"], row["idle"]) == (2, 0.5)
+
+
 def write(path: Path, name: str) -> str:
     steps = [step("cat a", PAGE)] * 8
     line = {"run_id": "same", "source": name, "task": "Read it.", "outcome": "failure", "steps": steps}
@@ -236,6 +246,13 @@ def test_a_page_of_excerpts_counts_the_calls_from_the_text(tmp_path: Path) -> No
     at = [page.index(f"Call {ago} (step {k})") for ago, k in (("-3", 0), ("-2", 1), ("-1", 2), ("+1", 3), ("+2", 4))]
     assert at == sorted(at)
     assert at[2] < page.index("> Look again.") < at[3]
+
+
+def test_a_trouble_is_missed_if_nothing_is_said_at_its_first_three_steps() -> None:
+    stale = [[[False] + [True] * 6] * 2]
+    ((heard, unheard),) = missed(stale, [[told(3), told(4)]])
+    assert [one.step for one in heard.interventions] == []
+    assert [one.step for one in unheard.interventions] == [3]
 
 
 def test_excerpts_are_drawn_from_every_source_alike(tmp_path: Path) -> None:
