@@ -13,7 +13,17 @@ from .finding import Finding, settle
 from .memory import rows, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import Phrase, changed_again, circle, composed, failures, nothing_found, repeated
+from .wording import (
+    STALE_ADVICE,
+    Phrase,
+    changed_again,
+    circle,
+    composed,
+    failures,
+    nothing_found,
+    repeated,
+    same_result,
+)
 
 NAME = "semantic_loop"
 FAILURE_TYPE = "loop"
@@ -129,6 +139,7 @@ def observe(features: Features, memory: JSON) -> Finding:
             *(_FAILING if new.error else ()),
             *(_SEARCHING if new.is_empty else ()),
             *(_CHANGING if new.edits else ()),
+            *(_DIFFERING if features.stale and features.brought.elsewhere and not features.empty else ()),
         )
     )
     # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
@@ -261,6 +272,13 @@ def _tried(actions: list[Action]) -> Match:
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
+def _elsewhere(actions: list[Action]) -> Match:
+    """Find different calls with the same result."""
+    last = actions[-1]
+    calls = {action.call: action.step for action in actions if action.result == last.result}
+    return Match(min(1.0, 0.35 + 0.1 * len(calls)), "same_result", [*calls.values()]) if len(calls) > 2 else _NO_MATCH
+
+
 def _reworded(actions: list[Action]) -> Match:
     """Find a search in other words that again found nothing, with the same result."""
     last = actions[-1]
@@ -277,6 +295,7 @@ _REPEATING = (_repeat, _again, _cycle)
 _FAILING = (_error, _failing, _tried)
 _SEARCHING = (_reworded,)
 _CHANGING = (_redone,)
+_DIFFERING = (_elsewhere,)
 
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:
@@ -299,6 +318,7 @@ _EVIDENCE: Mapping[str, Phrase] = {
     "redone": changed_again,
     "reworded": nothing_found,
     "waiting": repeated,
+    "same_result": same_result,
 }
 _SEEMS = {
     "repeat": "You seem to be repeating a call.",
@@ -310,6 +330,7 @@ _SEEMS = {
     "redone": "You seem to be making a change again.",
     "reworded": "Your searches seem to find nothing.",
     "waiting": "Something seems not to end.",
+    "same_result": "Different calls seem to get the same result.",
 }
 """The evidence if the actions are no longer remembered."""
 _NEXT = {
@@ -322,6 +343,7 @@ _NEXT = {
         "failing": "Before the next try, look up what the tool takes or what is there, and build the call on that.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
         "reworded": "Look under another name, in another place, or list what there is.",
+        "same_result": STALE_ADVICE[1]["same_result"],
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
@@ -334,6 +356,7 @@ _NEXT = {
         "redone": "Read the place and decide anew.",
         "reworded": "Take a different way now.",
         "waiting": "Look for the reason now.",
+        "same_result": STALE_ADVICE[2]["same_result"],
     },
     3: {
         "repeat": "Go on from that with a step of another kind: another tool, or another question.",
@@ -344,6 +367,7 @@ _NEXT = {
         "failing": "That way has not worked: take a step of another kind, such as a look at what is there.",
         "redone": "Making it again has not helped: take a step of another kind, such as a test of what is there.",
         "reworded": "These words find nothing: take a step of another kind, such as a list of what there is.",
+        "same_result": STALE_ADVICE[3]["same_result"],
         "waiting": "Asking has not helped: take a step of another kind, such as a look at the log.",
     },
 }
