@@ -39,15 +39,7 @@ VERSION = 3
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset(
-    {
-        *BY_NAME,
-        INDICATOR_MEMORY,
-        NOVELTY_MEMORY,
-        PERSISTENCE_MEMORY,
-        RECALL_MEMORY,
-        SUITE_MEMORY,
-        UNTRIED_MEMORY,
-    }
+    {*BY_NAME, INDICATOR_MEMORY, NOVELTY_MEMORY, PERSISTENCE_MEMORY, RECALL_MEMORY, SUITE_MEMORY, UNTRIED_MEMORY}
 )
 _REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
 """Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""

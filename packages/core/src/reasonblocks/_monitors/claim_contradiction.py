@@ -188,7 +188,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     red = failed or numbers(kept, "red")
     if red and declares_done(features) and not admits(features):
         tool = kept.get("tool" if failed else "test")
-        return settle(left, memory, 0.8, [*red, features.index], {"kind": "done", "tool": tool})
+        return settle(left, memory, 0.8, [*red, features.index], {"kind": "red", "tool": tool})
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
     score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
@@ -231,9 +231,9 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
     if kind == "claim":
-        evidence = _failed_before("spoken of success", finding.steps, rung, recall)
-    elif kind == "done":
-        evidence = _failed_before("declared the work done", finding.steps, rung, recall)
+        evidence = _claimed("spoken of success", finding.steps, rung, recall)
+    elif kind == "red":
+        evidence = _claimed("declared the work done", finding.steps, rung, recall)
     elif kind == "value":
         evidence = f"You have given different values for the same thing ({turns(recall, finding.steps, 'message')})."
     else:
@@ -243,31 +243,31 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     return f"{evidence} {_NEXT[rung][kind]}"
 
 
-def _failed_before(what: str, steps: Sequence[int], rung: int, recall: Recall) -> str:
+def _claimed(claim: str, steps: Sequence[int], rung: int, recall: Recall) -> str:
     failed = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
     if not failed:
-        return f"You have {what}, and an earlier result seems to be an error."
+        return f"You have {claim}, and an error before that seems to be unsettled."
     place = f" ({where(recall, failed[-1:])})" if rung == 1 else ""
     said = quoted(failed[-1]) if rung == 1 else ""
-    return f"You have {what}, but before that {failed[-1].shown}{place} failed{said}."
+    return f"You have {claim}, but before that {failed[-1].shown}{place} failed{said}."
 
 
 _NEXT = {
     1: {
         "claim": "Look at that error again and settle it before you build on it.",
-        "done": "Settle that error, or say plainly in the answer that it is not settled.",
+        "red": "Settle that error, or say plainly in the answer that it is not settled.",
         "value": "Look the value up once more where it comes from, and say which one holds and why.",
         "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
     },
     2: {
         "claim": "Settle that error now.",
-        "done": "Settle that error now, or report it.",
+        "red": "Settle that error now, or report it.",
         "value": "Look it up now and keep to what you find.",
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },
     3: {
         "claim": "Take a step of another kind: a check whose result shows what works and what does not.",
-        "done": "Take a step of another kind: a check whose result shows it, or an answer that says what failed.",
+        "red": "Take a step of another kind: a check whose result shows it, or an answer that says what failed.",
         "value": "Take a step of another kind: a call whose result shows the value.",
         "assumed": "Take a step of another kind: a call whose result shows the value, or a question to the user.",
     },

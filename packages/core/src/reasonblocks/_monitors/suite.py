@@ -16,6 +16,7 @@ from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
 from .features import Features, features_of, plain
 from .finding import Finding
 from .indicators import INDICATORS
+from .kinds import TYPES
 from .memory import fraction, names, table
 from .recall import Recall
 from .wording import composed, in_vain, turns
@@ -56,6 +57,9 @@ RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
 """Texts of one monitor: the evidence, a firmer and shorter one, a request for another kind of step."""
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "same_result", "same_error"})
+"""Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
+likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
@@ -135,7 +139,7 @@ def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSO
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
     features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.stale_row = persistence.said(table(kept))
+    features.known_row = persistence.known_row(table(kept))
     return kept
 
 
@@ -230,26 +234,28 @@ def _failure_type(leading: str | None, failure_types: Mapping[str, str]) -> str 
 
 
 def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
-    """Return the kind of a monitor's finding; None for a caller's monitor."""
+    """Return the kind of a monitor's finding; None for a caller's monitor, and for a kind of another failure type."""
     if name is None or name not in BY_NAME:
         return None
-    return str(findings[name].facts.get("kind") or BY_NAME[name].failure_type)
+    own = BY_NAME[name].failure_type
+    kind = str(findings[name].facts.get("kind") or own)
+    return kind if TYPES.get(kind, own) == own else None
 
 
 def _speaker(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> tuple[str | None, str | None]:
     """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
 
-    Unless the trouble is likely to last, only a caller's own monitors speak: they decide themselves when it is time.
+    Findings that agents recover from by themselves wait until the trouble is likely to last.
     """
-    if not scored.fired and not (lasts and scored.opens()):
+    if not scored.fired and not scored.opens():
         return None, None
-    able = [name for name in scored.ranked if lasts or name not in BY_NAME]
-    fresh = [name for name in able if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
-    fired = [name for name in fresh if name in scored.fired]
-    if fired:
-        return fired[0], "monitor"
+    fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
+    for name in fresh:
+        if name in scored.fired and (lasts or _kind(name, scored.findings) not in PATIENT):
+            return name, "monitor"
+    fresh = [name for name in fresh if lasts or name not in BY_NAME]
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and lasts and scored.opens(spent):
+    if fresh and scored.opens(spent):
         return fresh[0], "composite"
     return None, None
 
