@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..types import JSON
 from .ending import admits, declares_done
-from .features import Features
+from .features import ACKNOWLEDGED, Features
 from .finding import Finding, at_steps, settle
 from .memory import numbers, rows, table, texts
 from .outcome import hash_of
@@ -129,11 +129,9 @@ CLAIM_HEAD = 240
 """Characters at the start of a thought that are about the newest result."""
 _LOOKS = frozenset(("read", "search"))
 WINDOW = 8
-"""Newest steps whose assumptions are counted."""
+"""Newest steps whose assumptions are counted; a result that says something ends the count."""
 ONE = 0.3
 """Score of a single assumption, and of a claim in a step that goes on to a good result: most runs get over either."""
-ACKNOWLEDGED = 40
-"""A result shorter than this, in characters, only acknowledges that something was done."""
 
 _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
@@ -169,11 +167,12 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` claim, done, value or assumed; `tool` that failed, or else was called."""
+    """Return the finding. Its facts: `kind` claim, ended, value or assumed; `tool` that failed, or else was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
-    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
-    now = _assumes(features) and not _shows(features)
+    shows = _shows(features)
+    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW and not shows]
+    now = not shows and _assumes(features)
     assumed = [*assumed, features.index] if now else assumed
     other, values = values_in(features, table(kept.get("values")))
     left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
@@ -181,12 +180,12 @@ def observe(features: Features, memory: JSON) -> Finding:
         left["values"] = dict(values)
     left.update(_failures(features, kept))
     if failed and _claims(features.thought[:CLAIM_HEAD]):
-        score = ONE if _shows(features) else 0.8
+        score = ONE if shows else 0.8
         return settle(left, memory, score, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
     red = failed or numbers(kept, "red")
     if red and declares_done(features) and not admits(features):
         tool = kept.get("tool" if failed else "test")
-        return settle(left, memory, 0.8, [*red, features.index], {"kind": "done", "tool": tool})
+        return settle(left, memory, 0.8, [*red, features.index], {"kind": "ended", "tool": tool})
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
     score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
@@ -232,7 +231,7 @@ def say(finding: Finding, rung: int) -> str:
     if kind == "claim":
         failed, claimed = finding.steps[0], finding.steps[-1]
         what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
-    elif kind == "done":
+    elif kind == "ended":
         failed, ended = finding.steps[0], finding.steps[-1]
         what = f"Step {ended} declares the work done, but the result of {tool} in step {failed} was an error."
     elif kind == "value":
@@ -245,19 +244,19 @@ def say(finding: Finding, rung: int) -> str:
 _NEXT = {
     1: {
         "claim": "Look at that error again and settle it before you build on it.",
-        "done": "Settle that error, or say plainly in the answer that it is not settled.",
+        "ended": "Settle that error, or say plainly in the answer that it is not settled.",
         "value": "Look the value up once more where it comes from, and say which one holds and why.",
         "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
     },
     2: {
         "claim": "Settle that error now.",
-        "done": "Settle that error now, or report it.",
+        "ended": "Settle that error now, or report it.",
         "value": "Look it up now and keep to what you find.",
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },
     3: {
         "claim": "Wrap up: report what worked and what failed, as the results show it.",
-        "done": "Wrap up: report what worked and what failed, as the results show it.",
+        "ended": "Wrap up: report what worked and what failed, as the results show it.",
         "value": "Wrap up: give the one value that a result shows, and name the others as withdrawn.",
         "assumed": "Wrap up: answer with what the tools have shown, and name each assumption as one.",
     },

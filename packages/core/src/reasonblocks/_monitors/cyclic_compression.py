@@ -44,11 +44,16 @@ def observe(features: Features, memory: JSON) -> Finding:
         "again": again,
     }
     score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
-    known = features.lasting if features.stale_row > 1 and features.brought.fresh < STALE else 0.0
+    known = features.lasting if _is_known(features) else 0.0
     if known > score and features.stale_row > features.asked:
         row = range(features.index - features.stale_row + 1, features.index + 1)
         return settle(left, memory, known, row, {"kind": "stale", "tool": features.tool, "count": len(row)})
     return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
+
+
+def _is_known(features: Features) -> bool:
+    """Return True if the newest results in a row were there before."""
+    return features.barren and features.stale_row > 1 and features.brought.fresh < STALE
 
 
 def _answered(features: Features) -> list[int]:

@@ -42,6 +42,8 @@ SHORT_LOOK = 60
 """A result of a read or a search up to this length, in characters, is hardly more than "nothing found"."""
 WORDED = 8
 """Characters from which on a result expresses in words that there was nothing: not "None", not "[]"."""
+ACKNOWLEDGED = 40
+"""A result shorter than this, in characters, only acknowledges that something was done."""
 NAME_LENGTH = 48
 """Characters of a tool's name that a text shows."""
 
@@ -107,6 +109,13 @@ class Features:
     stale: bool
     lasting: float = 0.0
     stale_row: int = 0
+
+    @property
+    def barren(self) -> bool:
+        """True if the step brought nothing new, and its result is more than an acknowledgement of what it did."""
+        looks = self.shell or not self.roles.isdisjoint(("read", "search"))
+        says = self.lengths[2] >= ACKNOWLEDGED or self.failing or (looks and self.brought.same_result)
+        return self.stale and says
 
 
 def features_of(

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from ..types import JSON
-from .features import Features
+from .features import ACKNOWLEDGED, Features
 from .finding import Finding, at_steps, settle
 from .memory import rows, table, texts
 from .outcome import hash_of
@@ -22,25 +22,32 @@ SAME_ERROR = 3
 """Occurrences of one error text from which on it counts."""
 PATIENCE = 10
 """Equal answers of a running process from which on waiting no longer helps."""
-ACKNOWLEDGED = 40
-"""A result shorter than this, in characters, only acknowledges that something was done."""
 MAX_MOVES = 3
 """Equal moves in a row, each with the same acknowledgement, that may be intended."""
 RETRIES = 3
 """Calls with a passing error, such as a timeout, after which another one no longer helps."""
 FAILURES = 6
 """Newest actions in which three failures of one kind are one trouble."""
+NEWEST = 8
+"""Newest actions in which different calls with the same result are looked for."""
 NOTE = 0.5
 """Score of what agents mostly get out of by themselves: it adds to the composite, and fires no monitor."""
 NEARBY = 5
 """Newest actions in which the same change is not made twice on purpose."""
+SAYS = 60
+"""A result from this length on, in characters, that different calls bring alike, shows that their arguments do not
+matter; the same short one may be right for each of them."""
+ALIKE = 3
+"""Different calls with the same result from which on it counts."""
+IN_VAIN = 5
+"""Different searches with the same tool, each without a result, from which on they count, however they are worded."""
 NEAR = 0.75
 """Share of the shorter query's words that two queries share if one is the other reworded."""
 MIN_SHARED = 2
 """Words that two queries share at least if they ask for the same thing."""
 _OUTCOME = slice(1, 3)
 """The call and the result in a stored row."""
-_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES = 1, 2, 4, 8, 16, 32
+_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES, _SAYS, _SEARCHES = 1, 2, 4, 8, 16, 32, 64, 128
 """Flags of an action."""
 
 
@@ -95,6 +102,11 @@ class Action(NamedTuple):
         return bool(self.flags & _EMPTY)
 
     @property
+    def searches(self) -> bool:
+        """True for a search proper, not a read."""
+        return bool(self.flags & _SEARCHES)
+
+    @property
     def is_green(self) -> bool:
         """True for a test that passed."""
         return bool(self.flags & _GREEN)
@@ -103,6 +115,11 @@ class Action(NamedTuple):
     def moves(self) -> bool:
         """True for a move: a page scrolled, a step taken, a key pressed."""
         return bool(self.flags & _MOVES)
+
+    @property
+    def says(self) -> bool:
+        """True if the result should differ where the arguments do: it is long, and of neither a change nor a test."""
+        return bool(self.flags & _SAYS)
 
 
 class Match(NamedTuple):
@@ -128,6 +145,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         if not features.tool and not features.failing
         else (
             *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+            *(_ALIKE if new.says and new.result in [row[2] for row in kept[:-1]] else ()),
             *(_FAILING if new.error else ()),
             *(_SEARCHING if new.is_empty else ()),
             *(_CHANGING if new.edits else ()),
@@ -152,6 +170,8 @@ def _action(features: Features) -> Action:
         | _GREEN * features.green
         | _EMPTY * searches
         | _MOVES * _is_move(features)
+        | _SAYS * _says_something(features)
+        | _SEARCHES * (features.roles == {"search"})
     )
     return Action(
         step=features.index,
@@ -168,6 +188,12 @@ def _is_move(features: Features) -> bool:
     """Return True if the action does something and only an acknowledgement comes back."""
     looks = features.shell or not features.roles.isdisjoint(("read", "search", "test"))
     return not looks and not features.failing and features.lengths[2] < ACKNOWLEDGED
+
+
+def _says_something(features: Features) -> bool:
+    """Return True if different calls should not all bring this result."""
+    acts = not features.roles.isdisjoint(("edit", "test"))
+    return features.lengths[2] >= SAYS and not (acts or features.failing or features.waiting)
 
 
 def _repeat(actions: list[Action]) -> Match:
@@ -269,15 +295,25 @@ def _tried(actions: list[Action]) -> Match:
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
+def _same_result(actions: list[Action]) -> Match:
+    """Find different calls in the newest few actions that brought the same result."""
+    alike = [action for action in actions[-NEWEST:] if action.says and action.result == actions[-1].result]
+    steps = [*{action.call: action.step for action in alike}.values()]
+    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "same_result", steps) if len(steps) >= ALIKE else _NO_MATCH
+
+
 def _reworded(actions: list[Action]) -> Match:
-    """Find a search in other words that again found nothing, with the same result."""
+    """Find a search in other words that again found nothing, with the same result; or many, whatever their words."""
     last = actions[-1]
     if last.waits:
         return _NO_MATCH
-    same = [action for action in actions if action.is_empty and action.result == last.result]
-    same = [action for action in same if action.query[0] == last.query[0]]
+    empty = [action for action in actions if action.is_empty and action.query[0] == last.query[0]]
+    same = [action for action in empty if action.result == last.result]
     steps = [action.step for action in same if _is_near(action.query[1:], last.query[1:])]
-    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _NO_MATCH
+    if len(steps) >= 3:
+        return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps)
+    steps = [*{action.call: action.step for action in same if action.searches}.values()]
+    return Match(min(1.0, 0.15 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= IN_VAIN else _NO_MATCH
 
 
 def _is_near(words: list[int], others: list[int]) -> bool:
@@ -290,6 +326,7 @@ _REPEATING = (_repeat, _again, _cycle)
 _FAILING = (_error, _failing, _tried)
 _SEARCHING = (_reworded,)
 _CHANGING = (_redone,)
+_ALIKE = (_same_result,)
 
 
 def say(finding: Finding, rung: int) -> str:
@@ -307,6 +344,7 @@ _EVIDENCE = {
     "failing": "{steps} failed, the last time with {tool}.",
     "redone": "{steps} made the same change with {tool}.",
     "reworded": "{steps} asked {tool} for the same thing in other words, and each time there was nothing.",
+    "same_result": "{steps} made different calls, the last one of {tool}, and got the same result.",
     "waiting": "{steps} asked {tool} whether it is done, and it is still running.",
 }
 _NO_MISSING = "Wrap up: give the best answer that the results so far support, and say what is missing."
@@ -321,6 +359,7 @@ _NEXT = {
         "failing": "Before the next try, look up what {tool} takes or what is there, and build the call on that.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
         "reworded": "Take it that it is not there: look under another name, in another place, or list what there is.",
+        "same_result": "What differs between these calls made no difference: change something else.",
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
@@ -332,6 +371,7 @@ _NEXT = {
         "failing": "Stop trying variants: find out what is there first.",
         "redone": "Do not make it once more: read the place and decide anew.",
         "reworded": "Stop searching for it here and take a different way now.",
+        "same_result": "Change something else now.",
         "waiting": "Stop asking and look for the reason now.",
     },
     3: {
@@ -343,6 +383,7 @@ _NEXT = {
         "failing": _NO_LUCK,
         "redone": "Wrap up: say what was changed, and what it did not achieve.",
         "reworded": "Wrap up: give the best answer that the results so far support, and say what was not found.",
+        "same_result": _NO_MISSING,
         "waiting": "Wrap up: say what was started, that it had not ended, and what is left to be done.",
     },
 }

@@ -230,9 +230,7 @@ def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
     return str(findings[name].facts.get("kind") or BY_NAME[name].failure_type)
 
 
-def _speaker(
-    scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool
-) -> tuple[str | None, str | None]:
+def _speaker(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> tuple[str | None, str | None]:
     """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
 
     Unless the trouble is likely to last, only a caller's own monitors speak: they decide themselves when it is time.

@@ -23,7 +23,7 @@ _CHECKS = frozenset(("test", "read", "search"))
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` done, many or nothing; `tool` of the last change, or of the last look;
+    """Return the finding. Its facts: `kind` done, many or blind; `tool` of the last change, or of the last look;
     `count` of repeated changes.
     """
     kept = table(memory)
@@ -33,7 +33,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     again, tool = count(kept, "again"), kept.get("tool", "")
     left: dict[str, JSON] = {name: value for name, value in kept.items() if name != "last"}
     if declares_done(features) and (edits or kept.get("blind")) and not (not edits and admits(features)):
-        facts: dict[str, JSON] = {"kind": "done" if edits else "nothing", "tool": tool, "count": again}
+        facts: dict[str, JSON] = {"kind": "done" if edits else "blind", "tool": tool, "count": again}
         return settle(left, memory, 0.8, [*(edits[-3:] or numbers(kept, "blind")), features.index], facts)
     if not features.changed:
         return settle(left, memory)
@@ -76,7 +76,7 @@ def say(finding: Finding, rung: int) -> str:
         *edits, end = finding.steps
         changed = at_steps(edits).lower()
         what = f"Step {end} declares the work done, but nothing has checked what {tool} changed in {changed}."
-    elif kind == "nothing":
+    elif kind == "blind":
         look, end = finding.steps[0], finding.steps[-1]
         what = f"Step {end} gives the answer, but the last look, with {tool} in step {look}, failed."
     else:

@@ -9,15 +9,15 @@ from ..types import Pattern
 
 KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "contradiction": ("claim", "value", "assumed"),
+        "contradiction": ("claim", "ended", "value", "assumed"),
         "loop": (
             "repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting", "same_result",
             "same_error",
         ),
-        "unverified": ("done", "many"),
+        "unverified": ("done", "many", "blind"),
         "churn": ("churn", "stale"),
-        "sprawl": ("sprawl",),
-        "drift": ("drift",),
+        "sprawl": ("sprawl", "barren"),
+        "drift": ("drift", "away"),
     }
 )  # fmt: skip
 """The kinds of findings, by failure type, in the order of the monitors' table. No two failure types share a kind."""
