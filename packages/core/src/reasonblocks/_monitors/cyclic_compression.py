@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from .._novelty import STALE
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
-from .memory import numbers, table, texts
+from .finding import Finding, settle
+from .memory import numbers, table
 from .outcome import hash_of
+from .recall import Recall
+from .wording import composed, had_before
 
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
@@ -70,15 +72,14 @@ def _plan(words: Sequence[str]) -> list[int]:
     return [hash_of(" ".join(edges))]
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    (tool,) = texts(finding.facts, "tool")
-    how = f", the last time with {tool}" if tool else ""
-    return f"{at_steps(finding.steps)} went over what was known already{how}. {_NEXT[rung]}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    evidence = had_before(recall, finding.steps, rung) or "Your last steps seem to go over what is known already."
+    return composed(evidence, _NEXT[rung], recall)
 
 
 _NEXT = {
     1: "Write down in one line what is known and what is still open, then work on the open part.",
     2: "Go on from what is known and take a new step now.",
-    3: "Wrap up: give the best answer that the results so far support.",
+    3: "Their results are known: take a step of another kind, on what is still open.",
 }

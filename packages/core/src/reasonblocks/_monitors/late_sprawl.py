@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .outcome import hash_of
+from .recall import Recall
+from .wording import composed, nothing_gained
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -82,18 +84,22 @@ def _score(opened: int) -> float:
     return min(1.0, 0.7 + 0.1 * (opened - MANY)) if opened >= MANY else 0.1 * opened
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
     if kind == "barren":
-        what = f"{at_steps(finding.steps)} were all new calls, the last one of {tool}, and brought nothing new."
-    else:
-        what = f"{at_steps(finding.steps)} opened new ground late in the run, the last time with {tool}."
-    return f"{what} {_NEXT[rung]}"
+        evidence = nothing_gained(recall, finding.steps, rung) or "Your new calls seem to bring nothing new."
+        return composed(evidence, _NEXT[rung], recall)
+    new = [action for action in recall.at(finding.steps) if action.shown]
+    evidence = "You seem to open new ground late in the run."
+    if new:
+        last = f", most recently with {new[-1].shown}" if rung == 1 else ""
+        evidence = f"Late in the run you have turned to new things{last}."
+    return f"{evidence} {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Name the one open question that decides the task, and go on with that one only.",
     2: "Finish what is open now before you begin anything new.",
-    3: "Wrap up: give the best answer that the results so far support, and list what is open.",
+    3: "Take a step of another kind: one that answers what is open with what you have.",
 }

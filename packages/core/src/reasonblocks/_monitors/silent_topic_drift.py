@@ -10,8 +10,10 @@ from itertools import pairwise
 from .._text import words
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import numbers, table, texts
+from .recall import Recall
+from .wording import composed, nothing_gained
 
 NAME = "silent_topic_drift"
 FAILURE_TYPE = "drift"
@@ -134,17 +136,19 @@ def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset([word[:STEM] for word in subject]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
-    how = f", the last of them calling {tool}" if tool else ""
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
     if kind == "away":
-        return f"{at_steps(finding.steps)} name nothing of the task and brought nothing new{how}. {_NEXT[rung]}"
-    return f"{at_steps(finding.steps)} do not touch the subject of the task{how}. {_NEXT[rung]}"
+        evidence = nothing_gained(recall, finding.steps, rung) or "Your last calls seem to bring nothing new."
+        return composed(f"{evidence[:-1]}, and they name nothing of the task.", _NEXT[rung], recall)
+    off, among = len(finding.steps), recall.index - min(finding.steps, default=recall.index) + 1
+    which = f"{off} of your last {among}" if off < among else f"Your last {off}"
+    return f"{which} messages do not name the subject of the task. {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Read the task again, and say in one line how the next step serves it.",
     2: "Go back to the task now.",
-    3: "Wrap up: answer what the task asks with what you have.",
+    3: "Take a step of another kind: one that the task itself asks for.",
 }
