@@ -217,9 +217,9 @@ def _assumes(features: Features) -> bool:
 
 
 def _shows(features: Features) -> bool:
-    """Return True if the step itself got a result that says something, or changed something."""
+    """Return True if the step itself got a result that says something, or changed a file."""
     said = features.lengths[2] >= ACKNOWLEDGED or features.green
-    return features.changed or (said and not (features.failing or features.empty))
+    return (features.changed and bool(features.targets)) or (said and not (features.failing or features.empty))
 
 
 def _claims(head: str) -> bool:
