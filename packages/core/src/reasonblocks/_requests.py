@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._memo import Memo
-from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, Step, Tier
+from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, OwnLevel, Step, Tier
 
 T = TypeVar("T")
 
@@ -66,6 +66,8 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     profile: str
     weights: dict[str, float]
     observed: Observed = ()
+    own_level: OwnLevel | None = None
+    """The thresholds of this run; None: the evaluator's own."""
     ends: float | None = None
     """The step's deadline on the monotonic clock, in seconds; None: none."""
 

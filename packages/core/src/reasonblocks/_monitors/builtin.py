@@ -109,3 +109,5 @@ class Calibration:
     fires: Mapping[str, float]
     composite: float
     evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)
+    own_level: bool = False
+    """True if the agent's own level may replace the thresholds."""

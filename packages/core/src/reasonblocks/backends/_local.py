@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._json import evolve
 from .._monitors import suite
 from .._monitors.builtin import Calibration
+from .._own_level import with_own_level
 from .._requests import Evaluate
 from ..types import Evaluation, Memories
 
@@ -30,4 +32,7 @@ class LocalEvaluator:
         )
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
-        return suite.evaluate(request, self._settings)
+        settings = self._settings
+        if request.own_level is not None:
+            settings = evolve(settings, calibration=with_own_level(settings.calibration, request.own_level))
+        return suite.evaluate(request, settings)

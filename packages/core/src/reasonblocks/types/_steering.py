@@ -67,6 +67,19 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLevel:
+    """The thresholds by which a run is judged, taken from finished runs of its agent; fixed when the run starts.
+
+    `name` identifies them in the step log. `thresholds` has those of the composite and of the built-in monitors, and
+    `difficulty_mean` replaces that of the prior level.
+    """
+
+    name: str
+    thresholds: Mapping[str, float]
+    difficulty_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """A question that a run's last step leaves open, as text, and the monitor that found it."""
 
