@@ -175,6 +175,7 @@ class Settings:
 
     `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
     `custom_monitors` are True if it has to request those. `routes` maps a state's name to the name of its model.
+    `judged_by` is "calibration" if the caller gave one.
     """
 
     level: Level
@@ -193,6 +194,7 @@ class Settings:
     standing_rules: Literal["first_call", "run"] = "first_call"
     placement: Placement = "tail"
     max_guidance_chars: int = 12_000
+    judged_by: str = "shipped"
     disabled: bool = False
 
 
