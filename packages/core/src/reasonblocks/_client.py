@@ -16,7 +16,7 @@ from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._config import CalibrationSource, StandingRules
+    from ._config import CalibrationSource, ProfileSource, StandingRules
     from ._session import Backends, SteeringSession
     from .ports import Embedder, Monitor, PatternStore, TelemetrySink
     from .types import AdapterCaps, Placement, RunKeywords, RunOptions, Step, Transition
@@ -78,7 +78,7 @@ class ReasonBlocks:
         tool_roles: Mapping[str, str] | None = None,
         scorer: Callable[[Step], float] | None = None,
         calibration: CalibrationSource | None = None,
-        profile: str | os.PathLike[str] | None = "memory",
+        profile: ProfileSource | None = "memory",
         pattern_store: PatternStore | None = None,
         embedder: Embedder | None = None,
         e_traces_enabled: bool = True,

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._calibration_file import calibration_of
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._routing import check_routing
+from .._session import Profiles
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..types import Placement, Settings, Step, Transition
 from ._options import (
@@ -30,6 +31,7 @@ from ._run import check_options, options_of, run_info, settings_of
 __all__ = [
     "CalibrationSource",
     "Config",
+    "ProfileSource",
     "StandingRules",
     "check_options",
     "configure",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+ProfileSource: TypeAlias = "str | os.PathLike[str] | Profiles"
 StandingRules = Literal["first_call", "run"]
 
 
@@ -52,7 +55,7 @@ def configure(
     calibration: CalibrationSource | None, pattern_store: PatternStore | None, embedder: Embedder | None,
     e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
     sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
-    profile: str | os.PathLike[str] | None,
+    profile: ProfileSource | None,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
     disabled = switch("REASONBLOCKS_DISABLED", environ)

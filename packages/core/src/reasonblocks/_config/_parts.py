@@ -184,7 +184,7 @@ IN_MEMORY, IN_HOME = "memory", "auto"
 
 
 def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
-    """Return where the agents' profiles are kept; None for nowhere. Nothing is opened yet."""
+    """Return the place of the agents' profiles, None for no place. Nothing is opened yet."""
     if given is None:
         return None
     if given == IN_MEMORY:
@@ -192,6 +192,8 @@ def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
     if given == IN_HOME:
         in_home = profiles_path(environ)
         return ProfileMemory() if in_home is None else ProfileFile(in_home)
+    if isinstance(given, Profiles):
+        return given
     if not isinstance(given, (str, PathLike)):
         raise ConfigError("profile", given, 'must be "memory", "auto", the path of a file, or None')
     path = fspath(given)

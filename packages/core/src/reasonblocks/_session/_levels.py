@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from .._monitors.builtin import Calibration
 from .._own_level import AgentProfile, Summary, own_level, summary_of
@@ -27,14 +27,22 @@ Agent: TypeAlias = tuple[str, str, str]
 """The key of a profile: org, agent name, task profile."""
 
 
+REPLAYED = "replay"
+"""The framework of a recorded run that is replayed: it is no new run of its agent."""
+
+
+@runtime_checkable
 class Profiles(Protocol):
     """Holds the summaries of the newest finished runs of each agent, and nothing of their texts.
 
-    A call may block, unless `inline` is True. Raises `Unavailable` for a file that cannot be used.
+    A call may block, unless `inline` is True. Raises `Unavailable` for a file that cannot be used. `keeps_replayed` is
+    True if recorded runs are added, too.
     """
 
     @property
     def inline(self) -> bool: ...
+    @property
+    def keeps_replayed(self) -> bool: ...
     def read(self, agent: Agent, but: str) -> tuple[Summary, ...]:
         """Return the agent's summaries, the newest last, without that of the run `but`."""
         ...
@@ -74,7 +82,8 @@ class Levels:
 
     def add(self, run: RunInfo, state: TraceState, ends: float) -> Generator[_Bounded, Any, None]:
         """Add a finished run, if a monitor has judged it."""
-        if summary := summary_of(state):
+        is_new = run.framework != REPLAYED or self._profiles.keeps_replayed
+        if is_new and (summary := summary_of(state)):
             work = partial(self._profiles.add, agent_of(run), digest(run.run_id), summary)
             yield from self._asked(work, ends - time.monotonic())
 

@@ -61,6 +61,7 @@ class ProfileMemory:
     """The profiles of one client's agents. Safe to use from any thread."""
 
     inline = True
+    keeps_replayed = False
 
     def __init__(self) -> None:
         self._agents: dict[Agent, dict[str, Summary]] = {}
@@ -100,6 +101,7 @@ class ProfileFile:
     """
 
     inline = False
+    keeps_replayed = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
