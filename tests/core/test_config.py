@@ -86,6 +86,8 @@ WRONG: list[tuple[str, Any]] = [
         for value in (5, {"difficulty_men": 0.1}, {"difficulty_mean": 2}, {"difficulty_spread": 0})
     ],
     ("calibration", {"difficulty_mean": math.nan}),
+    ("calibration", {"own_level": 1}),
+    *[("profile", value) for value in (5, "memroy", "", True)],
     ("calibration", "/missing/agent.toml"),
     *[("pattern_store", value) for value in (5, object(), [pattern("e3-a")])],
     *[("embedder", value) for value in (5, object())],
