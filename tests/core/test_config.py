@@ -134,6 +134,7 @@ def test_an_unknown_argument_is_refused() -> None:
         ({"calibration": {"difficulty_men": 0.1}}, "difficulty_mean"),
         ({"standing_rules": "first_cal"}, "first_call"),
         ({"placement": "systm"}, "system"),
+        ({"profile": "memroy"}, "memory"),
     ],
 )
 def test_an_unknown_name_comes_with_the_nearest_valid_one(given: dict[str, Any], nearest: str) -> None:
