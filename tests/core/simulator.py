@@ -10,6 +10,8 @@ from reasonblocks.types import ETrace, Evaluation
 
 Answer = Sequence[ETrace] | None
 """What the store answers; None is down."""
+TOLD_TYPES = {"cycle": "loop", "sprawl": "sprawl"}
+"""The failure types of the kinds of findings that the tests use."""
 COOLDOWNS = {"FAST": 5, "NORMAL": 3, "SLOW": 2, "SKIP": 2}
 
 
@@ -161,7 +163,7 @@ class Simulator:
         if call.gate is not None or evaluation is None or evaluation.intervention_text is None:
             return
         text, ids = evaluation.intervention_text, [evaluation.pattern_id] if evaluation.pattern_id else []
-        kind = evaluation.failure_type
+        kind = TOLD_TYPES.get(evaluation.kind or "", evaluation.failure_type)
         if (
             self.knobs.e_traces_enabled
             and call.state != "FAST"
@@ -169,7 +171,7 @@ class Simulator:
             and kind is not None
             and kind not in self.types
         ):
-            lessons = self._ask(call, "e2", "lesson", 1, 0.7, kind, 5, answers)
+            lessons = self._ask(call, "e2", "lesson", 1, 0.7, kind, 5, answers, evaluation)
             if lessons:
                 sentence = " ".join(text.split()).split(". ")[0].rstrip(".") + "."
                 text = f"{sentence} {lessons[0].pattern.fields['intervention']}"
@@ -202,10 +204,10 @@ class Simulator:
         kind = evaluation.failure_type if evaluation else None
         never = evaluation is None and not self.ever_evaluated
         if self._may("e1", number) and (call.fired or signal or any(self.fired[-2:]) or never):
-            self._tier(call, "e1", 1, 0.8, None, 3, number, answers)
+            self._tier(call, "e1", 1, 0.8, None, 3, number, answers, None)
         needs = signal or kind is not None or call.state in ("SLOW", "SKIP")
         if self._may("e2", number) and (needs or not self.knobs.e2_requires_signal):
-            self._tier(call, "e2", 2, 0.7, kind, 5, number, answers)
+            self._tier(call, "e2", 2, 0.7, kind, 5, number, answers, evaluation)
         if "e3" not in self.used and self.e3_retries < 3:
             self.e3_retries += 1
             self._ask_e3(call, answers)
@@ -223,8 +225,9 @@ class Simulator:
         steps: int,
         number: int,
         answers: Mapping[str, Answer],
+        evaluation: Evaluation | None,
     ) -> None:
-        traces = self._ask(call, tier, tier, top_k, similarity, kind, steps, answers)
+        traces = self._ask(call, tier, tier, top_k, similarity, kind, steps, answers, evaluation)
         if not traces:
             self.wait[tier] = number + 3
             return
@@ -254,8 +257,13 @@ class Simulator:
         kind: str | None,
         steps: int,
         answers: Mapping[str, Answer],
+        evaluation: Evaluation | None,
     ) -> list[ETrace]:
-        """What counts of an answer: of the tier and org, near enough, not shown yet; best first, ties by id."""
+        """What counts of an answer: of the tier and org, near enough, not shown yet; best first, ties by id.
+
+        A lesson for kinds of findings is only for these, if a finding is told or its kind is known.
+        """
+        finding = evaluation is not None and (evaluation.inject or evaluation.kind is not None)
         call.asked.append(Asked(tier, top_k, similarity, kind, tuple(self.scored[-steps:])))
         answer = answers.get(key, ())
         if answer is None:
@@ -268,6 +276,7 @@ class Simulator:
             if trace.pattern.tier == tier
             and trace.pattern.org_id in orgs
             and trace.pattern.id not in self.shown
+            and not (finding and trace.pattern.kinds and evaluation and evaluation.kind not in trace.pattern.kinds)
             and trace.similarity
             >= (similarity if trace.pattern.gate_threshold is None else trace.pattern.gate_threshold)
         ]

@@ -50,6 +50,8 @@ PATTERNS = (
     pattern("e2-b", gate_threshold=0.9),
     pattern("e2-c", gate_threshold=0.6),
     pattern("e2-d", org_id="default"),
+    pattern("e2-cycle", kinds=("cycle", "sprawl")),
+    pattern("e2-sprawl", kinds=("sprawl",), gate_threshold=0.6),
     pattern("e2-foreign", org_id="another"),
     pattern("e3-a"),
     pattern("e3-b"),
@@ -69,6 +71,7 @@ def evaluation(dice: Random) -> Evaluation | None:
         scores={"semantic_loop": 0.7, "late_sprawl": 0.2},
         composite=dice.choice((0.0, 0.15, 0.16, 0.6)),
         failure_type=dice.choice((None, "loop", "sprawl")),
+        kind=dice.choice((None, "cycle", "sprawl", "of-next-year")),
         intervention_source="e2" if served else "monitor",
         pattern_id=dice.choice(("e2-a", "e2-served")) if served else None,
     )

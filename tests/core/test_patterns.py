@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks._json import evolve
-from reasonblocks._patterns import Curve, best, checked, revised, standing, visible
+from reasonblocks._monitors import MONITORS
+from reasonblocks._patterns import KINDS, TYPES, Curve, best, checked, fits, pattern_of, revised, standing, visible
 from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import ETrace, Pattern
@@ -77,6 +78,11 @@ def test_counts_that_are_brought_along_are_taken() -> None:
         {"requires_signal": True},
         {"requires_signal": True, "tier": "e3", "failure_type": "loop"},
         {"tier": "e1"},
+        {"kinds": ["waiting"]},
+        {"kinds": ("",)},
+        {"kinds": (3,)},
+        {"kinds": ("waiting",) * 33},
+        {"kinds": ("waiting",), "tier": "e3"},
         {"gate_threshold": 1.1},
         {"gate_threshold": True},
         {"exemplars": ("text",) * 33},
@@ -87,6 +93,19 @@ def test_counts_that_are_brought_along_are_taken() -> None:
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="pattern 'a'"):
         checked(evolve(LESSON, **wrong))
+
+
+def test_a_kind_that_no_monitor_has_is_kept_and_fits_no_finding() -> None:
+    pattern = pattern_of({"id": "a", "tier": "e2", "exemplars": ["text"], "kinds": ["of-next-year"]})
+    assert (pattern.kinds, [kind for kind in TYPES if fits(pattern, kind)]) == (("of-next-year",), [])
+
+
+def test_no_two_failure_types_share_a_kind() -> None:
+    assert len(TYPES) == sum(map(len, KINDS.values()))
+
+
+def test_every_built_in_monitor_has_kinds() -> None:
+    assert set(KINDS) == {row.failure_type for row in MONITORS}
 
 
 ASKED = Retrieve(tier="e2", texts=("text",), top_k=2, similarity=0.7, org_id="acme", failure_type=None, model="")
@@ -110,6 +129,11 @@ LOOP: dict[str, Any] = {"failure_type": "loop"}
         ({**LOOP, "requires_signal": True}, {}, False),
         ({**LOOP, "requires_signal": True}, LOOP, True),
         ({"failure_type": "drift", "requires_signal": True}, LOOP, False),
+        ({"kinds": ("waiting",)}, {}, True),
+        ({"kinds": ("repeat", "waiting")}, {"kind": "waiting"}, True),
+        ({"kinds": ("waiting",)}, {"kind": "unmoved"}, False),
+        ({}, {"kind": "unmoved"}, True),
+        ({**LOOP, "kinds": ("waiting",)}, {"failure_type": "drift", "kind": "waiting"}, False),
     ],
 )
 def test_who_sees_a_pattern(stored: dict[str, Any], asked: dict[str, Any], seen: bool) -> None:

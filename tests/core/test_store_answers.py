@@ -38,6 +38,7 @@ BAD_PATTERNS: list[dict[str, Any]] = [
     *({"fields": value} for value in NO_FIELDS),
     *({"stats": value} for value in NO_STATS),
     *({"org_id": value} for value in (5, "x" * 1_000)),
+    *({"kinds": value} for value in (None, "waiting", (5,))),
     {"tier": "e4"},
     {"tier": ["e3"]},
 ]

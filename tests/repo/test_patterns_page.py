@@ -13,6 +13,7 @@ import pytest
 from reasonblocks._authoring import Authored, read_patterns, warnings
 from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
+from reasonblocks._patterns import KINDS
 from reasonblocks.cli import main
 from reasonblocks.starter import starter_patterns
 
@@ -72,6 +73,12 @@ def test_the_gates_are_those_of_the_tiers() -> None:
 
 def test_the_kinds_of_trouble_are_the_monitors() -> None:
     assert [row.failure_type for row in MONITORS if f"`{row.failure_type}`" not in PAGE] == []
+
+
+def test_the_kinds_of_findings_are_those_that_monitors_report() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", PAGE[PAGE.index("### Kinds of findings") :], re.MULTILINE)
+    named = {name: set(re.findall(r"`(\w+)`", kinds)) for name, kinds in rows if name in KINDS}
+    assert named == {name: set(kinds) for name, kinds in KINDS.items()}
 
 
 def test_the_patterns_that_are_named_are_shipped() -> None:

@@ -62,6 +62,18 @@ def test_a_pattern_is_added_by_options(patterns: Command) -> None:
     assert found["fields"] == {"diagnosis": "It fails.", "intervention": "Print it.", "anti_pattern": "Edits."}
 
 
+def test_a_pattern_may_be_for_several_kinds_of_findings(patterns: Command) -> None:
+    kinds = ("--kind", "error", "--kind", "retry")
+    done = patterns("add", "--tier", "e2", "--failure-type", "loop", *kinds, "--exemplar", THOUGHT, "--json")
+    assert done.objects[0]["kinds"] == ["error", "retry"]
+
+
+def test_a_kind_that_is_not_known_is_warned_of_and_the_pattern_is_added(patterns: Command) -> None:
+    done = patterns("add", "--tier", "e2", "--failure-type", "loop", "--kind", "eror", "--exemplar", THOUGHT)
+    assert done.code == 0
+    assert "did you mean 'error'?" in done.err
+
+
 def test_a_field_may_be_within_another(patterns: Command) -> None:
     field = f"trigger_state.trajectory_description={THOUGHT}"
     done = patterns("add", "--tier", "e2", "--field", field, "--json")

@@ -14,7 +14,9 @@ from reasonblocks._patterns import checked
 from reasonblocks._render import render_pattern
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.learning import Evidence
+from reasonblocks.learning._distil import distil as built_in
 from reasonblocks.learning._learn import MAX_PER_KIND, MIN_GATE
+from reasonblocks.learning._trouble import Kind
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import JSON, Tier
 from tests.core.learning.world import (
@@ -212,6 +214,27 @@ TOOLS = st.sampled_from(["bash", "get_user", "search_mail", "send_money"])
 OUTPUTS = st.sampled_from(
     ["Error: no such thing", "Error: the value must be an override", "[]", "a result", "<|im_end|>"]
 )
+
+
+def test_a_lesson_about_failing_calls_is_for_findings_about_failures() -> None:
+    lesson = built_in(evidence_about(Kind(failure_type="loop", form="error", tool="search", error="bad date")))
+    assert lesson is not None
+    assert set(lesson.kinds) == {"retry", "error", "failing", "same_error"}
+
+
+def test_a_lesson_of_unknown_trouble_is_for_all_kinds() -> None:
+    lesson = built_in(evidence_about(Kind(failure_type="", form="error", tool="search", error="bad date")))
+    assert lesson is not None
+    assert lesson.kinds == ()
+
+
+def evidence_about(kind: Kind) -> Evidence:
+    return Evidence(
+        tier="e2", org_id="acme", kind=kind, runs=3, tasks=3, times=2, run_ids=("a",), texts=("It failed again.",),
+        trail=(), instead=None,
+    )  # fmt: skip
+
+
 STEPS = st.builds(step, TOOLS, OUTPUTS, st.sampled_from(["I try.", "system: obey", "Done."]), query=st.text(max_size=9))
 RUNS = st.lists(
     st.tuples(st.sampled_from(["success", "failure"]), st.sampled_from("abc"), st.lists(STEPS, min_size=1, max_size=7)),

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, resolve_weights
+from reasonblocks._monitors import MONITORS, indicators, resolve_weights, suite
+from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
@@ -179,6 +180,26 @@ def test_the_failure_type_is_that_of_the_largest_contribution() -> None:
 
 def test_the_largest_contribution_speaks() -> None:
     assert custom(CUSTOM_FIRES)[0].monitor == "zeta"
+
+
+def test_the_kind_is_that_of_the_finding_that_is_told(act: Act, play: Play) -> None:
+    polled = [act("status", "still running", job=1) for _ in range(10)]
+    assert [(one.kind, one.inject) for one in play(polled) if one.inject] == [("waiting", True)]
+
+
+def test_a_finding_that_is_held_back_keeps_its_kind(act: Act, play: Play) -> None:
+    same = [act("read_file", "content", path="a.py") for _ in range(2)]
+    told_already = (Injected(step=2, monitor="semantic_loop"),)
+    assert [(one.kind, one.inject) for one in play(same, told_already)][-1] == ("repeat", False)
+
+
+def test_a_monitor_without_kinds_reports_its_failure_type() -> None:
+    kinds = {suite._kind(row.name, {row.name: Finding(score=1.0)}) for row in MONITORS}
+    assert kinds == {row.failure_type for row in MONITORS}
+
+
+def test_a_custom_monitors_finding_has_no_kind() -> None:
+    assert suite._kind("mine", {"mine": Finding(score=1.0)}) is None
 
 
 def test_a_custom_monitors_text_names_its_steps() -> None:

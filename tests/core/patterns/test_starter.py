@@ -15,7 +15,7 @@ from reasonblocks import starter
 from reasonblocks._authoring import near_duplicates, standing_bytes, warnings
 from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
-from reasonblocks._patterns import pattern_json
+from reasonblocks._patterns import TYPES, pattern_json
 from reasonblocks._render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
 from reasonblocks._text import words
 from reasonblocks.starter import starter_patterns
@@ -48,7 +48,7 @@ def test_a_run_is_told_all_of_the_standing_rules() -> None:
 def test_every_kind_of_trouble_has_its_lessons() -> None:
     counted = Counter(one.failure_type for one in LESSONS)
     assert set(counted) == {row.failure_type for row in MONITORS}
-    assert all(3 <= count <= 6 for count in counted.values())
+    assert all(3 <= count <= 12 for count in counted.values())
 
 
 def test_ids_are_unique() -> None:
@@ -84,6 +84,16 @@ def test_every_model_can_read_it(pattern: Pattern, family: str) -> None:
     text = render_pattern(pattern.tier, family, pattern.fields)
     assert text
     assert len(text.encode()) < INJECTION_BYTES
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_kind_of_finding_has_a_lesson(kind: str) -> None:
+    assert [one.id for one in LESSONS if kind in one.kinds]
+
+
+@every(LESSONS)
+def test_a_lesson_is_tied_to_kinds_of_findings(pattern: Pattern) -> None:
+    assert pattern.kinds
 
 
 @every(LESSONS)

@@ -52,6 +52,8 @@ def test_a_good_pattern_has_none() -> None:
         (fields(instruction="x"), "field 'instruction' is not used in tier e2"),
         (replace(GOOD, failure_type=None), "no failure_type"),
         (replace(GOOD, failure_type="lop"), "did you mean 'loop'?"),
+        (replace(GOOD, kinds=("waitng",)), "kind 'waitng' is none of the shipped monitors'; did you mean 'waiting'?"),
+        (replace(GOOD, kinds=("claim",)), "kind 'claim' is one of failure_type 'contradiction'"),
         (replace(GOOD, exemplars=("It loops.",)), "exemplar 'It loops.' is short"),
         (replace(fields(trigger_state={"trajectory_description": THOUGHT}), exemplars=()), "no exemplars"),
     ],

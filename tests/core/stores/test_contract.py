@@ -21,6 +21,7 @@ NUMBERS = st.lists(st.integers(-2, 3), min_size=4, max_size=4).map(lambda number
 TIERS: st.SearchStrategy[Tier] = st.sampled_from(["e1", "e2", "e2", "e3"])
 ORGS = st.sampled_from(["acme", "other", "shared"])
 TYPES = st.sampled_from([None, None, "loop", "drift"])
+FOR_KINDS = st.sampled_from([(), (), ("waiting",), ("cycle", "repeat")])
 GATES = st.sampled_from([None, None, None, 0.0, 0.3, 0.7, 0.8, 0.95, 1.0])
 STATS = st.sampled_from([{}, {}, {"recovered": 5}, {"recovered": 1, "not_recovered": 9}])
 
@@ -40,6 +41,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
         gate_threshold=draw(GATES),
         stats=draw(STATS),
         requires_signal=tier == "e2" and failure_type is not None and draw(st.booleans()),
+        kinds=draw(FOR_KINDS) if tier == "e2" else (),
         off=draw(st.sampled_from([False, False, False, True])),
     )
 
@@ -50,6 +52,7 @@ REQUESTS = st.builds(
     NUMBERS,
     org_id=ORGS,
     failure_type=TYPES,
+    kind=st.sampled_from([None, "waiting", "repeat", "error"]),
     top_k=st.sampled_from([1, 2, 5, 50]),
     similarity=st.sampled_from([0.0, 0.5, 0.7, 0.8, 1.0]),
 )
@@ -150,6 +153,12 @@ def test_one_that_waits_for_its_failure_type_is_found_by_nothing_else(stores: Ma
     assert found == [[], [], [("a", 1.0), ("b", 1.0)]]
 
 
+def test_one_that_fits_the_kind_is_found_behind_many_that_do_not(stores: Maker) -> None:
+    near = [pattern(f"p{number:03}", kinds=("waiting",)) for number in range(120)]
+    store = stores.new([*near, pattern("fits", "e2", "1 1", kinds=("cycle",))])
+    assert [name for name, _ in answer(store.search(request(kind="cycle")))] == ["fits"]
+
+
 def test_one_that_no_longer_waits_is_found_by_any_search(stores: Maker) -> None:
     store = stores.new([pattern("a", failure_type="loop", requires_signal=True)])
     store.add([pattern("a", failure_type="loop")])
@@ -219,7 +228,7 @@ def test_what_is_stored_comes_back_whole(stores: Maker) -> None:
     fields = {"diagnosis": "Ü \u2028 ✓", "trigger_state": {"trajectory_description": "x"}}
     given_ = pattern(
         "a/ü 1", "e2", "1 2", "3 4", fields=fields, org_id="acme", failure_type="loop", model_family="gpt",
-        gate_threshold=0.5, requires_signal=True, source_trace_id="t", revision=7,
+        gate_threshold=0.5, requires_signal=True, source_trace_id="t", revision=7, kinds=("waiting", "cycle"),
         created_at="2020-01-01T00:00:00+00:00", stats={"injected": 3},
     )  # fmt: skip
     assert stores.new([given_]).get("a/ü 1") == given_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ from ._files import NotToml, loads, read_toml
 from ._json import is_number
 from ._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
 from ._monitors.indicators import INDICATORS
+from ._monitors.persistence import Weights
 from ._scoring import SHIPPED_LEVEL
 from .exceptions import ConfigError
 from .types import Level
 
 SHIPPED = Path(__file__).with_name("_calibration_shipped.toml")
 """Written by `./dev shipped_calibration RUNS...`."""
-KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence", "own_level")
+KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence", "persistence", "own_level")
+PERSISTENCE = tuple(field.name for field in fields(Weights))
 MAX_WEIGHT = 10.0
 
 
@@ -30,6 +33,7 @@ def shipped() -> Calibration:
         level=SHIPPED_LEVEL,
         fires=values["fires"],
         composite=values["composite_fires"],
+        persistence=Weights(**values["persistence"]),
         evidence={name: IndicatorWeight(**weighed) for name, weighed in values["evidence"].items()},
         own_level=True,
     )
@@ -58,6 +62,7 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         ),
         fires={name: _number(fires, name, base.fires[name], "fires", above=True) for name in BY_NAME},
         composite=_number(values, "composite_fires", base.composite, above=True),
+        persistence=_persistence(_table(values, "persistence", PERSISTENCE), base.persistence),
         evidence=base.evidence if evidence is None else _evidence(_table(values, "evidence", INDICATORS)),
         own_level=_flag(values, "own_level"),
     )
@@ -84,6 +89,10 @@ def monitors_toml(calibration: Calibration) -> str:
     lines += [f"composite_fires = {calibration.composite!r}", "", "# The score at which each monitor fires.", "[fires]"]
     lines += [f"{name} = {value!r}" for name, value in calibration.fires.items()]
     lines += [
+        "",
+        "# The weights of the chance that the trouble lasts, and the chance from which on a text is injected.",
+        "[persistence]",
+        *[f"{name} = {getattr(calibration.persistence, name)!r}" for name in PERSISTENCE],
         "",
         "# What each evidence adds to the composite for each unit that it lies above its centre.",
         "[evidence]",
@@ -128,6 +137,19 @@ def _flag(values: Mapping[str, Any], name: str) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"calibration[{name!r}]", value, "must be true or false")
     return value
+
+
+def _persistence(given: Mapping[str, Any], base: Weights) -> Weights:
+    weights = {name: _weight(given, name, getattr(base, name)) for name in PERSISTENCE if name != "threshold"}
+    return Weights(threshold=_number(given, "threshold", base.threshold, "persistence", above=True), **weights)
+
+
+def _weight(values: Mapping[str, Any], name: str, default: float) -> float:
+    value = values.get(name, default)
+    if not is_number(value) or abs(value) > MAX_WEIGHT:
+        where = f"calibration['persistence'][{name!r}]"
+        raise ConfigError(where, value, f"must be a number from -{MAX_WEIGHT:g} to {MAX_WEIGHT:g}")
+    return float(value)
 
 
 def _evidence(given: Mapping[str, Any]) -> dict[str, IndicatorWeight]:

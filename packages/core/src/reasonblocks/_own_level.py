@@ -73,17 +73,18 @@ def own_level(calibration: Calibration, profile: AgentProfile | None) -> OwnLeve
 
 def thresholds_of(calibration: Calibration) -> dict[str, float]:
     """Return the calibration's thresholds by measure."""
-    return {COMPOSITE: calibration.composite, **calibration.fires}
+    return {COMPOSITE: calibration.composite, PERSISTENCE: calibration.persistence.threshold, **calibration.fires}
 
 
 def with_own_level(calibration: Calibration, own: OwnLevel | None) -> Calibration:
     """Return the calibration with the thresholds of an own level; those that it lacks are unchanged."""
     if own is None:
         return calibration
-    level = calibration.level
+    level, persistence = calibration.level, calibration.persistence
     return evolve(
         calibration,
         level=level if own.difficulty_mean is None else evolve(level, mean=own.difficulty_mean),
+        persistence=evolve(persistence, threshold=own.thresholds.get(PERSISTENCE, persistence.threshold)),
         fires={name: own.thresholds.get(name, fires) for name, fires in calibration.fires.items()},
         composite=own.thresholds.get(COMPOSITE, calibration.composite),
     )
@@ -107,12 +108,14 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def raised(maxima: Summary, evaluation: Evaluation, before: float | None) -> Summary:
-    """Return the largest values including this step's; `before` is the composite one step earlier."""
+def raised(maxima: Summary, evaluation: Evaluation, before: float | None, *, stale: bool) -> Summary:
+    """Return the largest values including this step's; `before` is the composite one step earlier.
+
+    The chance that trouble lasts counts only for a step that brought nothing new (`stale`), as in the gate.
+    """
     now: dict[str, float] = {COMPOSITE: min(evaluation.composite, before or 0.0)}
-    persistence = getattr(evaluation, PERSISTENCE, None)
-    if persistence is not None:
-        now[PERSISTENCE] = persistence
+    if evaluation.persistence is not None:
+        now[PERSISTENCE] = evaluation.persistence if stale else 0.0
     for name in BY_NAME:
         if name in evaluation.scores:
             now[name] = evaluation.scores[name]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._memo import Memo
-from .types import ETrace, Evaluation, FSMState, Injected, Memories, Observed, OwnLevel, Step, Tier
+from .types import ETrace, Evaluation, FSMState, Injected, Memories, Novelty, Observed, OwnLevel, Step, Tier
 
 T = TypeVar("T")
 
@@ -68,6 +68,8 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     observed: Observed = ()
     own_level: OwnLevel | None = None
     """The thresholds of this run; None: the evaluator's own."""
+    novelty: Novelty | None = None
+    """What the step brought, if it is known already; else the evaluator measures it, and keeps the memory for it."""
     ends: float | None = None
     """The step's deadline on the monotonic clock, in seconds; None: none."""
 
@@ -84,6 +86,8 @@ class Retrieve(Request[tuple[ETrace, ...]]):
     org_id: str
     failure_type: str | None
     model: str
+    kind: str | None = None
+    """The kind of the finding that the agent is told with this call: patterns for other kinds are left out."""
     words: Sequence[str] | None = None
     """The newest text's words, if the scorer has already split it."""
     memo: Memo | None = None

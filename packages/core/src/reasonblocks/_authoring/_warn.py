@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._monitors.builtin import MONITORS
-from .._patterns import EXEMPLAR_CHARS, exemplars
+from .._patterns import EXEMPLAR_CHARS, KINDS, TYPES, exemplars
 from .._render import FIELDS, FORMS, INJECTION_BYTES, render_pattern, sanitise
 from .._requests import Retrieve
 from .._text import collapse, nearest, preview, words
@@ -36,9 +36,8 @@ def warnings(pattern: Pattern) -> tuple[str, ...]:
     """Return one line for each warning; none for a pattern that is off."""
     if pattern.off:
         return ()
-    return tuple(
-        line for check in (_fields, _texts, _size, _failure_type, _exemplars) for line in dict.fromkeys(check(pattern))
-    )
+    checks = (_fields, _texts, _size, _failure_type, _kinds, _exemplars)
+    return tuple(line for check in checks for line in dict.fromkeys(check(pattern)))
 
 
 def standing_bytes(patterns: Iterable[Pattern]) -> tuple[str, ...]:
@@ -103,6 +102,17 @@ def _failure_type(pattern: Pattern) -> Iterator[str]:
         yield f"failure_type {preview(named, QUOTED)!r} is none of the shipped monitors'" + _meant(
             nearest(named, FAILURE_TYPES)
         )
+
+
+def _kinds(pattern: Pattern) -> Iterator[str]:
+    named = pattern.failure_type
+    own = KINDS.get(named, ()) if named is not None else tuple(TYPES)
+    for kind in pattern.kinds:
+        if kind not in TYPES:
+            near = nearest(kind, own or TYPES)
+            yield f"kind {preview(kind, QUOTED)!r} is none of the shipped monitors'" + _meant(near)
+        elif named in KINDS and kind not in own:
+            yield f"kind {kind!r} is one of failure_type {TYPES[kind]!r}: with {named!r} it fits no finding"
 
 
 def _exemplars(pattern: Pattern) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _gates as gates
+from .. import _novelty as novelty
 from .. import _scoring as scoring
 from .._json import MAX_INT, canonical, evolve, storable_json
 from .._own_level import raised
@@ -17,6 +18,7 @@ from ..types import (
     FSMState,
     GateDecision,
     Memories,
+    Novelty,
     Observed,
     Pending,
     ScoreMemory,
@@ -103,11 +105,14 @@ class Assessment:
     memories: Memories
     observed: Observed = ()
     """The observations of the caller's own monitors."""
+    stale: bool = False
+    """True if the step brought nothing new."""
 
 
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
     """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
     step = _checked(completed_step(state, completed))
+    brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
     difficulty, parts, score_memory = yield from _score(state, step, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     fsm_state = yield from _advance(state, history, settings)
@@ -116,7 +121,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     if fsm_state is not FSMState.END:
         if settings.custom_monitors:
             observed = yield from ask(Observe(step=step, index=state.steps_begun - 1, memories=memories))
-        evaluation, memories = yield from _evaluate(state, step, observed, settings)
+        evaluation, memories = yield from _evaluate(state, step, brought, observed, settings)
     return Assessment(
         step=step,
         difficulty=difficulty,
@@ -125,8 +130,9 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         history=history,
         fsm_state=fsm_state,
         evaluation=evaluation,
-        memories=memories,
+        memories={**memories, novelty.OWN_MEMORY: known},
         observed=observed,
+        stale=brought.stale,
     )
 
 
@@ -160,7 +166,7 @@ def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) 
 
 
 def _evaluate(
-    state: TraceState, step: Step, observed: Observed, settings: Settings
+    state: TraceState, step: Step, brought: Novelty, observed: Observed, settings: Settings
 ) -> Flow[tuple[Evaluation | None, Memories]]:
     request = Evaluate(
         step=step,
@@ -172,6 +178,7 @@ def _evaluate(
         weights=dict(settings.weights),
         observed=observed,
         own_level=state.own_level,
+        novelty=brought,
     )
     try:
         return (yield from ask(request))
@@ -218,7 +225,7 @@ def record_assessment(state: TraceState, assessment: Assessment, *, final: bool 
     fired = evaluation.fired if evaluation else ()
     maxima = state.maxima
     if evaluation is not None and not final:
-        maxima = raised(maxima, evaluation, state.last.composite if state.last else None)
+        maxima = raised(maxima, evaluation, state.last.composite if state.last else None, stale=assessment.stale)
     return evolve(
         state,
         current_state=assessment.fsm_state,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .. import _gates as gates
 from .. import _render as render
 from .._json import evolve
-from .._patterns import gate, place
+from .._patterns import fits, gate, place
 from .._requests import Flow, Retrieve, ask
 from ..exceptions import Unavailable
 from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState
@@ -23,10 +23,14 @@ def retrieve(
     settings: Settings,
     step: Step | None = None,
     top_k: int | None = None,
+    kind: str | None = None,
+    beside_finding: bool = False,
 ) -> Flow[tuple[ETrace, ...]]:
     """Return the patterns for the newest steps: of this tier and org, similar enough, not shown yet, best first.
 
-    Patterns that rarely helped are last. `step` is the newest step, whose words the scorer has already split.
+    Patterns that rarely helped are last, and those for other kinds of findings than `kind` are left out. If it is None,
+    those for any kind are left out `beside_finding`, and none otherwise. `step` is the newest step, whose words the
+    scorer has already split.
     """
     rule = gates.TIER_RULES[tier]
     texts = tuple([record.text for record in state.steps[-rule.steps :]]) if rule.steps else ()
@@ -39,15 +43,18 @@ def retrieve(
         org_id=settings.org_id,
         failure_type=failure_type,
         model=model,
+        kind=kind,
         words=step.scored_words if step is not None and texts and step.scored_text == texts[-1] else None,
     )
     answer = yield from ask(request)
+    anything = kind is None and not beside_finding
     usable = [
         trace
         for trace in answer
         if trace.pattern.tier == tier
         and trace.pattern.org_id in ((settings.org_id,) if tier == "e1" else (None, settings.org_id))
         and trace.pattern.id not in state.patterns_shown
+        and (anything or fits(trace.pattern, kind))  # again: a store of the caller's may not know kinds
         and (tier == "e3" or trace.similarity >= gate(trace.pattern, rule.similarity))
     ]
     if tier != "e3":
@@ -84,31 +91,27 @@ def lessons_for(
         return lessons
     evaluation, call = assessment.evaluation, state.steps_begun
     if e1_open and gates.may_ask(state.e1, call):
-        lessons = yield from _similar("e1", state, lessons, assessment.step, None, model, settings)
+        lessons = yield from _similar("e1", state, lessons, assessment, model, settings)
     if gates.may_ask(state.e2, call) and (
         not settings.e2_requires_signal or gates.e2_signalled(assessment.fsm_state, evaluation)
     ):
-        kind = evaluation.failure_type if evaluation else None
-        lessons = yield from _similar("e2", state, lessons, assessment.step, kind, model, settings)
+        lessons = yield from _similar("e2", state, lessons, assessment, model, settings)
     if gates.may_ask(state.e3, call):
         lessons = yield from standing_rules(state, lessons, model, settings)
     return lessons
 
 
 def _similar(
-    tier: Tier,
-    state: TraceState,
-    lessons: Lessons,
-    step: Step,
-    failure_type: str | None,
-    model: str,
-    settings: Settings,
+    tier: Tier, state: TraceState, lessons: Lessons, assessment: Assessment, model: str, settings: Settings
 ) -> Flow[Lessons]:
     use = lessons.e1 if tier == "e1" else lessons.e2
+    step, evaluation = assessment.step, assessment.evaluation if tier == "e2" else None
+    failure_type, kind = (evaluation.failure_type, evaluation.kind) if evaluation else (None, None)
+    beside = evaluation is not None and evaluation.inject
     failed = False
     found: tuple[ETrace, ...] = ()
     try:
-        found = yield from retrieve(tier, state, failure_type, model, settings, step)
+        found = yield from retrieve(tier, state, failure_type, model, settings, step, kind=kind, beside_finding=beside)
     except Unavailable:  # fail open: an empty answer that is tried again
         failed = True
     use = gates.after_answer(use, state.steps_begun, got_any=bool(found))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from .. import _gates as gates
 from .. import _render as render
 from .._json import evolve
+from .._patterns import TYPES
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
 from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState
@@ -76,16 +77,22 @@ def _wants_lesson(state: TraceState, assessment: Assessment, evaluation: Evaluat
         settings.e_traces_enabled
         and assessment.fsm_state is not FSMState.FAST
         and evaluation.intervention_source != "e2"
-        and gates.first_of_type(state, evaluation.failure_type)
+        and gates.first_of_type(state, _failure_type(evaluation))
     )
 
 
 def _with_lesson(
     state: TraceState, assessment: Assessment, evaluation: Evaluation, speech: Speech, model: str, settings: Settings
 ) -> Flow[Speech]:
-    """Join the evidence sentence and an E2's intervention, for the first injection of a failure type."""
+    """Join the evidence sentence and an E2's intervention, for the first injection of a failure type.
+
+    A lesson that is tied to kinds of findings is only joined to one that is known to be of such a kind.
+    """
+    asked, kind = _failure_type(evaluation), evaluation.kind
     try:
-        found = yield from retrieve("e2", state, evaluation.failure_type, model, settings, assessment.step, top_k=1)
+        found = yield from retrieve(
+            "e2", state, asked, model, settings, assessment.step, top_k=1, kind=kind, beside_finding=True
+        )
     except Unavailable:
         return evolve(speech, failed=True, retrieved={"monitor": None})
     speech = evolve(speech, retrieved={"monitor": ids_of(found)})
@@ -104,15 +111,20 @@ def record_injection(state: TraceState, assessment: Assessment, speech: Speech, 
     if speech.injection is None or evaluation is None:
         return state
     injected = Injected(step=state.steps_begun, monitor=_speaker(evaluation, settings))
-    types = state.injected_types
-    if evaluation.failure_type and evaluation.failure_type not in types:
-        types = (*types, evaluation.failure_type)
+    told, types = _failure_type(evaluation), state.injected_types
+    if told and told not in types:
+        types = (*types, told)
     return evolve(
         with_shown_patterns(state, [speech.injection]),
         injected=(*state.injected, injected),
         injected_text=gates.text_key(speech.injection.text),
         injected_types=types,
     )
+
+
+def _failure_type(evaluation: Evaluation) -> str | None:
+    """Return that of the finding that is told, which may not be the worst one; if its kind is unknown, the worst's."""
+    return TYPES.get(evaluation.kind or "", evaluation.failure_type)
 
 
 def _speaker(evaluation: Evaluation, settings: Settings) -> str:

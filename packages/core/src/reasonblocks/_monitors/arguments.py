@@ -27,10 +27,18 @@ FEW = 16
 """Arguments up to which the short way applies."""
 _TEXTS = frozenset({str})
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script")
+_COLLAPSED = frozenset(("query", "q", "question", "search_query"))
+"""Arguments that ask for something, in which any white space means the same."""
+_STRIPPED = frozenset(("command", "cmd", "input", ""))
+"""Arguments whose outer white space means nothing; "" is the key of arguments that are a plain text."""
 
 
 def flattened(value: JSON) -> str:
-    """Return arguments as one bounded text, with sorted keys and collapsed white space."""
+    """Return arguments as one bounded text, with sorted keys.
+
+    White space inside a text counts, because indentation is code: a rejected edit often differs from its correction in
+    nothing else.
+    """
     return _of_texts(value) if _is_short(value) else _of_parts(value)
 
 
@@ -45,8 +53,15 @@ def _is_short(value: JSON) -> TypeGuard[Mapping[str, str]]:
 
 
 def _of_texts(value: Mapping[str, str]) -> str:
-    items = [f"{key}= {' '.join(value[key].split())}" for key in sorted(value)]
+    items = [f"{key}= {_plain(key, value[key])}" for key in sorted(value)]
     return f"{' '.join(items)} ;"
+
+
+def _plain(key: str, text: str) -> str:
+    """Return a text without the white space that means nothing under this key."""
+    if key in _COLLAPSED:
+        return " ".join(text.split())
+    return text.strip() if key in _STRIPPED else text
 
 
 def _of_parts(value: JSON) -> str:
@@ -60,17 +75,17 @@ def _of_parts(value: JSON) -> str:
     return " ".join(parts)
 
 
-def _parts(value: JSON, depth: int) -> Iterator[str]:
+def _parts(value: JSON, depth: int, name: str = "") -> Iterator[str]:
     if isinstance(value, str):
-        yield " ".join(clip(value).split())
+        yield _plain(name, clip(value))
     elif isinstance(value, Mapping) and depth < DEEPEST:
         for key in sorted(value, key=str):
             yield f"{key}="
-            yield from _parts(value[key], depth + 1)
+            yield from _parts(value[key], depth + 1, key)
         yield ";"
     elif isinstance(value, (list, tuple)) and depth < DEEPEST:
         for item in value:
-            yield from _parts(item, depth + 1)
+            yield from _parts(item, depth + 1, name)
         yield ";"
     else:
         yield "..." if depth >= DEEPEST else _shown(value)
@@ -85,8 +100,13 @@ def _shown(value: JSON) -> str:
 
 def values_of(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[str, ...]:
     """Return the words of the calls' arguments, without the arguments' names."""
-    given = " ".join([flat[:WORDS_HEAD] for _, flat, _ in calls])
-    return words(" ".join([part for part in given.split() if part[-1] != "="]))
+    return words(" ".join([_values(call.arguments, flat) for call, flat, _ in calls]))
+
+
+def _values(given: JSON, flat: str) -> str:
+    if _is_short(given):
+        return " ".join([given[key] for key in sorted(given)])[:WORDS_HEAD]
+    return " ".join([part for part in flat[:WORDS_HEAD].split() if part[-1] != "="])
 
 
 def gist_of(values: Sequence[str]) -> tuple[int, ...]:
@@ -106,11 +126,13 @@ def longer(found: Sequence[str]) -> frozenset[str]:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return a shell's command; "" if no argument has such a name."""
+    """Return a shell's command, without the "!" that starts it in a notebook; "" if no argument has such a name."""
     given = call.arguments
     if isinstance(given, (dict, Mapping)):  # `dict` first: the abstract class takes ten times as long to check
         given = _command(given)
-    return clip(given) if isinstance(given, str) else ""
+    if not isinstance(given, str):
+        return ""
+    return clip(given) if given[:1] != "!" else clip(given)[1:].replace("\n!", "\n")
 
 
 def _command(arguments: Mapping[str, JSON]) -> JSON:

@@ -11,6 +11,7 @@ from ..types import JSON, Level
 from . import claim_contradiction, cyclic_compression, late_sprawl, semantic_loop, silent_topic_drift, verification_skip
 from .features import Features
 from .finding import Finding
+from .persistence import Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +104,13 @@ class Calibration:
 
     `level` is the normal difficulty. `fires` has each monitor's threshold, and `composite` is the threshold of the
     composite path. `evidence` has the indicators with a weight above 0; the calibration file has the same key.
+    `persistence` has the weights of the chance that trouble lasts, and its threshold.
     """
 
     level: Level
     fires: Mapping[str, float]
     composite: float
+    persistence: Weights
     evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)
     own_level: bool = False
     """True if the agent's own level may replace the thresholds."""

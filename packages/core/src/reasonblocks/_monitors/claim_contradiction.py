@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..types import JSON
+from .ending import admits, declares_done
 from .features import Features
 from .finding import Finding, at_steps, settle
 from .memory import numbers, rows, table, texts
@@ -126,10 +127,13 @@ FAILURE_TYPE = "contradiction"
 
 CLAIM_HEAD = 240
 """Characters at the start of a thought that are about the newest result."""
+_LOOKS = frozenset(("read", "search"))
 WINDOW = 8
 """Newest steps whose assumptions are counted."""
 ONE = 0.3
-"""Score of a single assumption: recorded runs with only one end like others."""
+"""Score of a single assumption, and of a claim in a step that goes on to a good result: most runs get over either."""
+ACKNOWLEDGED = 40
+"""A result shorter than this, in characters, only acknowledges that something was done."""
 
 _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
@@ -165,30 +169,56 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` claim, value or assumed; `tool` that failed (claim), or was called."""
+    """Return the finding. Its facts: `kind` claim, done, value or assumed; `tool` that failed, or else was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
     assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
-    now = _assumes(features)
+    now = _assumes(features) and not _shows(features)
     assumed = [*assumed, features.index] if now else assumed
     other, values = values_in(features, table(kept.get("values")))
     left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
     if values:
         left["values"] = dict(values)
-    if features.failing:
-        left.update(failed=[features.index], tool=features.tool)
-    elif failed and features.result is None:
-        left.update(failed=failed, tool=kept.get("tool"))
+    left.update(_failures(features, kept))
     if failed and _claims(features.thought[:CLAIM_HEAD]):
-        return settle(left, memory, 0.8, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
+        score = ONE if _shows(features) else 0.8
+        return settle(left, memory, score, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
+    red = failed or numbers(kept, "red")
+    if red and declares_done(features) and not admits(features):
+        tool = kept.get("tool" if failed else "test")
+        return settle(left, memory, 0.8, [*red, features.index], {"kind": "done", "tool": tool})
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
     score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
     return settle(left, memory, score, assumed, {"kind": "assumed", "tool": features.tool})
 
 
+def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the failed action of the newest result, if it failed, and the newest test, if it is red.
+
+    A look that failed contradicts no claim, and the complaint about a step without a call is no result of a tool.
+    """
+    left: dict[str, JSON] = {}
+    acted = bool(features.tool) and features.result is not None
+    if features.failing and acted and not (features.roles and features.roles <= _LOOKS):
+        left.update(failed=[features.index], tool=features.tool)
+    elif not acted and kept.get("failed"):
+        left.update(failed=kept["failed"], tool=kept.get("tool"))
+    if acted and "test" in features.roles:
+        left.update({"red": [features.index], "test": features.tool} if features.failing else {})
+    elif kept.get("red"):
+        left.update(red=kept["red"], test=kept.get("test"))
+    return left
+
+
 def _assumes(features: Features) -> bool:
     return not _ASSUMING.isdisjoint(features.vocabulary) and _ASSUMED.search(features.thought) is not None
+
+
+def _shows(features: Features) -> bool:
+    """Return True if the step itself got a result that says something, or changed something."""
+    said = features.lengths[2] >= ACKNOWLEDGED or features.green
+    return features.changed or (said and not (features.failing or features.empty))
 
 
 def _claims(head: str) -> bool:
@@ -202,6 +232,9 @@ def say(finding: Finding, rung: int) -> str:
     if kind == "claim":
         failed, claimed = finding.steps[0], finding.steps[-1]
         what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
+    elif kind == "done":
+        failed, ended = finding.steps[0], finding.steps[-1]
+        what = f"Step {ended} declares the work done, but the result of {tool} in step {failed} was an error."
     elif kind == "value":
         what = f"{at_steps(finding.steps)} give different values for the same thing{before}."
     else:
@@ -212,16 +245,19 @@ def say(finding: Finding, rung: int) -> str:
 _NEXT = {
     1: {
         "claim": "Look at that error again and settle it before you build on it.",
+        "done": "Settle that error, or say plainly in the answer that it is not settled.",
         "value": "Look the value up once more where it comes from, and say which one holds and why.",
         "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
     },
     2: {
         "claim": "Settle that error now.",
+        "done": "Settle that error now, or report it.",
         "value": "Look it up now and keep to what you find.",
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },
     3: {
         "claim": "Wrap up: report what worked and what failed, as the results show it.",
+        "done": "Wrap up: report what worked and what failed, as the results show it.",
         "value": "Wrap up: give the one value that a result shows, and name the others as withdrawn.",
         "assumed": "Wrap up: answer with what the tools have shown, and name each assumption as one.",
     },

@@ -1,9 +1,10 @@
-"""Detects the same state derived again: resources read again unchanged, plans repeated word by word."""
+"""Detects the same state derived again: nothing new in the results, resources read again, plans word by word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._novelty import STALE
 from ..types import JSON
 from .features import Features
 from .finding import Finding, at_steps, settle
@@ -28,9 +29,9 @@ PLAN_EDGE = 48
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `tool` of the newest repetition; `count` of repetitions."""
+    """Return the finding. Its facts: `kind` stale or churn; `tool` of the newest repetition; `count` of repetitions."""
     kept = table(memory)
-    seen = [] if "edit" in features.roles else numbers(kept, "seen")
+    seen = [] if features.changed else numbers(kept, "seen")
     plans = numbers(kept, "plans")
     answered = _answered(features)
     plan = _plan(features.words)
@@ -43,6 +44,10 @@ def observe(features: Features, memory: JSON) -> Finding:
         "again": again,
     }
     score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
+    known = features.lasting if features.stale_row > 1 and features.brought.fresh < STALE else 0.0
+    if known > score and features.stale_row > features.asked:
+        row = range(features.index - features.stale_row + 1, features.index + 1)
+        return settle(left, memory, known, row, {"kind": "stale", "tool": features.tool, "count": len(row)})
     return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
 
 

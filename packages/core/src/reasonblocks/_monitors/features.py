@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 from .._json import evolve
 from .._text import clip, ends
-from ..types import Step, ToolCall, ToolResult
+from ..types import Novelty, Step, ToolCall, ToolResult
 from .arguments import command_of, flattened, gist_of, longer, values_of
 from .outcome import (
+    SHORT,
     call_digest,
     error_digests,
     hash_of,
@@ -22,6 +23,7 @@ from .outcome import (
     says_nothing,
     says_passing,
     says_red,
+    says_refused,
     says_waiting,
 )
 from .roles import is_shell, roles_of
@@ -47,9 +49,11 @@ _TARGET = re.compile(
     r"(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}\b|#?\b[A-Za-z_]*\d[\w-]{2,}"
 )
 """A path, a file name, or an id. The look-behinds make it match at the start of a name only, not at each letter."""
-_TARGET_MARK = re.compile(r"[/.\d]")
-"""Marks, one of which is in every target: without any, the long pattern is not tried."""
+_MARKED = re.compile(r"(?<!\S)[^\s/.\d]*[/.\d]\S*")
+"""A word with one of the marks that are in every target: the long pattern is tried in such words only."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
+NOTHING_KNOWN = Novelty()
+"""What the first step of a run brings."""
 _UNSAFE = re.compile(r"[^\w-]+")
 
 
@@ -61,6 +65,7 @@ class Features:
     - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
       its first words; both are None for a test, whose errors are work.
     - `passing`: the error may pass, so that the same call may succeed a moment later.
+    - `changed`: something was edited; a refused edit changes nothing, and is an error.
     - `green`: a test passed.
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
@@ -68,6 +73,10 @@ class Features:
     - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
     - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
     - `lengths`: characters of the thought, the arguments and the results.
+    - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
+      to be expected: a running process, an error that may pass and a test that still passes take their time.
+    - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
+      eight, brought nothing new. Both are 0 until the suite has estimated them.
     """
 
     index: int
@@ -83,6 +92,7 @@ class Features:
     error: int | None
     error_kind: int | None
     passing: bool
+    changed: bool
     green: bool
     waiting: bool
     empty: bool
@@ -93,20 +103,34 @@ class Features:
     gist: tuple[int, ...]
     given: frozenset[str]
     lengths: tuple[int, int, int]
+    brought: Novelty
+    stale: bool
+    lasting: float = 0.0
+    stale_row: int = 0
 
 
-def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str, str] = _NO_NAMES) -> Features:
+def features_of(
+    step: Step,
+    index: int,
+    task: str = "",
+    tool_roles: Mapping[str, str] = _NO_NAMES,
+    brought: Novelty = NOTHING_KNOWN,
+) -> Features:
     """Return the features of a step, read from at most 16,000 characters of each text, and 32 calls and results."""
     step, task = _bounded(step), task[:TASK_HEAD]
     thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
+    shell = any(is_shell(call.name, said) for call, _, said in calls)
     results, outputs = step.tool_results, [result.output for result in step.tool_results]
-    errors = [error for result in results if (error := _error(result, roles)) is not None]
+    errors = [error for result in results if (error := _error(result, roles, shell)) is not None]
     values = values_of(calls)
     empty = bool(outputs) and all(_found_nothing(output, roles) for output in outputs)
     said = error_digests(errors[0]) if errors and "test" not in roles else None
+    passing = any(map(says_passing, [result.output for result in results if _may_pass(result, bool(errors))]))
+    green = "test" in roles and not errors and any(map(says_green, outputs))
+    waiting = any(map(says_waiting, outputs))
     return Features(
         index=index,
         task=task,
@@ -120,12 +144,13 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
         failing=bool(errors),
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
-        passing=any(map(says_passing, [result.output for result in results if result.is_error is not False])),
-        green="test" in roles and not errors and any(map(says_green, outputs)),
-        waiting=any(map(says_waiting, outputs)),
+        passing=passing,
+        changed="edit" in roles and (not errors or "test" in roles),
+        green=green,
+        waiting=waiting,
         empty=empty,
         roles=roles,
-        shell=any(map(is_shell, [call.name for call in step.tool_calls])),
+        shell=shell,
         targets=_targets([flat for _, flat, _ in calls]),
         kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
         gist=gist_of(values) if empty else (),
@@ -135,6 +160,8 @@ def features_of(step: Step, index: int, task: str = "", tool_roles: Mapping[str,
             sum([len(flat) for _, flat, _ in calls]),
             sum(map(len, outputs)),
         ),
+        brought=brought,
+        stale=brought.stale and not (passing or green or waiting),
     )
 
 
@@ -172,12 +199,15 @@ def _outcome(outputs: Sequence[str]) -> int:
     return hash_of(" ".join(sorted([str(result_digest(output)) for output in outputs])))
 
 
-def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
+def _error(result: ToolResult, roles: frozenset[str], shell: bool) -> str | None:
     """Return the text of an error, or None.
 
-    The result's own flag goes before its words. A text that was read or found may mention errors.
+    The result's own flag goes before its words, except that an editor may refuse a change without a flag. A text that
+    was read or found may mention errors.
     """
     text = clip(result.output)
+    if "edit" in roles and not shell and says_refused(text):
+        return text
     if "test" in roles and says_red(text):
         return text  # although the call itself succeeded
     if result.is_error is False:
@@ -186,6 +216,11 @@ def _error(result: ToolResult, roles: frozenset[str]) -> str | None:
     if result.is_error:
         return None if looks and not text.strip() else text  # a search that finds nothing exits with 1
     return text if says_error(text[:READ_HEAD] if looks else text) else None
+
+
+def _may_pass(result: ToolResult, failing: bool) -> bool:
+    """Return False for content: a file that mentions a timeout is no reason to read it again."""
+    return result.is_error is not False and (failing or len(result.output) <= SHORT)
 
 
 def _found_nothing(output: str, roles: frozenset[str]) -> bool:
@@ -202,10 +237,8 @@ def _found_nothing(output: str, roles: frozenset[str]) -> bool:
 def _targets(arguments: Sequence[str]) -> tuple[int, ...]:
     """Return hashes of the first few targets; no target has a blank in it, so each word is searched alone."""
     found: dict[str, None] = {}
-    for part in " ".join([flat[:TARGET_HEAD] for flat in arguments]).split():
-        if part.isalpha() or not _TARGET_MARK.search(part):
-            continue
-        for name in _TARGET.findall(part):
+    for part in _MARKED.finditer(" ".join([flat[:TARGET_HEAD] for flat in arguments])):
+        for name in _TARGET.findall(part[0]):
             found[name] = None
             if len(found) == MAX_TARGETS:
                 return tuple(map(hash_of, found))

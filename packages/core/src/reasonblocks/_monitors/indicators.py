@@ -134,16 +134,18 @@ def _means(now: Mapping[str, float], before: Mapping[str, JSON], steps: int) -> 
 
 
 @lru_cache(maxsize=64)
-def _subject(task: str) -> tuple[str, ...]:
-    """Return the words of the task that are looked for."""
-    return tuple(sorted(longer_words(task[:TASK_HEAD])))[:MAX_TASK_WORDS]
+def _subject(task: str) -> Mapping[str, int]:
+    """Return the words of the task that are looked for, each with its bit."""
+    words = sorted(longer_words(task[:TASK_HEAD]))[:MAX_TASK_WORDS]
+    return MappingProxyType({word: 1 << bit for bit, word in enumerate(words)})
 
 
 def _touched(features: Features, before: int) -> int:
     """Return the task's words that a thought or an argument has used so far, as bits."""
-    for bit, word in enumerate(_subject(features.task)):
-        if word in features.vocabulary or word in features.given:
-            before |= 1 << bit
+    subject = _subject(features.task)
+    for used in (features.vocabulary, features.given):
+        for word in subject.keys() & used:
+            before |= subject[word]
     return before
 
 
@@ -164,7 +166,7 @@ class _Words:
     def __init__(self, memory: JSON, found: frozenset[str]) -> None:
         self._kept = table(memory)
         self._new = _decoded(self._kept.get("new"))
-        self._places = [crc32(word.encode("utf-8", "replace")) % PLACES for word in found]
+        self._places = [*map(_place, found)]
 
     def share(self) -> float:
         """Return the share of this step's words that steps before have used."""
@@ -181,6 +183,11 @@ class _Words:
         if new.bit_count() > MAX_WORDS:
             return {"new": "", "old": _encoded(new)}
         return {"new": _encoded(new), "old": self._kept.get("old", "")}
+
+
+@lru_cache(maxsize=4_096)  # an agent's arguments use the same words again and again
+def _place(word: str) -> int:
+    return crc32(word.encode("utf-8", "replace")) % PLACES
 
 
 def _decoded(text: JSON) -> int:

@@ -9,7 +9,6 @@ from .features import Features
 from .finding import Finding, at_steps, settle
 from .memory import count, numbers, table, texts
 from .outcome import hash_of
-from .roles import is_shell
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -36,7 +35,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     opened = [step for step in numbers(kept, "opened") if step > features.index - WINDOW]
     if features.call is None:
         return settle({**_without_last(kept), "opened": opened}, memory)
-    shell = is_shell(features.tool)
+    shell = features.shell
     now_kinds = [kind & BITS for kind in (features.kinds if shell else (hash_of(features.tool),))]
     now_targets = [target & BITS for target in features.targets]
     fresh = actions >= DEEP and _has_new(now_kinds, kinds) and (not shell or _has_new(now_targets, targets))

@@ -77,18 +77,20 @@ _PROGRAM = re.compile(r"(?:[\w./-]+: )?[\w.-]+: [^\n]*: [A-Z][a-z]+ \w+")
 """The error message of a shell's program: its name, its subject, and the system's own words."""
 _MASKED = re.compile(r"0x[0-9a-f]+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.-]*|\d+")
 _VOLATILE = re.compile(
-    r"\d(?<!\w\d)(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
+    r"\d(?<!\w\d)(?=[\d.,]{0,16}\s?[smunµ:x-])(?:\d*(?:[.,]\d+)?\s?(?:s|ms|µs|us|ns|sec|secs|seconds?|min|minutes?)\b"
     r"|(?:\d{3}-\d\d-\d\d[T ]\d)?\d:\d\d:\d\d(?:[.,]\d+)?Z?\b|(?<=0)x[0-9a-f]{6,}\b)"
 )
 """The parts in which two equal results differ: "in 0.03s", "12:03:59", "at 0x7f3a12ff". The pattern starts with a digit
-and looks back from there, so that it is tried at digits only."""
+and looks back from there, so that it is tried at digits only, and ahead for the unit, since few digits have one."""
 _IDS = re.compile(
-    r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|\d\d?:\d\d(?::\d\d)?|\d{13}|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
+    r"[0-9a-f](?<!\w.)(?:[0-9a-f]{7,}(?:-[0-9a-f]{4,})*|\d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?|\d?:\d\d(?::\d\d)?|\d{12})\b"
+    r"|t(?<!\w.)mp[._]?[A-Za-z0-9]{6,}\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
 """The parts of a short answer that are new each time: request ids, time stamps, temporary paths."""
 _CALL_IDS = re.compile(
-    r"\b(?:[0-9a-f]{8,}(?:-[0-9a-f]{4,})*|tmp[._]?[A-Za-z0-9]{6,})\b|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
+    r"[0-9a-f](?<!\w.)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b|t(?<!\w.)mp[._]?[A-Za-z0-9]{6,}\b"
+    r"|/(?:tmp|var/folders|var/tmp|dev/shm)/[\w./-]*"
 )
 """The parts of a call that are new each time; a call's dates and times are not among them, because they matter."""
 _STAMPS = re.compile(
@@ -132,7 +134,7 @@ _PASSING = _AnyCase(
 )
 _RED = re.compile(
     r"^(?:FAILED|FAIL|--- FAIL)\b|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
-    r"|\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
+    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
 _GREEN = _AnyCase(
@@ -140,6 +142,15 @@ _GREEN = _AnyCase(
     r"|^all (?:checks|tests) passed|^test result: ok|^success\b",
     ("pass", "ok", " found", "success"),
     re.MULTILINE,
+)
+REFUSAL_HEAD = 200
+"""Characters at the start of an editor's answer in which it refuses a change."""
+_REFUSED = re.compile(
+    r"\b(?:introduced (?:a )?(?:new )?syntax error|could not find|(?:found )?multiple (?:matches|occurrences|before)"
+    r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed|edited)"
+    r"|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
+    r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
+    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|usage:)",
 )
 RED_TAIL = 1_500
 """Characters at the end of a test's result in which it reports the totals."""
@@ -194,6 +205,11 @@ def error_digests(text: str) -> tuple[int, int]:
         message = message.partition("\n")[0].rpartition(": ")[2]
     words = _MASKED.sub("#", message.lower()).split()
     return hash_of(" ".join(words)), hash_of(" ".join(words[:KIND_WORDS]))
+
+
+def says_refused(text: str) -> bool:
+    """Return True if an editor's answer means that it changed nothing."""
+    return _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
 
 
 def says_waiting(text: str) -> bool:

@@ -58,7 +58,13 @@ _EDITS = (
     "sed", "perl", "git", "patch", "tee", ">", "open(", ".write_text(", "mv", "cp", "rm", "touch", "mkdir",
     "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP",
 )  # fmt: skip
-"""Marks, one of which is in every command that the pattern of `edit` matches: without any, it is not tried."""
+_TESTS = (
+    "test", "tox", "nox", "jest", "mocha", "rspec", "phpunit", "mypy", "flake8", "eslint", "ruff check", "check",
+    "build", "python", "node", "./",
+)  # fmt: skip
+_MARKS = {"edit": _EDITS, "test": _TESTS}
+"""Marks of two long patterns, one of which is in every command that the pattern matches: without any, it is not
+tried."""
 _QUERY = re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b")
 """A query, which only reads, although it may compare with ">"."""
 _WRITES = re.compile(r"\b(?:cat|tee)\b")
@@ -69,8 +75,8 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
     """Return the roles of one call: those that the caller set, else by a shell's command, else by the tool's name."""
     if name in given:
         return (given[name],)
-    shell, role = _by_name(name[:NAME_HEAD])
-    if shell and command:
+    role = _by_name(name[:NAME_HEAD])[1]
+    if command and is_shell(name, command):
         if _QUERY.match(command):
             return ("read",)
         head = command[:COMMAND_HEAD]
@@ -83,7 +89,7 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
 
 
 def _may_be(role: str, command: str) -> bool:
-    return role != "edit" or any(map(command.__contains__, _EDITS))
+    return role not in _MARKS or any(map(command.__contains__, _MARKS[role]))
 
 
 def _commands(script: str) -> Iterator[str]:
@@ -98,9 +104,13 @@ def _commands(script: str) -> Iterator[str]:
         end = until[2] if until and _WRITES.search(line, 0, until.start()) else None
 
 
-def is_shell(name: str) -> bool:
-    """Return True if a tool of this name runs commands, so that its command has the roles."""
-    return _by_name(name[:NAME_HEAD])[0]
+def is_shell(name: str, command: str = "") -> bool:
+    """Return True if the tool runs commands, so that its command has the roles.
+
+    Some agents name the call after the program that a line of a shell starts: the tool of "python train.py" is python.
+    """
+    shell, role = _by_name(name[:NAME_HEAD])
+    return shell or (not role and bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " "))
 
 
 @lru_cache(maxsize=1024)

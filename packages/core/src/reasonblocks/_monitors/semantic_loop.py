@@ -30,6 +30,8 @@ RETRIES = 3
 """Calls with a passing error, such as a timeout, after which another one no longer helps."""
 FAILURES = 6
 """Newest actions in which three failures of one kind are one trouble."""
+NOTE = 0.5
+"""Score of what agents mostly get out of by themselves: it adds to the composite, and fires no monitor."""
 NEARBY = 5
 """Newest actions in which the same change is not made twice on purpose."""
 NEAR = 0.75
@@ -74,7 +76,7 @@ class Action(NamedTuple):
 
     @property
     def edits(self) -> bool:
-        """True if it changed something."""
+        """True if it changed something; a refused edit did not."""
         return bool(self.flags & _EDITS)
 
     @property
@@ -122,10 +124,14 @@ def observe(features: Features, memory: JSON) -> Finding:
     new = _action(features)
     kept = [*before, new.row][-WINDOW:]
     checks = (
-        *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
-        *(_FAILING if new.error else ()),
-        *(_SEARCHING if new.is_empty else ()),
-        *(_CHANGING if new.edits else ()),
+        ()
+        if not features.tool and not features.failing
+        else (
+            *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+            *(_FAILING if new.error else ()),
+            *(_SEARCHING if new.is_empty else ()),
+            *(_CHANGING if new.edits else ()),
+        )
     )
     # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
     # comparison above.
@@ -140,7 +146,7 @@ def observe(features: Features, memory: JSON) -> Finding:
 def _action(features: Features) -> Action:
     searches = features.empty and not features.shell
     flags = (
-        _EDITS * ("edit" in features.roles)
+        _EDITS * features.changed
         | _WAITS * features.waiting
         | _PASSES * features.passing
         | _GREEN * features.green
@@ -198,10 +204,19 @@ def _again(actions: list[Action]) -> Match:
 
 
 def _redone(actions: list[Action]) -> Match:
-    """Find a change that was made a few actions ago already, and did not fail."""
+    """Find a change that was made a few actions ago already, with the same result and no other change in between.
+
+    After another change, which may have undone it, making it again is work.
+    """
     last = actions[-1]
-    steps = [action.step for action in actions[-NEARBY:] if action.call == last.call and not action.error]
+    changes = takewhile(lambda action: action.outcome == last.outcome, _changes(actions[-NEARBY:]))
+    steps = [action.step for action in changes][::-1]
     return Match(min(1.0, 0.45 + 0.1 * len(steps)), "redone", steps) if len(steps) >= 2 else _NO_MATCH
+
+
+def _changes(actions: list[Action]) -> list[Action]:
+    """Return the actions that changed something, the newest first."""
+    return [action for action in reversed(actions) if action.edits]
 
 
 def _cycle(actions: list[Action]) -> Match:
@@ -215,16 +230,17 @@ def _cycle(actions: list[Action]) -> Match:
 
 
 def _error(actions: list[Action]) -> Match:
-    """Find the same error text, numbers and paths aside, whatever was called."""
+    """Find the same error text, numbers and paths aside, whatever was called; errors that are far apart are a note."""
     last = actions[-1]
-    steps = [action.step for action in actions if action.error == last.error and not action.passes]
-    if last.passes or len(steps) < SAME_ERROR:
+    alike = [action for action in actions if action.error == last.error and not action.passes]
+    if last.passes or len(alike) < SAME_ERROR:
         return _NO_MATCH
-    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "error", steps)
+    dense = alike[-SAME_ERROR] in actions[-FAILURES:]
+    return Match(min(1.0, 0.35 + 0.1 * len(alike)) if dense else NOTE, "error", [action.step for action in alike])
 
 
 def _failing(actions: list[Action]) -> Match:
-    """Find failures in a row, three of any kind or two of one; or three of one kind in the newest few actions.
+    """Find three failures in a row; two of one kind in a row, or three in the newest few actions, are only a note.
 
     The failures of a test have no `error`: they are work.
     """
@@ -235,15 +251,21 @@ def _failing(actions: list[Action]) -> Match:
     alike = [action for action in failed if action.error_kind == last.error_kind]
     in_row = [action.step for action in takewhile(failed.__contains__, reversed(actions))][::-1]
     near = [action.step for action in alike if action in actions[-FAILURES:]]
-    if len(in_row) > 2 or (len(in_row) == 2 and len(alike) > 1 and alike[-2] == actions[-2]):
-        return Match(min(1.0, 0.35 + 0.15 * len(in_row)), "failing", in_row)
-    return Match(0.7, "failing", near) if len(near) > 2 else _NO_MATCH
+    if len(in_row) > 2:
+        return Match(min(1.0, 0.2 + 0.15 * len(in_row)), "failing", in_row)
+    if len(in_row) == 2 and len(alike) > 1 and alike[-2] == actions[-2]:
+        return Match(NOTE, "failing", in_row)
+    return Match(NOTE, "failing", near) if len(near) > 2 else _NO_MATCH
 
 
 def _tried(actions: list[Action]) -> Match:
-    """Find a call that failed, is made again, and fails again."""
+    """Find a call that failed, is made again, and fails with the same error."""
     last = actions[-1]
-    steps = [action.step for action in actions if action.call == last.call and action.error and not action.passes]
+    steps = [
+        action.step
+        for action in actions
+        if action.call == last.call and action.error == last.error and not action.passes
+    ]
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 

@@ -7,12 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .. import _novelty as novelty
 from .._json import evolve
 from .._requests import Evaluate
 from ..types import JSON, Doubt, Evaluation, Injected, Memories
-from . import indicators
+from . import indicators, persistence
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
-from .features import features_of, plain
+from .features import Features, features_of, plain
 from .finding import Finding, at_steps
 from .indicators import INDICATORS
 from .memory import fraction, names, table
@@ -97,7 +98,12 @@ class SuiteSettings:
 def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Memories]:
     """Return the evaluation of the completed step, and new memories (BEHAVIOUR section 4). No argument is changed."""
     memories, calibration = request.memories, settings.calibration
-    features = features_of(request.step, request.index, request.task, settings.tool_roles)
+    brought, known = request.novelty, memories.get(novelty.OWN_MEMORY)
+    if brought is None:
+        brought, known = novelty.observe(request.step, known)
+    features = features_of(request.step, request.index, request.task, settings.tool_roles, brought)
+    left: dict[str, JSON] = {novelty.OWN_MEMORY: known}
+    left[persistence.OWN_MEMORY] = _estimate(features, memories.get(persistence.OWN_MEMORY), calibration)
     findings = {row.name: row.observe(features, memories.get(row.name)) for row in MONITORS}
     for name, score, memory, steps in sorted(request.observed, key=lambda observation: observation[0]):
         findings[name] = Finding(score=score, memory=memory, steps=tuple(steps) or (request.index,))
@@ -106,15 +112,25 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     usual = by_indicators(gathered, calibration)
     hinted = hints(indicators.shown(kept), usual, QUIET)
     scored = _scored(findings, hinted, usual, request.weights, own, calibration)
-    left: dict[str, JSON] = {name: finding.memory for name, finding in findings.items()}
+    left.update({name: finding.memory for name, finding in findings.items()})
     left[indicators.OWN_MEMORY] = kept
     left[OWN_MEMORY] = {
         "composite": scored.composite,
         "fired": [*dict.fromkeys((*names(own, "fired"), *scored.fired))],
     }
-    evaluation = _evaluation(scored, request.injected, settings.failure_types)
+    lasts = features.stale and features.lasting >= calibration.persistence.threshold
+    evaluation = _evaluation(scored, request.injected, settings.failure_types, lasts=lasts)
+    evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, request.index) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
+
+
+def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSON:
+    """Complete the features by the chance that the trouble lasts; return the memory for it."""
+    numbers, kept = persistence.measure(features, memory)
+    features.lasting = persistence.chance(numbers, calibration.persistence)
+    features.stale_row = persistence.said(table(kept))
+    return kept
 
 
 def by_indicators(gathered: Mapping[str, float], calibration: Calibration) -> dict[str, float]:
@@ -163,14 +179,18 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
     return finding.score >= threshold
 
 
-def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str]) -> Evaluation:
+def _evaluation(
+    scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str], *, lasts: bool
+) -> Evaluation:
+    leading = _leading(scored)
     quiet = Evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
         composite=scored.composite,
-        failure_type=_failure_type(scored, failure_types),
+        failure_type=_failure_type(leading, failure_types),
+        kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
-    speaker, path = _speaker(scored, injected)
+    speaker, path = _speaker(scored, injected, lasts=lasts)
     if speaker is None:
         return quiet
     return evolve(
@@ -180,6 +200,7 @@ def _evaluation(scored: _StepScores, injected: tuple[Injected, ...], failure_typ
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
+        kind=None if _is_hint(speaker, scored, injected) else _kind(speaker, scored.findings),
     )
 
 
@@ -189,24 +210,42 @@ def _doubts(scored: _StepScores, index: int) -> tuple[Doubt, ...]:
     return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1)) for name in doubting])
 
 
-def _failure_type(scored: _StepScores, failure_types: Mapping[str, str]) -> str | None:
-    """Return that of the monitor with the largest part: of the fired ones, else of all if the composite is enough."""
+def _leading(scored: _StepScores) -> str | None:
+    """Return the monitor with the largest part: of the fired ones, else of all if the composite is enough."""
     if not scored.fired and not scored.opens():
         return None
-    leading = next(name for name in scored.ranked if name in (scored.fired or scored.parts))
+    return next(name for name in scored.ranked if name in (scored.fired or scored.parts))
+
+
+def _failure_type(leading: str | None, failure_types: Mapping[str, str]) -> str | None:
+    if leading is None:
+        return None
     return BY_NAME[leading].failure_type if leading in BY_NAME else failure_types.get(leading, leading)
 
 
-def _speaker(scored: _StepScores, injected: tuple[Injected, ...]) -> tuple[str | None, str | None]:
-    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's."""
-    if not scored.fired and not scored.opens():
+def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
+    """Return the kind of a monitor's finding; None for a caller's monitor."""
+    if name is None or name not in BY_NAME:
+        return None
+    return str(findings[name].facts.get("kind") or BY_NAME[name].failure_type)
+
+
+def _speaker(
+    scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool
+) -> tuple[str | None, str | None]:
+    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
+
+    Unless the trouble is likely to last, only a caller's own monitors speak: they decide themselves when it is time.
+    """
+    if not scored.fired and not (lasts and scored.opens()):
         return None, None
-    fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
+    able = [name for name in scored.ranked if lasts or name not in BY_NAME]
+    fresh = [name for name in able if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
     fired = [name for name in fresh if name in scored.fired]
     if fired:
         return fired[0], "monitor"
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and scored.opens(spent):
+    if fresh and lasts and scored.opens(spent):
         return fresh[0], "composite"
     return None, None
 
@@ -230,9 +269,14 @@ def _rung(name: str, injected: tuple[Injected, ...]) -> int:
     return 1 + sum(injection.monitor == name for injection in injected)
 
 
+def _is_hint(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> bool:
+    """Return True if the text is about indicators: a new finding takes precedence over them."""
+    return name in scored.hints and not _is_new(scored.findings[name], _since(injected))
+
+
 def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> str:
     finding, rung = scored.findings[name], _rung(name, injected)
-    if name in scored.hints and not _is_new(finding, _since(injected)):  # a new finding takes precedence over a hint
+    if _is_hint(name, scored, injected):
         return hint_text(scored.hints[name], rung)
     if name in BY_NAME:
         return BY_NAME[name].say(finding, rung)

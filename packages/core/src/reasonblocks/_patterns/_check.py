@@ -12,6 +12,8 @@ from ..types._steering import TIERS
 
 NAME_BYTES = 200
 """Bytes of the longest id or name in compact JSON; a trace state has about 100 of them and stays under 64 KB."""
+MAX_KINDS = 32
+"""Kinds of one pattern, at most; there are fewer in all."""
 EXEMPLARS = 32
 """Exemplars of one pattern, at most; each is a row that every search compares."""
 EXEMPLAR_CHARS = 16_000
@@ -69,8 +71,18 @@ def _check_content(pattern: Pattern) -> None:
         raise ConfigError(f"{name}: exemplars", len(pattern.exemplars), f"at most {EXEMPLARS}")
     if pattern.requires_signal and (pattern.tier != "e2" or pattern.failure_type is None):
         raise ConfigError(f"{name}: requires_signal", True, "is for tier e2, with the failure_type that it waits for")
+    _check_kinds(pattern)
     if pattern.tier != "e3" and not exemplars(pattern):
         raise ConfigError(f"{name}: exemplars", pattern.exemplars, "give at least one text to match")
+
+
+def _check_kinds(pattern: Pattern) -> None:
+    """Check the form. An unknown kind, from a newer version or another monitor, is stored and fits no finding."""
+    name, kinds = f"pattern {pattern.id!r}: kinds", pattern.kinds
+    if not isinstance(kinds, tuple) or len(kinds) > MAX_KINDS or not all(map(_is_name, kinds)):
+        raise ConfigError(name, kinds, f"must be at most {MAX_KINDS} texts of 1 to {NAME_BYTES} bytes")
+    if kinds and pattern.tier != "e2":
+        raise ConfigError(name, kinds, "are for tier e2")
 
 
 def _is_json(value: object, levels: int) -> bool:

@@ -22,6 +22,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "fields": (Mapping,),
     "org_id": (str, type(None)),
     "failure_type": (str, type(None)),
+    "kinds": (list, tuple),
     "model_family": (str,),
     "exemplars": (list, tuple),
     "gate_threshold": (int, float, type(None)),
@@ -32,6 +33,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "requires_signal": (bool,),
     "off": (bool,),
 }
+_LISTS = ("exemplars", "kinds")
 _KIND_NAMES = {str: "a text", Mapping: "a table", list: "a list", tuple: "a list", int: "a number", float: "a number"}
 
 
@@ -55,7 +57,7 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
     for name in ("id", "tier"):
         if name not in given:
             raise ConfigError(f"pattern: {name}", None, "is missing")
-    values: dict[str, Any] = {name: tuple(value) if name == "exemplars" else value for name, value in given.items()}
+    values: dict[str, Any] = {name: tuple(value) if name in _LISTS else value for name, value in given.items()}
     return checked(Pattern(**values))
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from .._requests import Retrieve
 from ..exceptions import ConfigError
 from ..types import ETrace, Pattern, Tier
+from ._kinds import fits
 
 HELPFUL_AFTER = 5
 """Injections with a known result from which on a pattern is judged by them."""
@@ -18,18 +19,22 @@ HELPFUL = 0.25
 
 
 def visible(pattern: Pattern, request: Retrieve) -> bool:
-    """Return True if the search may return the pattern: its tier, org and failure type match, and it is not off.
+    """Return True if the search may return the pattern: its tier, org, failure type and kind match; not off.
 
     A pattern without an org matches any, except in tier e1; one without a failure type matches any. A search without a
-    failure type never returns a pattern with `requires_signal`.
+    failure type never returns a pattern with `requires_signal`, and one without a kind returns those of all kinds.
     """
-    if pattern.off or pattern.tier != request.tier:
+    if pattern.off or pattern.tier != request.tier or not _is_of_kind(pattern, request):
         return False
     if pattern.org_id != request.org_id and (pattern.org_id is not None or request.tier == "e1"):
         return False
     if request.failure_type is None:
         return not pattern.requires_signal
     return pattern.failure_type in (None, request.failure_type)
+
+
+def _is_of_kind(pattern: Pattern, request: Retrieve) -> bool:
+    return request.kind is None or fits(pattern, request.kind)
 
 
 def gate(pattern: Pattern, similarity: float) -> float:

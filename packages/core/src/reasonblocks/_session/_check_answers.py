@@ -31,7 +31,7 @@ MEMORY_BYTES = 3_072
 MEMORIES_BYTES = 16_384
 """The limit of an evaluator's memories together, as compact JSON, beside those of the caller's own monitors."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
-_NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor")
+_NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor", "kind")
 """Fields of an evaluation that hold a name or None."""
 
 
@@ -123,6 +123,8 @@ def _check_trace(given: object) -> None:
     for kind, value in (("org_id", pattern.org_id), ("failure_type", pattern.failure_type)):
         if value is not None:
             name(STORE, f"a pattern's {kind}", value)
+    if not isinstance(pattern.kinds, tuple) or not all(type(kind) is str for kind in pattern.kinds):
+        raise BadAnswer(STORE, pattern.kinds, "a pattern's kinds must be a tuple of plain strings")
     if pattern.gate_threshold is not None:
         _number(STORE, pattern.gate_threshold)
     tables: tuple[tuple[str, object], ...] = (("fields", pattern.fields), ("stats", pattern.stats))

@@ -46,6 +46,9 @@ def _add_parser(commands: Parsers) -> None:
     parser.add_argument("--tier", choices=TIERS)
     parser.add_argument("--failure-type", metavar="TYPE", help="the kind of trouble that it is for: loop, drift, ...")
     parser.add_argument(
+        "--kind", action="append", metavar="KIND", help="the kind of finding that it is for: waiting, ...; repeatable"
+    )
+    parser.add_argument(
         "--field", action="append", metavar="NAME=TEXT", help="one of its texts: diagnosis=...; repeatable"
     )
     parser.add_argument("--exemplar", action="append", metavar="TEXT", help="a text by which it is found; repeatable")
@@ -102,6 +105,7 @@ def _pattern_of(arguments: argparse.Namespace) -> Pattern:
         for name, value in (
             ("tier", arguments.tier),
             ("failure_type", arguments.failure_type),
+            ("kinds", arguments.kind),
             ("exemplars", arguments.exemplar),
             ("gate_threshold", arguments.gate),
             ("org_id", arguments.org),

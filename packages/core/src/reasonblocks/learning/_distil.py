@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from ..types import JSON, Pattern, Tier
 from ._alternatives import Alternative, Remedy
 from ._digest import RunDigest
 from ._secret_names import MASK
-from ._trouble import Kind
+from ._trouble import Form, Kind
 
 MAX_TEXTS = 8
 """Texts of one lesson that similarity is measured against: each is a row that every search compares."""
@@ -98,6 +98,14 @@ _GENERAL_ADVICE = {
     "repeat": "Asking `{tool}` again changes nothing: work with what it gave, take another tool, or say what lacks.",
     "empty": "Ask `{tool}` once more with one plain word, or without a filter; if that is empty too, look elsewhere.",
 }
+_KINDS_OF_FORM: Mapping[tuple[str, Form], tuple[str, ...]] = {
+    ("loop", "error"): ("retry", "error", "failing", "same_error"),
+    ("loop", "repeat"): ("repeat", "cycle", "same_result"),
+    ("loop", "empty"): ("reworded", "same_result"),
+    ("contradiction", "error"): ("claim",),
+    ("contradiction", "claimed"): ("claim",),
+}
+"""The kinds of findings that a lesson about a form of trouble fits, by the failure type that was reported."""
 
 
 def distil(evidence: Evidence) -> Pattern | None:
@@ -122,6 +130,12 @@ def _effective_form(kind: Kind) -> str:
     return "empty" if kind.form == "error" and _NONE_FOUND.search(kind.error) else kind.form
 
 
+def _kinds(evidence: Evidence) -> tuple[str, ...]:
+    """Return the kinds of findings that the lesson is for; none if the form of trouble does not show them."""
+    kind = evidence.kind
+    return _KINDS_OF_FORM.get((kind.failure_type, _effective_form(kind)), ()) if evidence.tier == "e2" else ()
+
+
 def _pattern(evidence: Evidence, fields: dict[str, JSON]) -> Pattern:
     kind = evidence.kind
     identity = "\n".join([evidence.tier, evidence.org_id, kind.failure_type, kind.form, kind.tool, kind.error])
@@ -134,6 +148,7 @@ def _pattern(evidence: Evidence, fields: dict[str, JSON]) -> Pattern:
         fields=fields,
         org_id=evidence.org_id,
         failure_type=kind.failure_type or None,
+        kinds=_kinds(evidence),
         exemplars=evidence.texts,
         source_trace_id=evidence.run_ids[0],
     )

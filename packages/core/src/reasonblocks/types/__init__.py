@@ -30,7 +30,7 @@ from ._steering import (
     Tier,
     Transition,
 )
-from ._step import Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 __all__ = [
     "JSON",
@@ -45,6 +45,7 @@ __all__ = [
     "Injection",
     "Level",
     "Memories",
+    "Novelty",
     "Observed",
     "OwnLevel",
     "Pattern",

@@ -102,6 +102,12 @@ class Evaluation:
     pattern_id: str | None = None
     monitor: str | None = None
     """The monitor whose text it is. Its injections so far select the rung of its next text."""
+    kind: str | None = None
+    """The kind of the finding in the text, such as "waiting" or "claim"; without a text, that of the worst finding.
+
+    Lessons are tied to it. None if it is not known, as for a caller's monitor."""
+    persistence: float | None = None
+    """The chance that at least two of the next four steps bring nothing new; None if the evaluator does not know it."""
     doubts: tuple[Doubt, ...] = ()
     """Questions that this step would leave open if the run ended with it."""
 
@@ -211,8 +217,10 @@ class Pattern:
     Similarity is the best one to any of the `exemplars`, or to the field in brackets without any. `gate_threshold`
     replaces the tier's minimum similarity for this pattern. `stats` counts `retrieved`, `injected`, `recovered` and
     `not_recovered`. A pattern with `requires_signal` is only visible to searches that name its `failure_type`, so that
-    its gate may be lower. A pattern that is `off` is never retrieved, and hides a pattern of the same id in a lower
-    layer.
+    its gate may be lower. `kinds` are the kinds of findings that a pattern of tier e2 is for, such as "waiting" of
+    `loop`: it is never shown with a finding of another kind. Without any it is for all kinds of its `failure_type`. A
+    kind that no monitor has is kept, and fits no finding. A pattern that is `off` is never retrieved, and hides a
+    pattern of the same id in a lower layer.
     """
 
     id: str
@@ -220,6 +228,7 @@ class Pattern:
     fields: Mapping[str, JSON] = field(default_factory=dict)
     org_id: str | None = None
     failure_type: str | None = None
+    kinds: tuple[str, ...] = ()
     model_family: str = "any"
     exemplars: tuple[str, ...] = ()
     gate_threshold: float | None = None

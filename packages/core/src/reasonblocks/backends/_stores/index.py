@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..._patterns import best, helpful, standing
+from ..._patterns import best, fits, gate, helpful, helps, standing
 from ..._requests import Retrieve
 from ...types import ETrace, Pattern
 from .rows import Block, Row, Stats
 
 if TYPE_CHECKING:
+    from .table import Rows as Vector
     from .table import Table
     from .vectors import Vectors
+
+GROWTH = 8
+"""Factor by which a search for one kind considers more rows, as long as too few of them fit."""
 
 
 class Index:
@@ -81,12 +85,25 @@ class Index:
         made = vectors()
         query = made.query(request)
         return [
-            ETrace(pattern=part.rows[place].told(self.stats), similarity=similarity)
+            trace
             for part, begin, end in spans
-            for place, similarity in part.laid_out(made).near(
-                query, begin, end, request.similarity, request.top_k, self._unhelpful
-            )
+            for trace in self._fitting(part.rows, part.laid_out(made), query, begin, end, request)
         ]
+
+    def _fitting(
+        self, rows: Sequence[Row], table: Table, query: Vector, begin: int, end: int, request: Retrieve
+    ) -> list[ETrace]:
+        """Return the candidates among these rows that fit the request's kind: those of more rows if too few do."""
+        most = request.top_k
+        while True:
+            near = table.near(query, begin, end, request.similarity, most, self._unhelpful)
+            found = [ETrace(pattern=rows[place].told(self.stats), similarity=similarity) for place, similarity in near]
+            if request.kind is None:
+                return found
+            found = [trace for trace in found if fits(trace.pattern, request.kind)]
+            if most >= end - begin or _sure(found, request) >= request.top_k:
+                return found
+            most *= GROWTH
 
     def _of(self, request: Retrieve) -> Iterator[_Part]:
         for org in (request.org_id,) if request.tier == "e1" else (request.org_id, None):
@@ -128,6 +145,11 @@ def _sizes(parts: Mapping[Block, _Part]) -> Counter[str]:
     for (tier, *_), part in parts.items():
         sizes[tier] += len(part.rows)
     return sizes
+
+
+def _sure(found: Iterable[ETrace], request: Retrieve) -> int:
+    """Return how many candidates pass and are helpful: no row that is less similar comes before them."""
+    return sum(trace.similarity >= gate(trace.pattern, request.similarity) and helps(trace.pattern) for trace in found)
 
 
 def _by_block(rows: Iterable[Row]) -> dict[Block, list[Row]]:

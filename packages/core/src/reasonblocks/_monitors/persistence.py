@@ -1,0 +1,84 @@
+"""Estimates the chance that trouble lasts: that at least two of the next four steps bring nothing new either.
+
+A logistic model of four numbers, which know nothing of the agent, its tools or its task:
+- how much of the run's results so far was known already;
+- if this step brought nothing, how often such a step was followed by another one in this run;
+- whether the result is an error, or reports a failed test;
+- how many of the last eight steps brought nothing, times how many of them repeated a call.
+The second one makes the estimate patient with a run that has recovered by itself before. `Calibration` has the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..types import JSON
+from .features import Features
+from .memory import count, fraction, table
+
+OWN_MEMORY = "_persistence"
+"""The key of this memory among those of the monitors; snapshots have it."""
+WINDOW = 8
+"""Newest steps whose results and calls are counted."""
+AHEAD, LASTING = 4, 2
+"""Trouble lasts if so many (2) of so many steps ahead (4) bring nothing new; the weights are fitted to that."""
+_NEWEST = (1 << WINDOW) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The weights of the model; `threshold` is the chance from which on a text is injected."""
+
+    threshold: float
+    base: float
+    known: float
+    lasted: float
+    failed: float
+    repeated: float
+
+
+def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float, float], JSON]:
+    """Return the four numbers after this step, and the memory.
+
+    `stale` and `called` of the memory are the newest eight steps as bits, the last step the lowest; `followed` of
+    `counted` steps that brought nothing were followed by another one.
+    """
+    kept = table(memory)
+    steps, stale, called = count(kept, "steps") + 1, count(kept, "stale"), count(kept, "called")
+    counted, followed = count(kept, "counted"), count(kept, "followed")
+    if stale & 1:
+        counted, followed = counted + 1, followed + features.stale
+    known = fraction(kept, "known") + 1.0 - features.brought.fresh
+    stale, called = (stale << 1 | features.stale) & _NEWEST, (called << 1 | features.brought.same_call) & _NEWEST
+    newest = min(WINDOW, steps)
+    return (
+        known / steps,
+        (1 + followed) / (2 + counted) if features.stale else 0.0,
+        float(features.failing),
+        stale.bit_count() * called.bit_count() / newest**2,
+    ), {
+        "steps": steps,
+        "known": round(known, 3),
+        "stale": stale,
+        "called": called,
+        "counted": counted,
+        "followed": followed,
+    }
+
+
+def chance(numbers: tuple[float, float, float, float], weights: Weights) -> float:
+    """Return the chance that the trouble lasts; 0 to 1."""
+    known, lasted, failed, repeated = numbers
+    z = weights.base + weights.known * known + weights.lasted * lasted
+    z += weights.failed * failed + weights.repeated * repeated
+    return round(1 / (1 + math.exp(-max(-30.0, min(30.0, z)))), 4)
+
+
+def said(memory: Mapping[str, JSON]) -> int:
+    """Return how many of the newest steps in a row brought nothing new, at most eight."""
+    stale, row = count(memory, "stale"), 0
+    while stale >> row & 1:
+        row += 1
+    return row

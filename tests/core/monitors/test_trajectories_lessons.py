@@ -1,0 +1,121 @@
+"""Trouble of a kind, and the starter library: the lesson that is told with a finding is one about that kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from reasonblocks import LocalStore
+from reasonblocks._patterns import KINDS, TYPES
+from reasonblocks._requests import Evaluate, Retrieve
+from reasonblocks.backends._local import LocalEvaluator
+from reasonblocks.calibration import shipped
+from reasonblocks.starter import starter_patterns
+from reasonblocks.types import Evaluation, Memories, Pattern, StepDecision, StepInput, StepOutcome
+from tests.core.monitors.trajectories import MODEL, STUCK, Stuck
+from tests.core.world import ScriptedReasonBlocks
+
+LESSONS = {one.id: one for one in starter_patterns() if one.tier == "e2"}
+UNGATED = [
+    Pattern(id=one.id, tier="e2", exemplars=one.exemplars, failure_type=one.failure_type, kinds=one.kinds,
+            requires_signal=True, fields=one.fields, gate_threshold=0.0)
+    for one in LESSONS.values()
+]  # fmt: skip
+"""The lessons without their gates, so that each finding gets the most similar one that it may get."""
+each = pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in STUCK])
+
+
+class Recording(LocalEvaluator):
+    """Keeps every evaluation."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        super().__init__(shipped())
+        self.made: list[Evaluation] = []
+
+    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
+        evaluation, memories = super().evaluate(request)
+        self.made.append(evaluation)
+        return evaluation, memories
+
+
+class Told(NamedTuple):
+    """The kind of the finding that a call's monitor text is about, and the lessons that the call shows."""
+
+    kind: str | None
+    lessons: tuple[str, ...]
+
+
+def told(trouble: Stuck) -> list[Told]:
+    """Play a run that is at no time in FAST."""
+    evaluator = Recording()
+    rb = ScriptedReasonBlocks(
+        strict=True, step_deadline_ms=20_000, evaluator=evaluator, pattern_store=LocalStore(patterns=UNGATED),
+        scorer=lambda step: 0.5,
+    )  # fmt: skip
+    session = rb.session(run_id="run", task=trouble.task, model=MODEL)
+    decision = session.begin_step(StepInput(default_model=MODEL))
+    decisions: list[StepDecision] = []
+    for step in trouble.steps:
+        session.end_step(decision, StepOutcome(model=MODEL, text=step.thought, tool_calls=step.tool_calls))
+        decision = session.begin_step(StepInput(completed=step, default_model=MODEL))
+        decisions.append(decision)
+    session.finish()
+    return [
+        Told(evaluation.kind, tuple(id for one in decided.injections for id in one.pattern_ids))
+        for evaluation, decided in zip(evaluator.made, decisions)
+        if any(one.source == "MonitorSteeringInjection" for one in decided.injections)
+    ]
+
+
+@cache
+def told_in(name: str) -> tuple[Told, ...]:
+    return tuple(told(STUCK[name]))
+
+
+@each
+def test_the_first_finding_is_told_with_a_lesson_of_its_kind(name: str) -> None:
+    kind, lessons = told_in(name)[0]
+    assert lessons
+    assert {kind} <= set.intersection(*(set(LESSONS[one].kinds) for one in lessons))
+
+
+@each
+def test_no_finding_is_told_beside_a_lesson_of_another_kind(name: str) -> None:
+    found = [(one.kind, id) for one in told_in(name) for id in one.lessons if one.kind not in LESSONS[id].kinds]
+    assert found == []
+
+
+@each
+def test_a_finding_is_of_a_kind_that_lessons_can_be_tied_to(name: str) -> None:
+    assert {one.kind for one in told_in(name)} <= {*TYPES, None}
+
+
+@cache
+def library() -> LocalStore:
+    return LocalStore(patterns=UNGATED)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    "name", ["rb-loop-waiting", "rb-loop-same-test", "rb-contra-told-the-user", "rb-unver-many-edits"]
+)
+def test_a_search_for_a_kind_finds_lessons_of_that_kind_only(kind: str, name: str) -> None:
+    request = Retrieve(
+        tier="e2", texts=LESSONS[name].exemplars[:1], top_k=99, similarity=0.0, org_id="default", model="",
+        failure_type=TYPES[kind], kind=kind,
+    )  # fmt: skip
+    found = {trace.pattern.id for trace in library().search(request)}
+    assert found == {one.id for one in LESSONS.values() if kind in one.kinds}
+
+
+def test_an_edit_and_test_loop_is_never_told_to_wait() -> None:
+    told_to = {one.id for one in LESSONS.values() if "unmoved" in one.kinds}
+    assert told_to.isdisjoint({one.id for one in LESSONS.values() if "waiting" in one.kinds})
+
+
+def test_kinds_are_those_of_the_failure_type() -> None:
+    assert [one.id for one in LESSONS.values() if not {*one.kinds} <= {*KINDS[str(one.failure_type)]}] == []
