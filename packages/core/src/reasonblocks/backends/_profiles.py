@@ -25,8 +25,9 @@ Agent = tuple[str, str, str]
 """The key of a profile: org, agent name, task profile."""
 MAX_IN_MEMORY = 100
 """Agents that are kept in memory: those that finished a run last. Each takes up to 120 KB."""
-BUSY_S = 0.5
-"""Seconds to wait for another process's transaction, which takes a millisecond."""
+BUSY_S = 5.0
+"""Seconds to wait for other processes' transactions, which take some 10 ms each. A run that finishes waits for its
+deadline at most; the writing goes on behind it."""
 MAX_IN_FILE = 1_000
 """Agents of one file; beyond, the one whose newest run is the oldest is dropped."""
 APPLICATION = 0x5242414C
