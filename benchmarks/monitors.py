@@ -1,21 +1,26 @@
-"""How well the monitors tell failing runs from successful ones, on recorded runs with outcomes: see --columns."""
+"""How well the monitors do on recorded runs with outcomes: were their words needed, and do they tell failing runs from
+successful ones? --columns explains every column.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ReasonBlocksError
 
 if TYPE_CHECKING:
     from _monitors.configurations import Configuration
-    from _monitors.measure import Figures
     from _monitors.sources import Source
     from _monitors.table import Table
 
-CONFIGURATION = "`default`, `length`, `repeat`, a calibration's TOML file, or a detector's .py with score and fires"
+CONFIGURATION = (
+    "`default`, `length`, `repeat`, `stale`, a calibration's TOML file, another checkout, or a detector's .py with "
+    "score and fires"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,8 +34,18 @@ def parser() -> argparse.ArgumentParser:
     measured.add_argument("--detector", metavar="WHAT", help=f"instead of the library: {CONFIGURATION}")
     measured.add_argument("--leave-source-out", action="store_true", help="calibrate on the other sources")
     measured.add_argument("--folds", type=int, metavar="N", help="calibrate on the source's other folds of tasks")
-    options.add_argument("--vs", metavar="WHAT", help=f"paired differences from {CONFIGURATION}")
-    options.add_argument("--sources", default="", metavar="A,B", help="only these")
+    options.add_argument(
+        "--vs", metavar="WHAT", action="append", default=[], help=f"beside it, with paired differences: {CONFIGURATION}"
+    )
+    options.add_argument("--cost", action="store_true", help="what a step costs, in pairs with each checkout of --vs")
+    chosen = options.add_mutually_exclusive_group()
+    chosen.add_argument("--sources", default="", metavar="A,B", help="only these")
+    chosen.add_argument("--open", action="store_true", help="only the sources that may be looked at during development")
+    chosen.add_argument("--closed", action="store_true", help="only the others, once everything is chosen")
+    shown = options.add_mutually_exclusive_group()
+    shown.add_argument("--excerpts", type=int, metavar="N", help="no figures: N random interventions, for reading")
+    shown.add_argument("--missed", type=int, metavar="N", help="the same of troubles that got no word in time")
+    options.add_argument("--seed", type=int, default=1, metavar="N", help="another draw of excerpts (default 1)")
     options.add_argument("--runs", type=int, metavar="N", help="only so many runs of each source")
     options.add_argument("--boot", type=int, default=400, metavar="N", help="bootstrap samples of tasks (default 400)")
     options.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default 1)")
@@ -48,38 +63,77 @@ def configuration(given: argparse.Namespace) -> Configuration:
     return named(given.calibration or given.detector or "default")
 
 
-def measured(given: argparse.Namespace) -> Iterator[Table]:
-    """The tables of the configuration, and of how it differs from another."""
-    from _monitors.configurations import named
-    from _monitors.measure import difference
-    from _monitors.sources import read_sources
-    from _monitors.table import difference_table, tables
+def chosen(given: argparse.Namespace) -> tuple[Source, ...]:
+    """The sources that the options ask for."""
+    from _monitors.sources import CLOSED, read_sources
 
-    sources = read_sources(given.paths, only=list(filter(None, given.sources.split(","))), most=given.runs)
+    only, without = list(filter(None, given.sources.split(","))), frozenset[str]()
+    if given.closed:
+        only = sorted(CLOSED)
+    elif given.open:
+        without = CLOSED
+    sources = read_sources(given.paths, only=only, without=without, most=given.runs)
     if not sources:
         sys.exit("no recorded run with an outcome was found")
+    return sources
+
+
+def measured(given: argparse.Namespace) -> Iterator[Table]:
+    """The tables of the configuration, and of others beside it."""
+    from _monitors.baselines import STALE, stale_in_a_row
+    from _monitors.configurations import named
+    from _monitors.cost import cost_table
+    from _monitors.hindsight_tables import compared_table, monitors_table, needed_table
+    from _monitors.measure import difference, measure
+    from _monitors.staleness import stale_runs
+    from _monitors.table import difference_table, tables
+    from _monitors.trail import side_by_side
+
+    sources = chosen(given)
+    stale = [side_by_side(stale_runs, source.runs, given.workers) for source in sources]
     what = configuration(given)
-    one = figures(what, sources, given)
-    yield from tables(one, what.about)
-    if given.vs:
-        other = figures(named(given.vs), sources, given)
-        yield difference_table(difference(one, other), "this", given.vs)
+    trails = {"this": what.trails(sources, given.workers)}
+    trails[STALE] = [[stale_in_a_row(flags) for flags in of_runs] for of_runs in stale]
+    trails |= {name: named(name).trails(sources, given.workers) for name in given.vs}
+    figures = {name: measure(sources, stale, found, given.boot) for name, found in trails.items()}
+    yield needed_table(figures["this"].needed)
+    yield monitors_table(sources, stale, trails["this"])
+    yield from tables(figures["this"], what.about)
+    yield compared_table(figures)
+    for name in given.vs:
+        yield difference_table(difference(figures["this"], figures[name]), "this", name)
+        if given.cost and Path(name).is_dir():
+            yield cost_table(sources, name)
 
 
-def figures(what: Configuration, sources: Sequence[Source], given: argparse.Namespace) -> Figures:
-    from _monitors.measure import measure
+def read(given: argparse.Namespace) -> None:
+    """Print random interventions of the configuration, or troubles that it missed."""
+    from _monitors.excerpts import as_json, as_markdown, excerpts, missed
+    from _monitors.staleness import stale_runs
 
-    return measure(sources, what.trails(sources, given.workers), given.boot)
+    sources = chosen(given)
+    trails = configuration(given).trails(sources, given.workers)
+    if given.missed:
+        trails = missed([stale_runs(source.runs) for source in sources], trails)
+    found = excerpts(sources, trails, given.excerpts or given.missed, given.seed)
+    for line in as_json(found) if given.json else as_markdown(found, given.seed):
+        print(line)
+
+
+def meanings() -> dict[str, str]:
+    from _monitors.hindsight import MEANINGS
+
+    from reasonblocks.calibration._columns import COLUMNS
+
+    return {**MEANINGS, **COLUMNS}
 
 
 def show(shown: Iterator[Table], given: argparse.Namespace) -> None:
     from _monitors.table import json_lines, markdown, text
 
-    from reasonblocks.calibration._columns import COLUMNS
-
     if given.markdown:
         print(f"# What recorded runs say of the monitors\n\nMade by `./dev bench monitors {' '.join(sys.argv[1:])}`.\n")
-        print("\n".join(f"- `{name}`: {meaning}" for name, meaning in COLUMNS.items()) + "\n")
+        print("\n".join(f"- `{name}`: {meaning}" for name, meaning in meanings().items()) + "\n")
     form = json_lines if given.json else markdown if given.markdown else text
     for table in shown:
         for line in form(table):
@@ -87,16 +141,17 @@ def show(shown: Iterator[Table], given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    given = parser().parse_args()
+    options = parser()
+    given = options.parse_args()
+    if given.cost and not any(Path(name).is_dir() for name in given.vs):
+        options.error("--cost compares with a checkout: name one with --vs")
     if given.columns:
-        from reasonblocks.calibration._columns import COLUMNS
-
-        print("\n".join(f"{name:17} {meaning}" for name, meaning in COLUMNS.items()))
+        print("\n".join(f"{name:17} {meaning}" for name, meaning in meanings().items()))
     elif not given.paths:
         print("nothing is measured: name files of recorded runs", file=sys.stderr)
     else:
         try:
-            show(measured(given), given)
+            read(given) if given.excerpts or given.missed else show(measured(given), given)
         except (ReasonBlocksError, ImportError, OSError) as error:
             sys.exit(f"{type(error).__name__}: {error}")
 

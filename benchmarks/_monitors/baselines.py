@@ -11,20 +11,24 @@ from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
 
-from reasonblocks.traces import Record, RecordedRun, read_records
-from reasonblocks.types import JSON, Step, ToolCall
+from reasonblocks.traces import RecordedRun
+from reasonblocks.types import Step
 
+from .flat import FlatStep, flat, flat_runs
+from .staleness import stale_runs
 from .trail import Judge, Trail
 
-__all__ = ["BASELINES", "detector", "flat"]
+__all__ = ["BASELINES", "STALE", "detector", "stale_in_a_row"]
 
-FlatStep: TypeAlias = "dict[str, JSON]"
-FLAT = ("thought", "action", "action_input", "observation", "is_error", "tokens")
 TALK = ("", "respond", "analyze")
 """Actions of recorded runs that are turns of a talk, no tool calls: nothing to repeat."""
 REPEATS_FIRE = 3
+STALE = "stale"
+"""The simplest rule that is any good at lasting trouble: the bar for every other."""
+STALE_FIRE = 3
+STALE_CAP, STALE_COOLDOWN = 5, 3
+"""Firings a run at most, and steps from one to the next at least."""
 
 
 def length(runs: Sequence[RecordedRun]) -> list[Trail]:
@@ -37,7 +41,22 @@ def repeat(runs: Sequence[RecordedRun]) -> list[Trail]:
     return [_most_repeated(run) for run in runs]
 
 
-BASELINES: dict[str, Judge] = {"length": length, "repeat": repeat}
+def stale(runs: Sequence[RecordedRun]) -> list[Trail]:
+    """How many steps in a row brought nothing new; fires from three on, at most 5 times a run, every 3 steps."""
+    return list(map(stale_in_a_row, stale_runs(runs)))
+
+
+def stale_in_a_row(flags: Sequence[bool]) -> Trail:
+    """The trail of a run whose stale steps are known."""
+    rows = tuple(accumulate(flags, lambda row, flag: row + 1 if flag else 0, initial=0))[1:]
+    fired: list[int] = []
+    for step, row in enumerate(rows):
+        if row >= STALE_FIRE and len(fired) < STALE_CAP and (not fired or step - fired[-1] >= STALE_COOLDOWN):
+            fired.append(step)
+    return Trail(scores=tuple(map(float, rows)), fires=tuple(step in fired for step in range(len(rows))))
+
+
+BASELINES: dict[str, Judge] = {"length": length, "repeat": repeat, STALE: stale}
 
 
 def _most_repeated(run: RecordedRun) -> Trail:
@@ -76,27 +95,10 @@ def _detected(path: str, runs: Sequence[RecordedRun]) -> list[Trail]:
     score: Callable[[list[FlatStep]], Sequence[float]] = file.score
     fires: Callable[[list[FlatStep]], Sequence[bool]] | None = getattr(file, "fires", None)
     trails = []
-    for steps in _flat_runs(runs):
+    for steps in flat_runs(runs):
         said = tuple(map(bool, fires(steps))) if fires else ()
         trails.append(Trail(scores=tuple(map(float, score(steps))), fires=said))
     return trails
-
-
-def _flat_runs(runs: Sequence[RecordedRun]) -> Iterator[list[FlatStep]]:
-    written = dict(_as_written(runs))
-    for run in runs:
-        yield written.get((run.file, run.line)) or list(map(flat, run.steps))
-
-
-def _as_written(runs: Sequence[RecordedRun]) -> Iterator[tuple[tuple[str, int], list[FlatStep]]]:
-    """The steps of runs that their files hold in the flat form, by file and line."""
-    wanted = {(run.file, run.line) for run in runs}
-    for file in sorted({run.file for run in runs}):
-        for record in read_records(file):
-            if isinstance(record, Record) and (file, record.line) in wanted and isinstance(record.value, dict):
-                steps = record.value.get("steps")
-                if isinstance(steps, list) and all(isinstance(step, dict) and "action" in step for step in steps):
-                    yield (file, record.line), [{key: step.get(key) for key in FLAT} for step in steps]
 
 
 def _loaded(path: str) -> ModuleType:
@@ -108,26 +110,3 @@ def _loaded(path: str) -> ModuleType:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def flat(step: Step) -> FlatStep:
-    """A step in the flat form, several calls as one; the tokens are not known here."""
-    flags = [result.is_error for result in step.tool_results if result.is_error is not None]
-    return {
-        "thought": step.thought,
-        "action": " + ".join(call.name for call in step.tool_calls),
-        "action_input": "\n".join(_input(call, bool(step.tool_results)) for call in step.tool_calls),
-        "observation": "\n".join(result.output for result in step.tool_results),
-        "is_error": any(flags) if flags else None,
-        "tokens": None,
-    }
-
-
-def _input(call: ToolCall, answered: bool) -> str:
-    """The arguments as text, a text that stands alone as itself. What answers to none is a tool, too."""
-    given = call.arguments
-    if isinstance(given, dict) and list(given) == ["input"] and isinstance(given["input"], str):
-        return given["input"]
-    if isinstance(given, str):
-        return given
-    return json.dumps(given, ensure_ascii=False) if given or answered else ""

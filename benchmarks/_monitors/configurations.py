@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 
 from reasonblocks._files import loads
@@ -13,6 +15,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.traces import RecordedRun
 
 from .baselines import BASELINES, detector
+from .build import other_build
 from .sources import Source
 from .trail import Judge, Trail, judged, library, side_by_side
 
@@ -33,11 +36,13 @@ class Configuration:
 
 
 def named(name: str) -> Configuration:
-    """`default`, a baseline's name, a detector's .py, or a calibration's file. Raises `OSError` for no detector."""
+    """`default`, a baseline's name, another checkout, a detector's .py, or a calibration's file. Raises `OSError`."""
     if name == DEFAULT:
         return unfitted(library(), "The library as it ships.")
     if name in BASELINES:
         return unfitted(BASELINES[name], f"The baseline `{name}`.")
+    if Path(name).is_dir():
+        return in_other_processes(other_build(name), f"The build in `{name}`.")
     judge = detector(name) if name.endswith(".py") else library(name)
     return unfitted(judge, f"By `{name}`.")
 
@@ -47,6 +52,16 @@ def unfitted(judge: Judge, about: str) -> Configuration:
 
     def trails(sources: Sequence[Source], workers: int) -> list[list[Trail]]:
         return [judged(judge, source.runs, workers) for source in sources]
+
+    return Configuration(about=about, trails=trails)
+
+
+def in_other_processes(judge: Judge, about: str) -> Configuration:
+    """The same for every run, by a judge that starts a process of its own for the runs it is given."""
+
+    def trails(sources: Sequence[Source], workers: int) -> list[list[Trail]]:
+        with ThreadPoolExecutor(max(1, workers)) as pool:
+            return list(pool.map(lambda source: judge(source.runs), sources))
 
     return Configuration(about=about, trails=trails)
 

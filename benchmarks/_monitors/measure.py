@@ -12,6 +12,7 @@ from reasonblocks.calibration._columns import COLUMNS, Judged, Scored, columns, 
 from reasonblocks.calibration._compare import Lift, first_firings, lift
 from reasonblocks.calibration._statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
 
+from .hindsight import Hindsight, hindsight, overall
 from .sources import Source, failed
 from .states import StatesOf, states_of
 from .trail import Trail
@@ -42,8 +43,12 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """One configuration. Figures by source name; `macro` is the mean over the core sources that have the column."""
+    """One configuration. Figures by source name; `macro` is the mean over the core sources that have the column.
 
+    `needed` is of every source: whether a word was needed has nothing to do with outcomes.
+    """
+
+    needed: tuple[Hindsight, ...]
     sources: Mapping[str, Scored]
     columns: Mapping[str, Mapping[str, Draws]]
     macro: Mapping[str, Draws]
@@ -56,13 +61,22 @@ class Figures:
     cost: Cost | None
 
 
-def measure(sources: Sequence[Source], trails: Sequence[Sequence[Trail]], boot: int) -> Figures:
-    """From the trails of every run of every source, in order. Sources of one outcome have states alone."""
+def measure(
+    sources: Sequence[Source],
+    stale: Sequence[Sequence[Sequence[bool]]],
+    trails: Sequence[Sequence[Trail]],
+    boot: int,
+) -> Figures:
+    """From the stale steps and the trails of every run of every source, in order.
+
+    Sources of one outcome have no figures of how failures are told from successes.
+    """
     runs = {one.name: scored_source(one, told, boot) for one, told in zip(sources, trails) if one.measurable}
     core = [one for one in runs.values() if not one.oracle_stop]
     figures = {name: columns(one) for name, one in runs.items()}
     firings = {name: tables for name, one in runs.items() if (tables := first_firings(one))}
     return Figures(
+        needed=tuple(hindsight(*one, boot) for one in zip(sources, stale, trails, strict=True)),
         sources=runs,
         columns=figures,
         macro=_macro([figures[one.name] for one in core]),
@@ -86,8 +100,9 @@ def scored_source(source: Source, trails: Sequence[Trail], boot: int) -> Scored:
 
 
 def difference(one: Figures, other: Figures) -> dict[str, Draws]:
-    """One minus the other in every macro column that both have, in the same redraws; and the ratio of their lifts."""
-    paired = {name: one.macro[name] - other.macro[name] for name in one.macro if name in other.macro}
+    """One minus the other in every figure over all sources, in the same redraws; and the ratio of their lifts."""
+    ours, theirs = ({**overall(figures.needed), **figures.macro} for figures in (one, other))
+    paired = {name: ours[name] - theirs[name] for name in ours if name in theirs and name != "stale"}
     if one.core_lift and other.core_lift:
         paired["lift_ratio"] = one.core_lift.draws / other.core_lift.draws
     return paired

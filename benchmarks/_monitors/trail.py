@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
@@ -16,35 +16,56 @@ from reasonblocks._replay import replay
 from reasonblocks.adapters import RunOptions
 from reasonblocks.ports import Evaluate
 from reasonblocks.traces import RecordedRun
-from reasonblocks.types import Evaluation, FSMState, Memories
+from reasonblocks.types import Evaluation, FSMState, Memories, StepDecision
 
 if TYPE_CHECKING:
     from reasonblocks._config import CalibrationSource
     from reasonblocks._session import Backends
     from reasonblocks.ports import Evaluator
 
-__all__ = ["Judge", "Trail", "judged", "library", "side_by_side"]
+__all__ = ["STANDING_RULES", "Intervention", "Judge", "Trail", "judged", "library", "side_by_side"]
 
 T = TypeVar("T")
 
 BATCH = 64
 """Runs that a process is handed at once."""
+STANDING_RULES = "E3Injection"
+"""The source of injections that every run gets at its start, whatever it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervention:
+    """Text for the agent after the completed step `step`; standing rules are none. `monitor` wrote it, if one did."""
+
+    step: int
+    text: str = ""
+    monitor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """One run, an entry a completed step: how bad it looks so far, whether something is said, the state after it.
+    """One run, an entry a completed step: how bad it looks so far, whether a monitor injects, the state after it.
 
-    What a baseline does not have is empty. `monitors_us` is the time of all monitors with the features that they share,
-    `features_us` that of the features alone. `state_bytes` is the length of the trace state after the last step.
+    What a baseline does not have is empty. `fired` has the monitors over their thresholds. `monitors_us` is the time of
+    all monitors with the features that they share, `features_us` that of the features alone. `state_bytes` is the
+    length of the trace state after the last step. `told` has an entry an intervention, None for a baseline.
     """
 
     scores: tuple[float, ...]
     fires: tuple[bool, ...] = ()
     states: tuple[FSMState, ...] = ()
+    fired: tuple[tuple[str, ...], ...] = ()
+    told: tuple[Intervention, ...] | None = None
     monitors_us: tuple[float, ...] = field(default=(), compare=False)
     features_us: tuple[float, ...] = field(default=(), compare=False)
     state_bytes: int | None = None
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        """Those of a baseline are where it fires; after the last step nobody is left to hear one."""
+        if self.told is not None:
+            return self.told
+        return tuple(Intervention(step=step) for step, fires in enumerate(self.fires[:-1]) if fires)
 
 
 Judge: TypeAlias = Callable[[Sequence[RecordedRun]], "list[Trail]"]
@@ -63,8 +84,13 @@ def side_by_side(
     if workers <= 1:
         return work(runs)
     batches = [runs[start : start + BATCH] for start in range(0, len(runs), BATCH)]
-    with ProcessPoolExecutor(workers) as pool:
-        return [one for made in pool.map(work, batches) for one in made]
+    return [one for made in _pool(workers).map(work, batches) for one in made]
+
+
+@cache
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Return the processes of this run, which start before numpy has threads: a fork would break those."""
+    return ProcessPoolExecutor(workers)
 
 
 def library(calibration: CalibrationSource | None = None) -> Judge:
@@ -91,6 +117,8 @@ class _Watched(ReasonBlocks):
             scores=tuple(decision.composite or 0.0 for decision in decisions),
             fires=tuple(decision.gate_decision == "inject" for decision in decisions),
             states=tuple(decision.fsm_state for decision in decisions),
+            fired=tuple(decision.monitors_fired for decision in decisions),
+            told=tuple(_told(decisions, self._stopwatch.speakers)),
             monitors_us=tuple(self._stopwatch.monitors_us),
             features_us=tuple(self._stopwatch.features_us),
             state_bytes=len(compact(self._last.trace.snapshot()).encode()),
@@ -105,8 +133,20 @@ class _Watched(ReasonBlocks):
         return replace(super()._backends, evaluator=self._stopwatch)
 
 
+def _told(decisions: Sequence[StepDecision], speakers: Sequence[str | None]) -> Iterator[Intervention]:
+    """Yield an intervention for each step after which the agent gets a text that is no standing rule."""
+    for step, (decision, speaker) in enumerate(zip(decisions, speakers, strict=True)):
+        texts = [injection.text for injection in decision.injections if injection.source != STANDING_RULES]
+        if texts:
+            monitor = speaker if decision.gate_decision == "inject" else None
+            yield Intervention(step=step, text="\n\n".join(texts), monitor=monitor)
+
+
 class _Stopwatch:
-    """The evaluator that it is given, timed. The features are computed once more for their own time, afterwards."""
+    """The evaluator that it is given, timed. The features are computed once more for their own time, afterwards.
+
+    `speakers` has the monitor whose text each evaluation holds.
+    """
 
     inline = True
 
@@ -114,11 +154,13 @@ class _Stopwatch:
         self._evaluator = evaluator
         self.monitors_us: list[float] = []
         self.features_us: list[float] = []
+        self.speakers: list[str | None] = []
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
         started = time.perf_counter()
         answer = self._evaluator.evaluate(request)
         self.monitors_us.append((time.perf_counter() - started) * 1e6)
+        self.speakers.append(answer[0].monitor)
         started = time.perf_counter()
         features_of(request.step, request.index, request.task)
         self.features_us.append((time.perf_counter() - started) * 1e6)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, StepInput, StepOutcome
 from reasonblocks._authoring import read_patterns
-from reasonblocks._calibration_file import MAX_WEIGHT, SHIPPED
+from reasonblocks._calibration_file import MAX_WEIGHT, PERSISTENCE, SHIPPED
 from reasonblocks._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
 from reasonblocks._monitors.indicators import INDICATORS
+from reasonblocks._monitors.persistence import Weights
 from reasonblocks._scoring import SHIPPED_LEVEL
 from reasonblocks.backends.embed._curves import curves_for
 from reasonblocks.calibration import as_toml, calibration_of, fit, shipped
@@ -32,6 +33,9 @@ CALIBRATIONS = st.builds(
     level=st.builds(Level, mean=st.floats(0, 1), spread=ABOVE_0),
     fires=st.fixed_dictionaries(dict.fromkeys(BY_NAME, ABOVE_0)),
     composite=ABOVE_0,
+    persistence=st.builds(
+        Weights, threshold=ABOVE_0, **dict.fromkeys(PERSISTENCE[1:], st.floats(-MAX_WEIGHT, MAX_WEIGHT))
+    ),
     evidence=st.dictionaries(st.sampled_from(sorted(INDICATORS)), WEIGHED),
 )
 

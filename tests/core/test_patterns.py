@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reasonblocks._json import evolve
 from reasonblocks._monitors import MONITORS
-from reasonblocks._patterns import KINDS, TYPES, Curve, best, checked, fits, pattern_of, revised, standing, visible
+from reasonblocks._monitors.kinds import KINDS, TYPES
+from reasonblocks._patterns import Curve, best, checked, fits, pattern_of, revised, standing, visible
 from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import ETrace, Pattern

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _monitors.baselines import BASELINES, flat
+from _monitors.baselines import BASELINES
 from _monitors.configurations import Configuration, fitted_elsewhere, fitted_in_folds
+from _monitors.flat import flat
 from _monitors.measure import scored_source
 from _monitors.sources import Source
 from _monitors.states import states_of
@@ -246,7 +247,7 @@ def printed(*command: str) -> str:
     return subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, check=True).stdout
 
 
-NAMES = ("tau_airline", "hotpot_react", "intercode_react", "intercode_tryagain")
+NAMES = ("tau_retail", "hotpot_react", "intercode_react", "intercode_tryagain")
 
 
 @pytest.mark.skipif(not BENCH.is_file(), reason="the shared benchmark is not beside the repository")

@@ -13,7 +13,7 @@ import pytest
 from reasonblocks._authoring import Authored, read_patterns, warnings
 from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
-from reasonblocks._patterns import KINDS
+from reasonblocks._monitors.kinds import KINDS
 from reasonblocks.cli import main
 from reasonblocks.starter import starter_patterns
 

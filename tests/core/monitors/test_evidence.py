@@ -190,7 +190,9 @@ WEIGHED = st.builds(IndicatorWeight, weight=st.floats(-0.1, 0.1), centre=st.floa
 
 
 def calibrated(evidence: Mapping[str, IndicatorWeight]) -> Calibration:
-    return Calibration(level=Level(mean=0.1, spread=0.1), fires={}, composite=1.0, evidence=evidence)
+    return Calibration(
+        level=Level(mean=0.1, spread=0.1), fires={}, composite=1.0, persistence=shipped().persistence, evidence=evidence
+    )
 
 
 @given(values=VALUES, evidence=st.dictionaries(st.sampled_from(sorted(INDICATORS)), WEIGHED))

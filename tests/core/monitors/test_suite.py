@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks import _novelty as novelty
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, resolve_weights, suite
+from reasonblocks._monitors import MONITORS, indicators, persistence, recall, resolve_weights, suite, untried
 from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
@@ -182,9 +183,9 @@ def test_the_largest_contribution_speaks() -> None:
     assert custom(CUSTOM_FIRES)[0].monitor == "zeta"
 
 
-def test_the_kind_is_that_of_the_finding_that_is_told(act: Act, play: Play) -> None:
+def test_the_kind_is_that_of_the_finding(act: Act, play: Play) -> None:
     polled = [act("status", "still running", job=1) for _ in range(10)]
-    assert [(one.kind, one.inject) for one in play(polled) if one.inject] == [("waiting", True)]
+    assert [one.kind for one in play(polled)][-2:] == [None, "waiting"]
 
 
 def test_a_finding_that_is_held_back_keeps_its_kind(act: Act, play: Play) -> None:
@@ -198,14 +199,18 @@ def test_a_monitor_without_kinds_reports_its_failure_type() -> None:
     assert kinds == {row.failure_type for row in MONITORS}
 
 
+def test_a_kind_of_another_failure_type_is_not_mistaken_for_it() -> None:
+    assert suite._kind("claim_contradiction", {"claim_contradiction": Finding(facts={"kind": "done"})}) is None
+
+
 def test_a_custom_monitors_finding_has_no_kind() -> None:
     assert suite._kind("mine", {"mine": Finding(score=1.0)}) is None
 
 
-def test_a_custom_monitors_text_names_its_steps() -> None:
+def test_a_custom_monitors_text_says_where_its_evidence_is() -> None:
     text = custom(CUSTOM_FIRES, index=7)[0].intervention_text
     assert text is not None
-    assert text.startswith("The check zeta points at step 7. ")
+    assert text.startswith("The check zeta points at your last turn. ")
 
 
 def test_a_custom_monitors_memory_comes_back() -> None:
@@ -244,7 +249,7 @@ def test_a_fired_monitor_injects_by_the_monitor_path(act: Act, play: Play) -> No
 def test_old_evidence_is_not_told_twice(act: Act, play: Play) -> None:
     steps = [*loop(act, 4), act("read_file", "text", path="a.py")]
     last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
-    assert (last.inject, last.fired) == (False, ("semantic_loop",))
+    assert (last.inject, last.fired[0]) == (False, "semantic_loop")
 
 
 def test_a_text_that_was_held_back_may_come_later(act: Act, play: Play) -> None:
@@ -273,10 +278,11 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, indicators.OWN_MEMORY}
+    own = {module.OWN_MEMORY for module in (indicators, novelty, persistence, recall, untried)}
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, *own}
 
 
-def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:
+def test_what_is_told_anew_names_a_call_after_the_last_injection(act: Act, play: Play) -> None:
     steps = [
         *loop(act, 4),
         act("read_file", "Error: no file 7 of that name", is_error=True, path="a.py"),
@@ -285,4 +291,4 @@ def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play:
     last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
     assert (last.injection_path, last.fired) == ("composite", ())
     assert last.intervention_text is not None
-    assert last.intervention_text.startswith("Steps 2, 3, 4 and 5 failed, or brought a result that was there before.")
+    assert last.intervention_text.startswith("Your last 4 calls failed, or brought a result that was there before.")

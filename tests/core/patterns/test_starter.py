@@ -15,7 +15,8 @@ from reasonblocks import starter
 from reasonblocks._authoring import near_duplicates, standing_bytes, warnings
 from reasonblocks._gates import TIER_RULES
 from reasonblocks._monitors import MONITORS
-from reasonblocks._patterns import TYPES, pattern_json
+from reasonblocks._monitors.kinds import TYPES
+from reasonblocks._patterns import pattern_json
 from reasonblocks._render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
 from reasonblocks._text import words
 from reasonblocks.starter import starter_patterns

@@ -37,9 +37,9 @@ KEPT = 24
 """Calls and results whose hashes are remembered: the newest ones."""
 ERRORS_KEPT = 6
 """Steps in which the same error line is looked for."""
-STALE, STALE_AGAIN, STALE_ERROR = 0.1, 0.2, 0.5
-"""Shares of new pairs below which a result brings nothing: any one; that of a call made before; that of an error whose
-line was in one of the last 6 steps."""
+STALE, STALE_ERROR = 0.1, 0.5
+"""Shares of new pairs below which a result brings nothing: any one, and that of an error whose line was in one of the
+last 6 steps. A call made before may also bring a few new words or a number: so a running process makes progress."""
 BITS = 0xFFFF
 """The bits of a hash that are stored. If two hashes collide, something new is taken for known."""
 LINE = 160
@@ -57,25 +57,25 @@ def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
     """Return what the step brought, and the memory after it; a pure function."""
     kept: Mapping[str, JSON] = memory or {}  # type: ignore[assignment]  # as this function wrote it
     text = _text(step)
-    call, result = _call(step.tool_calls), crc32(text.translate(None, _DIGITS)) & BITS
+    call, error = _call(step.tool_calls), _error(text)
+    result = crc32(text.translate(None, _DIGITS) if error else text) & BITS
     pairs = _pairs(text)
     seen = _Seen(kept)
     fresh = seen.fresh(pairs)
     calls: list[int] = kept.get("calls") or []  # type: ignore[assignment]
     results: list[int] = kept.get("results") or []  # type: ignore[assignment]
     errors: list[int] = kept.get("errors") or []  # type: ignore[assignment]
-    error = _error(text)
     same_call = call in calls
     meant = len(pairs) >= FEW
     now = Novelty(
         fresh=fresh,
         same_call=same_call,
-        same_result=bool(text) and result in results and (meant or same_call),
+        same_result=result in results and bool(step.tool_results),
         error=error != 0,
         same_error=error != 0 and error in errors,
     )
     if now.same_result:
-        now.elsewhere = not any([old == call and then == result for old, then in zip(calls, results, strict=True)])
+        now.elsewhere = (call, result) not in zip(calls, results, strict=True)
     now.stale = _is_stale(now, meant=meant)
     left: dict[str, JSON] = {
         "calls": [*calls, call][-KEPT:],
@@ -87,7 +87,7 @@ def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
 
 
 def _is_stale(now: Novelty, *, meant: bool) -> bool:
-    again = now.same_call and ((now.same_result and not now.elsewhere) or now.fresh < STALE_AGAIN)
+    again = now.same_call and now.same_result and not now.elsewhere
     return again or (meant and now.fresh < STALE) or (now.same_error and now.fresh < STALE_ERROR)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._monitors.builtin import MONITORS
-from .._patterns import EXEMPLAR_CHARS, KINDS, TYPES, exemplars
+from .._monitors.kinds import KINDS, TYPES
+from .._patterns import EXEMPLAR_CHARS, exemplars
 from .._render import FIELDS, FORMS, INJECTION_BYTES, render_pattern, sanitise
 from .._requests import Retrieve
 from .._text import collapse, nearest, preview, words

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .. import _gates as gates
 from .. import _render as render
 from .._json import evolve
-from .._patterns import TYPES
+from .._monitors.kinds import TYPES
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
 from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState

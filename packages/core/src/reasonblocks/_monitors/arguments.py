@@ -17,6 +17,10 @@ GIST_HEAD = 60
 """Words of the arguments that the gist is taken from: the first ones."""
 MAX_GIST = 8
 """Words of a gist."""
+NEAR = 0.75
+"""Share of the shorter query's words that two queries share if one is the other reworded."""
+MIN_SHARED = 2
+"""Words that two queries share at least if they ask for the same thing."""
 STEM = 4
 """Letters of a word's stem: "vali" for "validate" and "validation"."""
 SHORTEST_WORD = 4
@@ -113,6 +117,12 @@ def gist_of(values: Sequence[str]) -> tuple[int, ...]:
     """Return hashes of the first few words' stems, each once, in an order that does not depend on theirs."""
     stems = {word[:STEM] for word in values[:GIST_HEAD] if len(word) > 2 or not word.isascii()}
     return tuple(sorted(map(hash_of, stems))[:MAX_GIST])
+
+
+def is_reworded(words: Sequence[int], others: Sequence[int]) -> bool:
+    """Return True if two gists share so many words that one is the other reworded."""
+    shared = len({*words} & {*others})
+    return shared >= MIN_SHARED and shared >= NEAR * min(len(words), len(others))
 
 
 def longer_words(text: str) -> frozenset[str]:

@@ -42,6 +42,9 @@ SHORT_LOOK = 60
 """A result of a read or a search up to this length, in characters, is hardly more than "nothing found"."""
 WORDED = 8
 """Characters from which on a result expresses in words that there was nothing: not "None", not "[]"."""
+LOOKS = frozenset(("read", "search", "test"))
+ACKNOWLEDGED = 40
+"""A result shorter than this, in characters, only acknowledges that something was done."""
 NAME_LENGTH = 48
 """Characters of a tool's name that a text shows."""
 
@@ -75,8 +78,9 @@ class Features:
     - `lengths`: characters of the thought, the arguments and the results.
     - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
       to be expected: a running process, an error that may pass and a test that still passes take their time.
-    - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
-      eight, brought nothing new. Both are 0 until the suite has estimated them.
+    - `moves`: the step does something, and only an acknowledgement comes back.
+    - `lasting`: the chance that the trouble lasts, 0 to 1; `known_row`: how many of the newest steps in a row, at most
+      eight, brought next to nothing that earlier results did not have. Both are 0 until the suite has estimated them.
     """
 
     index: int
@@ -105,8 +109,9 @@ class Features:
     lengths: tuple[int, int, int]
     brought: Novelty
     stale: bool
+    moves: bool
     lasting: float = 0.0
-    stale_row: int = 0
+    known_row: int = 0
 
 
 def features_of(
@@ -131,6 +136,7 @@ def features_of(
     passing = any(map(says_passing, [result.output for result in results if _may_pass(result, bool(errors))]))
     green = "test" in roles and not errors and any(map(says_green, outputs))
     waiting = any(map(says_waiting, outputs))
+    moves = not (shell or errors) and roles.isdisjoint(LOOKS) and sum(map(len, outputs)) < ACKNOWLEDGED
     return Features(
         index=index,
         task=task,
@@ -161,7 +167,8 @@ def features_of(
             sum(map(len, outputs)),
         ),
         brought=brought,
-        stale=brought.stale and not (passing or green or waiting),
+        stale=brought.stale and not (passing or green or waiting or moves),
+        moves=moves,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
-from .memory import count, numbers, table, texts
+from .finding import Finding, settle
+from .memory import count, numbers, table
 from .outcome import hash_of
+from .recall import Recall
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -69,14 +70,18 @@ def _score(opened: int) -> float:
     return min(1.0, 0.7 + 0.1 * (opened - MANY)) if opened >= MANY else 0.1 * opened
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    (tool,) = texts(finding.facts, "tool")
-    return f"{at_steps(finding.steps)} opened new ground late in the run, the last time with {tool}. {_NEXT[rung]}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    new = [action for action in recall.at(finding.steps) if action.shown]
+    evidence = "You seem to open new ground late in the run."
+    if new:
+        last = f", most recently with {new[-1].shown}" if rung == 1 else ""
+        evidence = f"Late in the run you have turned to new things{last}."
+    return f"{evidence} {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Name the one open question that decides the task, and go on with that one only.",
     2: "Finish what is open now before you begin anything new.",
-    3: "Wrap up: give the best answer that the results so far support, and list what is open.",
+    3: "Take a step of another kind: one that answers what is open with what you have.",
 }

@@ -14,9 +14,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .._novelty import ERRORS_KEPT, STALE, STALE_ERROR
 from ..types import JSON
+from .arguments import is_reworded
 from .features import Features
-from .memory import count, fraction, table
+from .memory import count, fraction, numbers, table
 
 OWN_MEMORY = "_persistence"
 """The key of this memory among those of the monitors; snapshots have it."""
@@ -40,12 +42,17 @@ class Weights:
 
 
 def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float, float], JSON]:
-    """Return the four numbers after this step, and the memory.
+    """Return the four numbers after this step, and the memory; an error of a known kind, or a search that
+    was only reworded, makes the step stale.
 
-    `stale` and `called` of the memory are the newest eight steps as bits, the last step the lowest; `followed` of
-    `counted` steps that brought nothing were followed by another one.
+    `stale`, `called` and `old` of the memory are the newest eight steps as bits, the last step the lowest: those that
+    brought nothing, that repeated a call, and whose results earlier ones had. `followed` of `counted` steps that
+    brought nothing were followed by another one.
     """
     kept = table(memory)
+    errors, asked = numbers(kept, "errors"), numbers(kept, "asked")
+    if _fails_again(features, errors) or _asks_again(features, asked):
+        features.stale = True
     steps, stale, called = count(kept, "steps") + 1, count(kept, "stale"), count(kept, "called")
     counted, followed = count(kept, "counted"), count(kept, "followed")
     if stale & 1:
@@ -63,9 +70,23 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         "known": round(known, 3),
         "stale": stale,
         "called": called,
+        "old": (count(kept, "old") << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
         "counted": counted,
         "followed": followed,
+        "errors": [*errors, features.error_kind or 0][-ERRORS_KEPT:],
+        "asked": list(features.gist) or asked,
     }
+
+
+def _fails_again(features: Features, errors: list[int]) -> bool:
+    return features.error_kind in errors and not features.passing and features.brought.fresh < STALE_ERROR
+
+
+def _asks_again(features: Features, asked: list[int]) -> bool:
+    """Return True for a search that found nothing, as did the last one, which asked for the same in other words."""
+    return (
+        features.empty and not features.waiting and features.brought.same_result and is_reworded(features.gist, asked)
+    )
 
 
 def chance(numbers: tuple[float, float, float, float], weights: Weights) -> float:
@@ -76,9 +97,9 @@ def chance(numbers: tuple[float, float, float, float], weights: Weights) -> floa
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, z)))), 4)
 
 
-def said(memory: Mapping[str, JSON]) -> int:
-    """Return how many of the newest steps in a row brought nothing new, at most eight."""
-    stale, row = count(memory, "stale"), 0
-    while stale >> row & 1:
+def known_row(memory: Mapping[str, JSON]) -> int:
+    """Return how many of the newest steps in a row, at most eight, brought next to nothing of their own."""
+    old, row = count(memory, "old"), 0
+    while old >> row & 1:
         row += 1
     return row

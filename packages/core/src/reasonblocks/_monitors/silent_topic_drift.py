@@ -9,8 +9,9 @@ from itertools import pairwise
 from .._text import words
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
-from .memory import numbers, table, texts
+from .finding import Finding, settle
+from .memory import numbers, table
+from .recall import Recall
 
 NAME = "silent_topic_drift"
 FAILURE_TYPE = "drift"
@@ -103,15 +104,15 @@ def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset([word[:STEM] for word in subject]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    (tool,) = texts(finding.facts, "tool")
-    how = f", the last of them calling {tool}" if tool else ""
-    return f"{at_steps(finding.steps)} do not touch the subject of the task{how}. {_NEXT[rung]}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    off, among = len(finding.steps), recall.index - min(finding.steps, default=recall.index) + 1
+    which = f"{off} of your last {among}" if off < among else f"Your last {off}"
+    return f"{which} messages do not name the subject of the task. {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Read the task again, and say in one line how the next step serves it.",
     2: "Go back to the task now.",
-    3: "Wrap up: answer what the task asks with what you have.",
+    3: "Take a step of another kind: one that the task itself asks for.",
 }

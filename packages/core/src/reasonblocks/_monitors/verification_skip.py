@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
+
 from ..types import JSON
 from .ending import admits, declares_done
 from .features import MAX_TARGETS as STEP_TARGETS
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import count, numbers, table, texts
+from .recall import Action, Recall
+from .wording import where
 
 NAME = "verification_skip"
 FAILURE_TYPE = "unverified"
@@ -69,23 +74,46 @@ def _known(targets: tuple[int, ...], known: list[int]) -> bool:
     return 0 < len(targets) < STEP_TARGETS and all(map(known.__contains__, targets))
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
-    if kind == "done":
-        *edits, end = finding.steps
-        changed = at_steps(edits).lower()
-        what = f"Step {end} declares the work done, but nothing has checked what {tool} changed in {changed}."
-    elif kind == "nothing":
-        look, end = finding.steps[0], finding.steps[-1]
-        what = f"Step {end} gives the answer, but the last look, with {tool} in step {look}, failed."
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
+    if kind == "nothing":
+        evidence = _nothing(finding.steps, rung, recall)
     else:
-        what = f"{at_steps(finding.steps)} made changes with {tool} and nothing has checked them since."
-    return f"{what} {_NEXT[rung]}"
+        evidence = _done(finding.steps, rung, recall) if kind == "done" else _many(rung, recall)
+    return f"{evidence} {_NEXT[rung]}"
+
+
+def _nothing(steps: Sequence[int], rung: int, recall: Recall) -> str:
+    looks = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
+    if not looks:
+        return "You have given an answer that no result seems to support."
+    place = f" ({where(recall, looks[-1:])})" if rung == 1 else ""
+    return f"You have given an answer, but the last look, {looks[-1].shown}{place}, failed."
+
+
+def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
+    edits = [action for action in recall.at(steps[:-1]) if action.edits and action.shown]
+    if not edits or any(action.checks for action in recall.actions if action.step > edits[-1].step):
+        return "You have declared the work done, and a change seems to be unchecked."
+    place = f" ({where(recall, edits[-1:])})" if rung == 1 else ""
+    return f"You have declared the work done, but nothing has checked the change by {edits[-1].shown}{place}."
+
+
+def _many(rung: int, recall: Recall) -> str:
+    unchecked = [action for action in reversed([*takewhile(_is_unchecked, reversed(recall.actions))]) if action.edits]
+    if len(unchecked) < 2 or not unchecked[-1].shown:
+        return "Several changes seem to be unchecked."
+    newest = f", the newest being {unchecked[-1].shown} ({where(recall, unchecked[-1:])})" if rung == 1 else ""
+    return f"Nothing has checked your last {len(unchecked)} changes{newest}."
+
+
+def _is_unchecked(action: Action) -> bool:
+    return not action.checks
 
 
 _NEXT = {
     1: "Run the one test, or read back the one file, that would show whether the change works.",
     2: "Check the change now, before the next one.",
-    3: "Wrap up: run one check, then report what it showed.",
+    3: "Take a step of another kind: one check that shows what works and what does not.",
 }

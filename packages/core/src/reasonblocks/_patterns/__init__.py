@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, checked, exemplars
 from ._json import COUNTED, pattern_json, pattern_of, revised
-from ._kinds import KINDS, TYPES, fits
-from ._rank import Curve, SimilarityCurves, best, gate, helpful, helps, place, standing, visible
+from ._rank import Curve, SimilarityCurves, best, fits, gate, helpful, helps, place, standing, visible
 
 __all__ = [
     "COUNTED",
     "EXEMPLARS",
     "EXEMPLAR_CHARS",
-    "KINDS",
     "NAME_BYTES",
-    "TYPES",
     "Curve",
     "SimilarityCurves",
     "best",

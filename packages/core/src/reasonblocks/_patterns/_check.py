@@ -78,7 +78,8 @@ def _check_content(pattern: Pattern) -> None:
 
 def _check_kinds(pattern: Pattern) -> None:
     """Check the form. An unknown kind, from a newer version or another monitor, is stored and fits no finding."""
-    name, kinds = f"pattern {pattern.id!r}: kinds", pattern.kinds
+    name = f"pattern {pattern.id!r}: kinds"
+    kinds: object = pattern.kinds
     if not isinstance(kinds, tuple) or len(kinds) > MAX_KINDS or not all(map(_is_name, kinds)):
         raise ConfigError(name, kinds, f"must be at most {MAX_KINDS} texts of 1 to {NAME_BYTES} bytes")
     if kinds and pattern.tier != "e2":

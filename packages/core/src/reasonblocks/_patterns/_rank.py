@@ -10,7 +10,6 @@ from itertools import pairwise
 from .._requests import Retrieve
 from ..exceptions import ConfigError
 from ..types import ETrace, Pattern, Tier
-from ._kinds import fits
 
 HELPFUL_AFTER = 5
 """Injections with a known result from which on a pattern is judged by them."""
@@ -35,6 +34,11 @@ def visible(pattern: Pattern, request: Retrieve) -> bool:
 
 def _is_of_kind(pattern: Pattern, request: Retrieve) -> bool:
     return request.kind is None or fits(pattern, request.kind)
+
+
+def fits(pattern: Pattern, kind: str | None) -> bool:
+    """Return True if the pattern may go with a finding of this kind; None is a finding of unknown kind."""
+    return not pattern.kinds or kind in pattern.kinds
 
 
 def gate(pattern: Pattern, similarity: float) -> float:

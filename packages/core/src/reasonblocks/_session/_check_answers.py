@@ -123,8 +123,9 @@ def _check_trace(given: object) -> None:
     for kind, value in (("org_id", pattern.org_id), ("failure_type", pattern.failure_type)):
         if value is not None:
             name(STORE, f"a pattern's {kind}", value)
-    if not isinstance(pattern.kinds, tuple) or not all(type(kind) is str for kind in pattern.kinds):
-        raise BadAnswer(STORE, pattern.kinds, "a pattern's kinds must be a tuple of plain strings")
+    kinds: object = pattern.kinds
+    if not isinstance(kinds, tuple) or not all(type(kind) is str for kind in kinds):
+        raise BadAnswer(STORE, kinds, "a pattern's kinds must be a tuple of plain strings")
     if pattern.gate_threshold is not None:
         _number(STORE, pattern.gate_threshold)
     tables: tuple[tuple[str, object], ...] = (("fields", pattern.fields), ("stats", pattern.stats))

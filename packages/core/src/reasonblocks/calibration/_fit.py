@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._calibration_file import shipped
 from .._json import evolve
 from .._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
 from .._monitors.indicators import DEEPEST, INDICATORS
@@ -167,6 +168,7 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
         level=SHIPPED_LEVEL if prior is None else _level(runs),
         fires={},
         composite=1.0,
+        persistence=(prior or shipped()).persistence,
         evidence={
             name: IndicatorWeight(weight=weights[name], centre=round(centres[name], 3))
             for name in INDICATORS

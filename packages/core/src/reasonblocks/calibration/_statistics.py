@@ -75,14 +75,14 @@ def auroc(failing: Flags, scores: Values, weights: Draws) -> Draws:
     bad, good = _by_score(failing, scores, weights)
     good_below = np.cumsum(good, axis=1) - good
     won = (bad * (good_below + good / 2)).sum(axis=1)
-    return _ratio(won, bad.sum(axis=1) * good.sum(axis=1))
+    return ratio(won, bad.sum(axis=1) * good.sum(axis=1))
 
 
 def recall(failing: Flags, scores: Values, weights: Draws) -> Draws:
     """Return the largest share of failing runs that a threshold catches with at most 10 % false alarms."""
     bad, good = _by_score(failing, scores, weights)
-    caught = _ratio(_from_the_top(bad), bad.sum(axis=1, keepdims=True))
-    flagged = _ratio(_from_the_top(good), good.sum(axis=1, keepdims=True))
+    caught = ratio(_from_the_top(bad), bad.sum(axis=1, keepdims=True))
+    flagged = ratio(_from_the_top(good), good.sum(axis=1, keepdims=True))
     return np.asarray(np.where(flagged <= FALSE_ALARMS + _ROUNDING, caught, 0.0).max(axis=1))
 
 
@@ -97,18 +97,18 @@ def stratified_auroc(failing: Flags, scores: Values, strata: npt.NDArray[np.int6
         possible = w[:, bad].sum(axis=1) * w[:, ~bad].sum(axis=1)
         won += np.nan_to_num(auroc(bad, scores[here], w)) * possible
         pairs += possible
-    return _ratio(won, pairs)
+    return ratio(won, pairs)
 
 
 def share(flags: Flags, among: Flags, weights: Draws) -> Draws:
     """Return the share of the runs `among` that are flagged."""
-    return _ratio(weights[:, flags & among].sum(axis=1), weights[:, among].sum(axis=1))
+    return ratio(weights[:, flags & among].sum(axis=1), weights[:, among].sum(axis=1))
 
 
 def odds_ratio(tables: Tables) -> Draws:
     """Return the odds ratio of failure of the exposed, pooled over the tables (Mantel and Haenszel 1959)."""
     for_, against = _pooled_terms(tables)
-    return _ratio(for_.sum(axis=1), against.sum(axis=1))
+    return ratio(for_.sum(axis=1), against.sum(axis=1))
 
 
 def wald_bounds(tables: Tables) -> tuple[float, float]:
@@ -130,12 +130,12 @@ def mean_of(figures: Iterable[Draws]) -> Draws:
     """Return the mean of the figures that exist in each draw."""
     rows = np.vstack(list(figures))
     known = ~np.isnan(rows)
-    return _ratio(np.where(known, rows, 0.0).sum(axis=0), known.sum(axis=0).astype(np.float64))
+    return ratio(np.where(known, rows, 0.0).sum(axis=0), known.sum(axis=0).astype(np.float64))
 
 
 def _pooled_terms(tables: Tables) -> tuple[Draws, Draws]:
-    for_ = _ratio(tables.exposed_failing * tables.other_passing, tables.total)
-    against = _ratio(tables.exposed_passing * tables.other_failing, tables.total)
+    for_ = ratio(tables.exposed_failing * tables.other_passing, tables.total)
+    against = ratio(tables.exposed_passing * tables.other_failing, tables.total)
     return np.nan_to_num(for_), np.nan_to_num(against)
 
 
@@ -152,7 +152,7 @@ def _from_the_top(weights: Draws) -> Draws:
     return np.cumsum(weights[:, ::-1], axis=1)
 
 
-def _ratio(over: Draws, under: Draws) -> Draws:
+def ratio(over: Draws, under: Draws) -> Draws:
     """Divide, with NaN for a denominator of 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(under > 0, over / under, np.nan))

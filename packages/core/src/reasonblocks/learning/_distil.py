@@ -102,8 +102,8 @@ _KINDS_OF_FORM: Mapping[tuple[str, Form], tuple[str, ...]] = {
     ("loop", "error"): ("retry", "error", "failing", "same_error"),
     ("loop", "repeat"): ("repeat", "cycle", "same_result"),
     ("loop", "empty"): ("reworded", "same_result"),
-    ("contradiction", "error"): ("claim",),
-    ("contradiction", "claimed"): ("claim",),
+    ("contradiction", "error"): ("claim", "red"),
+    ("contradiction", "claimed"): ("claim", "red"),
 }
 """The kinds of findings that a lesson about a form of trouble fits, by the failure type that was reported."""
 
