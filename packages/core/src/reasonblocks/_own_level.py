@@ -3,7 +3,7 @@
 Levels differ between agents, so one threshold for all of them flags the long runs of strong agents and misses the
 short ones of others. A run's summary has the largest value of each measure that a threshold exists for. The own
 threshold of a measure is the lowest one that at most a tenth of the agent's runs have reached. It is averaged with the
-calibration's threshold, with more weight for more runs, and never falls below a floor.
+calibration's threshold, with more weight for more runs, and never falls below it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ FLAGGED = 0.1
 """The share of the agent's own runs that may reach its own threshold."""
 PRIOR_RUNS = 10.0
 """Weight of the calibration, in runs of the agent."""
-FLOOR = 0.75
-"""The lowest threshold, as a share of the calibration's."""
+FLOOR = 1.0
+"""The lowest threshold, as a share of the calibration's: it is only raised. With 0.75 the lift of the first injection
+falls from 4.1 to 3.1 in recorded runs with 50 own runs each, and more successful runs have an injection."""
 ABOVE = 0.005
 """Distance of an own threshold above the value that more runs than allowed have reached."""
 COMPOSITE, PERSISTENCE, DIFFICULTY = "composite", "persistence", "difficulty"
