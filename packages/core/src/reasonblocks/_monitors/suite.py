@@ -129,7 +129,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
     lasts = features.stale and features.lasting >= calibration.persistence.threshold
-    evaluation = _evaluation(scored, request.injected, settings.failure_types, left, request.index, lasts=lasts)
+    evaluation = _evaluation(scored, request, settings.failure_types, left, lasts=lasts)
     evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
@@ -191,15 +191,9 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
 
 
 def _evaluation(
-    scored: _StepScores,
-    injected: tuple[Injected, ...],
-    failure_types: Mapping[str, str],
-    memories: Memories,
-    index: int,
-    *,
-    lasts: bool,
+    scored: _StepScores, request: Evaluate, failure_types: Mapping[str, str], memories: Memories, *, lasts: bool
 ) -> Evaluation:
-    leading = _leading(scored)
+    leading, injected = _leading(scored), request.injected
     quiet = Evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
@@ -213,7 +207,7 @@ def _evaluation(
     return evolve(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, scored, injected, Recall(memories, index)),
+        intervention_text=_text(speaker, scored, injected, Recall(memories, request.index)),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
