@@ -8,6 +8,7 @@ from .. import _gates as gates
 from .. import _novelty as novelty
 from .. import _scoring as scoring
 from .._json import MAX_INT, canonical, evolve, storable_json
+from .._own_level import raised
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
 from .._text import bounded, preview
 from ..exceptions import BadAnswer, Unavailable
@@ -104,6 +105,8 @@ class Assessment:
     memories: Memories
     observed: Observed = ()
     """The observations of the caller's own monitors."""
+    stale: bool = False
+    """True if the step brought nothing new."""
 
 
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
@@ -129,6 +132,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         evaluation=evaluation,
         memories={**memories, novelty.OWN_MEMORY: known},
         observed=observed,
+        stale=brought.stale,
     )
 
 
@@ -147,7 +151,10 @@ def _score(
 ) -> Flow[tuple[float, DifficultyParts | None, ScoreMemory]]:
     if settings.caller_scorer:
         return (yield from ask(Score(step=step))), None, state.score_memory
-    return scoring.score(step, state.score_memory, settings.level)
+    own, level = state.own_level, settings.level
+    if own is not None and own.difficulty_mean is not None:
+        level = evolve(level, mean=own.difficulty_mean)
+    return scoring.score(step, state.score_memory, level)
 
 
 def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) -> Flow[FSMState]:
@@ -170,6 +177,7 @@ def _evaluate(
         profile=settings.task_profile,
         weights=dict(settings.weights),
         observed=observed,
+        own_level=state.own_level,
         novelty=brought,
     )
     try:
@@ -208,10 +216,16 @@ def decision_for(
     )
 
 
-def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
-    """Return the state with everything that the assessment found; nothing is injected or retrieved yet."""
+def record_assessment(state: TraceState, assessment: Assessment, *, final: bool = False) -> TraceState:
+    """Return the state with everything that the assessment found; nothing is injected or retrieved yet.
+
+    The last step of a run counts in no maximum: nothing could have been injected after it.
+    """
     evaluation = assessment.evaluation
     fired = evaluation.fired if evaluation else ()
+    maxima = state.maxima
+    if evaluation is not None and not final:
+        maxima = raised(maxima, evaluation, state.last.composite if state.last else None, stale=assessment.stale)
     return evolve(
         state,
         current_state=assessment.fsm_state,
@@ -219,6 +233,7 @@ def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
         steps=(*state.steps, _record(state, assessment, fired))[-RECORDS_KEPT:],
         score_memory=assessment.score_memory,
         memories=assessment.memories,
+        maxima=maxima,
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(fired))[-gates.LOOK_BACK :],
     )

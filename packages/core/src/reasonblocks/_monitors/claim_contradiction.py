@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .ending import admits, declares_done
-from .features import Features
+from .features import ACKNOWLEDGED, Features
 from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
 from .outcome import hash_of
@@ -131,11 +131,9 @@ CLAIM_HEAD = 240
 """Characters at the start of a thought that are about the newest result."""
 _LOOKS = frozenset(("read", "search"))
 WINDOW = 8
-"""Newest steps whose assumptions are counted."""
+"""Newest steps whose assumptions are counted; a result that says something ends the count."""
 ONE = 0.3
 """Score of a single assumption, and of a claim in a step that goes on to a good result: most runs get over either."""
-ACKNOWLEDGED = 40
-"""A result shorter than this, in characters, only acknowledges that something was done."""
 
 _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
@@ -171,11 +169,12 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` claim, done, value or assumed; `tool` that failed, or else was called."""
+    """Return the finding. Its facts: `kind` claim, red, value or assumed; `tool` that failed, or else was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
-    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
-    now = _assumes(features) and not _shows(features)
+    shows = _shows(features)
+    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW and not shows]
+    now = not shows and _assumes(features)
     assumed = [*assumed, features.index] if now else assumed
     other, values = values_in(features, table(kept.get("values")))
     left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
@@ -183,7 +182,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         left["values"] = dict(values)
     left.update(_failures(features, kept))
     if failed and _claims(features.thought[:CLAIM_HEAD]):
-        score = ONE if _shows(features) else 0.8
+        score = ONE if shows else 0.8
         return settle(left, memory, score, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
     red = failed or numbers(kept, "red")
     if red and declares_done(features) and not admits(features):
@@ -218,9 +217,9 @@ def _assumes(features: Features) -> bool:
 
 
 def _shows(features: Features) -> bool:
-    """Return True if the step itself got a result that says something, or changed something."""
+    """Return True if the step itself got a result that says something, or changed a file."""
     said = features.lengths[2] >= ACKNOWLEDGED or features.green
-    return features.changed or (said and not (features.failing or features.empty))
+    return (features.changed and bool(features.targets)) or (said and not (features.failing or features.empty))
 
 
 def _claims(head: str) -> bool:

@@ -176,6 +176,14 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     return f"{who(recall, found)} brought next to nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
 
 
+def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about different calls that brought errors or nothing new, or ""."""
+    found = recall.at(steps)
+    if len(found) < 2 or len({(action.call, action.exact_call) for action in found}) < len(found):
+        return ""
+    return f"{who(recall, found, 'different calls')} brought only errors or what was in earlier results."
+
+
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about calls that brought the same result before, or ""."""
     before = [action.outcome for action in recall.actions]
