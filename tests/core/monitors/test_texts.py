@@ -202,7 +202,7 @@ def test_a_forgotten_call_is_not_counted() -> None:
     look = act("look", "0", q=1)
     recall = recalled([look, *[act("read_file", f"text {n}", path=f"{n}.py") for n in range(20)], look, look])
     assert repeated(recall, (21, 22), 1).startswith(
-        "You have called look(q=1) 2 times in your last 10 (your last 2 calls)"
+        "You have called look(q=1) 2 times in your last 10 calls (your last 2 calls)"
     )
 
 
