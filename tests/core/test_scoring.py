@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 from reasonblocks._fsm import DifficultyFSM
 from reasonblocks._novelty import observe
 from reasonblocks._scoring import LEVEL_STEPS, MAX_STALL, SHIPPED_LEVEL, calm_of, parts_of, score, score_text
-from reasonblocks.types import DifficultyParts, FSMState, Level, Novelty, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks.types import (
+    DifficultyParts,
+    FSMState,
+    Level,
+    Novelty,
+    ScoreMemory,
+    Step,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+)
 from tests.core.world import client, run
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
@@ -281,17 +292,19 @@ def test_one_bad_step_does_not_make_slow() -> None:
     assert FSMState.SLOW not in states(trajectory)
 
 
-def test_a_bad_step_ends_fast() -> None:
-    passed = states([*map(easy, range(8)), hard(8)])
-    assert passed[7:] == [FSMState.FAST, FSMState.NORMAL]
+def test_errors_of_ever_new_kinds_end_fast() -> None:
+    said = "Maybe that fails, I am unsure why the error comes."
+    failing = [doing(said, f"{letter * 9}Error: no {letter * 5} in {letter}", True) for letter in "abcd"]
+    passed = states([*map(easy, range(8)), *failing])
+    assert (passed[7], passed[-1]) == (FSMState.FAST, FSMState.NORMAL)
 
 
 def test_bad_steps_without_end_make_slow() -> None:
     assert states([*map(easy, range(8)), *map(hard, range(7))])[-1] is FSMState.SLOW
 
 
-def test_five_bad_steps_from_the_start_make_slow() -> None:
-    assert states([*map(hard, range(5))])[-1] is FSMState.SLOW
+def test_the_same_error_from_the_start_makes_slow() -> None:
+    assert states([*map(hard, range(6))])[-1] is FSMState.SLOW
 
 
 def test_six_easy_steps_make_fast() -> None:
@@ -327,8 +340,9 @@ def test_three_steps_that_bring_something_new_end_skip() -> None:
 def test_polling_a_running_process_is_no_stall() -> None:
     poll = doing("I ask again.", "status: running")
     session = client().session()
-    run(session, 45, steps=[poll] * 45)
-    assert {entry.fsm_state for entry in session.step_log} <= {"INIT", "NORMAL", "FAST"}
+    for _ in range(45):
+        session.end_step(session.begin_step(StepInput(completed=poll)), StepOutcome(model="m"))
+    assert "SLOW" not in [entry.fsm_state for entry in session.step_log]
 
 
 @pytest.mark.parametrize("command", ["pytest -q", "python repro.py", "make test", "python3 -c 'import a'", "npm test"])

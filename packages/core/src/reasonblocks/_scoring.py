@@ -7,10 +7,10 @@ A step has four parts, each in [0, 1]. Only the first and last 8,000 characters 
   text. An error of a test or a script that the agent runs counts half, because it is work.
 
 `raw` is the weighted sum. Trouble lasts, so a step is scored by the decayed mean of `raw` up to it: one bad step fades,
-and several in a row add up. What counts is that mean's distance from the agent's own level, in spreads. The level is the
-upper edge of what is normal for the agent. It begins at the prior plus a margin, moves towards the run's first 8 steps,
-without their errors, and is fixed from then on. Agents read first and write later, so the level of a long run rises by a
-fixed amount.
+and several in a row add up. The mean's distance from the agent's own level counts, in spreads. The level is the upper
+edge of what is normal for the agent. It begins at the prior plus a margin, moves towards the run's first 8 steps,
+without their errors, and is fixed from then on. Agents read first and write later, so the level of a long run rises by
+a fixed amount.
 
 Steps whose results bring something new are easier, and others harder, by the decayed mean of the share that is new. The
 difficulty is a sigmoid of both. A step that brings nothing new closes a part of the difficulty's distance from 1, and
@@ -44,7 +44,7 @@ RISE, RISE_FROM = 0.14, 12
 """The highest rise of a long run's level, in `raw`, and the step after which it begins; half of it is reached at step
 24."""
 SLOPE, OFFSET = 1.25, 0.4
-"""Parameters of the sigmoid: if half of the results is new, the difficulty is .6 at the own level, where SLOW begins."""
+"""Parameters of the sigmoid: at the own level, if half of the results is new, the difficulty is .6: SLOW begins."""
 NEWS, HALF_NEW = 8.0, 0.5
 """The weight of the share of results that is new, and the share that makes a step neither easier nor harder."""
 STALLED = 0.65
