@@ -110,7 +110,7 @@ def test_built_in_monitors_count_steps_and_not_auxiliary_calls() -> None:
             found.append(session.step_log[-1].intervention_texts)
         return found
 
-    assert any("Steps 0 and 1" in text for entry in texts(planned=True) for text in entry)
+    assert any("(your last 2 calls)" in text for entry in texts(planned=True) for text in entry)
     assert texts(planned=True) == texts(planned=False)
 
 

@@ -158,7 +158,7 @@ def test_a_sqlite_sink_keeps_them_with_the_final_step(tmp_path: Path) -> None:
         session.close()
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
         bodies = [row[0] for row in db.execute("SELECT body FROM steps")]
-    assert [doubts(session)[0].text in body for body in bodies].count(True) == 1
+    assert [json.dumps(doubts(session)[0].text) in body for body in bodies].count(True) == 1
 
 
 def test_a_run_that_goes_on_has_no_doubts_until_it_ends_again() -> None:

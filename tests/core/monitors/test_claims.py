@@ -53,10 +53,10 @@ def test_a_new_result_is_reason_enough_for_another_value(act: Act, fired: Fired)
     assert fired([*says("The balance is 500."), pays, *says("The balance is 400.")]) == set()
 
 
-def test_both_steps_are_named(play: Play) -> None:
+def test_the_place_of_both_statements_is_named(play: Play) -> None:
     text = play(says("Good morning.", "The total is 420.", "Thank you.", "The total is 435."))[-1].intervention_text
     assert text is not None
-    assert text.startswith("Steps 1 and 3 ")
+    assert text.startswith("You have given different values for the same thing (your last message, 3 messages ago).")
 
 
 REFUSED = {"is_error": True, "id": "r1"}

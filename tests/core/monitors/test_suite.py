@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import _novelty as novelty
 from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, persistence, resolve_weights, suite
+from reasonblocks._monitors import MONITORS, indicators, persistence, recall, resolve_weights, suite, untried
 from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.calibration import shipped
@@ -207,10 +207,10 @@ def test_a_custom_monitors_finding_has_no_kind() -> None:
     assert suite._kind("mine", {"mine": Finding(score=1.0)}) is None
 
 
-def test_a_custom_monitors_text_names_its_steps() -> None:
+def test_a_custom_monitors_text_says_where_its_evidence_is() -> None:
     text = custom(CUSTOM_FIRES, index=7)[0].intervention_text
     assert text is not None
-    assert text.startswith("The check zeta points at step 7. ")
+    assert text.startswith("The check zeta points at your last turn. ")
 
 
 def test_a_custom_monitors_memory_comes_back() -> None:
@@ -278,11 +278,11 @@ def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play
 
 def test_the_suites_own_memory_is_reserved(act: Act) -> None:
     _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    own = {OWN_MEMORY, indicators.OWN_MEMORY, novelty.OWN_MEMORY, persistence.OWN_MEMORY}
-    assert set(memories) == {*(row.name for row in MONITORS), *own}
+    own = {module.OWN_MEMORY for module in (indicators, novelty, persistence, recall, untried)}
+    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, *own}
 
 
-def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play: Play) -> None:
+def test_what_is_told_anew_names_a_call_after_the_last_injection(act: Act, play: Play) -> None:
     steps = [
         *loop(act, 4),
         act("read_file", "Error: no file 7 of that name", is_error=True, path="a.py"),
@@ -291,4 +291,4 @@ def test_what_is_told_anew_names_a_step_after_the_last_injection(act: Act, play:
     last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
     assert (last.injection_path, last.fired) == ("composite", ())
     assert last.intervention_text is not None
-    assert last.intervention_text.startswith("Steps 2, 3, 4 and 5 failed, or brought a result that was there before.")
+    assert last.intervention_text.startswith("Your last 4 calls failed, or brought a result that was there before.")

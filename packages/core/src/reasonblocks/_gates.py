@@ -40,7 +40,8 @@ TIER_RULES: MappingProxyType[Tier, TierRule] = MappingProxyType(
     }
 )
 
-_SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
+_SENTENCE = re.compile(r"""(?:"[^"]*"|"(?![^"]*")|[^"])+?[.!?](?=\s|$)""")
+"""A sentence; a full stop inside quotes does not end it."""
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:

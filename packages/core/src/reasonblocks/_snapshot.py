@@ -14,7 +14,9 @@ from ._json import evolve, storable
 from ._monitors.builtin import BY_NAME
 from ._monitors.indicators import OWN_MEMORY as INDICATOR_MEMORY
 from ._monitors.persistence import OWN_MEMORY as PERSISTENCE_MEMORY
+from ._monitors.recall import OWN_MEMORY as RECALL_MEMORY
 from ._monitors.suite import OWN_MEMORY as SUITE_MEMORY
+from ._monitors.untried import OWN_MEMORY as UNTRIED_MEMORY
 from ._novelty import OWN_MEMORY as NOVELTY_MEMORY
 from .exceptions import SnapshotError
 from .types import (
@@ -23,6 +25,7 @@ from .types import (
     FSMState,
     Injected,
     Injection,
+    OwnLevel,
     Pending,
     ScoreMemory,
     StepDecision,
@@ -32,11 +35,13 @@ from .types import (
     TraceState,
 )
 
-VERSION = 3
+VERSION = 4
 """Incremented when a change would make an older reader continue a run differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
-_OURS = frozenset({*BY_NAME, INDICATOR_MEMORY, NOVELTY_MEMORY, PERSISTENCE_MEMORY, SUITE_MEMORY})
+_OURS = frozenset(
+    {*BY_NAME, INDICATOR_MEMORY, NOVELTY_MEMORY, PERSISTENCE_MEMORY, RECALL_MEMORY, SUITE_MEMORY, UNTRIED_MEMORY}
+)
 _REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
 """Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""
 
@@ -110,7 +115,8 @@ def _plain(value: Any) -> JSON:
 
 _SCALARS = frozenset({NoneType, str, bool, int, float})
 _VALUES = (
-    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, ToolCall
+    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, OwnLevel,
+    ToolCall
 )  # fmt: skip
 _NAMES: Mapping[type, tuple[str, ...]] = {
     cls: tuple(field.name for field in fields(cls) if not (cls is StepDecision and field.name in _REBUILT))

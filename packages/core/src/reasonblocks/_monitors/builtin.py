@@ -12,6 +12,7 @@ from . import claim_contradiction, cyclic_compression, late_sprawl, semantic_loo
 from .features import Features
 from .finding import Finding
 from .persistence import Weights
+from .recall import Recall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class BuiltIn:
     name: str
     failure_type: str
     observe: Callable[[Features, JSON], Finding]
-    say: Callable[[Finding, int], str]
+    say: Callable[[Finding, int, Recall], str]
 
 
 MONITORS = tuple(
@@ -112,3 +113,5 @@ class Calibration:
     composite: float
     persistence: Weights
     evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)
+    own_level: bool = False
+    """True if the agent's own level may replace the thresholds."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .ending import admits, declares_done
-from .features import Features
-from .finding import Finding, at_steps, settle
+from .features import ACKNOWLEDGED, Features
+from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
 from .outcome import hash_of
+from .recall import Recall
+from .wording import quoted, turns, where
 
 HEAD = 1_000
 """Characters of a thought in which statements are looked for."""
@@ -129,11 +131,9 @@ CLAIM_HEAD = 240
 """Characters at the start of a thought that are about the newest result."""
 _LOOKS = frozenset(("read", "search"))
 WINDOW = 8
-"""Newest steps whose assumptions are counted."""
+"""Newest steps whose assumptions are counted; a result that says something ends the count."""
 ONE = 0.3
 """Score of a single assumption, and of a claim in a step that goes on to a good result: most runs get over either."""
-ACKNOWLEDGED = 40
-"""A result shorter than this, in characters, only acknowledges that something was done."""
 
 _ASSUMING = frozenset(
     "assume assuming pretend simulate simulating simulated placeholder placeholders made dummy hypothetical "
@@ -169,11 +169,12 @@ _DENIED = re.compile(
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `kind` claim, done, value or assumed; `tool` that failed, or else was called."""
+    """Return the finding. Its facts: `kind` claim, red, value or assumed; `tool` that failed, or else was called."""
     kept = table(memory)
     failed = numbers(kept, "failed")
-    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW]
-    now = _assumes(features) and not _shows(features)
+    shows = _shows(features)
+    assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW and not shows]
+    now = not shows and _assumes(features)
     assumed = [*assumed, features.index] if now else assumed
     other, values = values_in(features, table(kept.get("values")))
     left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
@@ -181,12 +182,12 @@ def observe(features: Features, memory: JSON) -> Finding:
         left["values"] = dict(values)
     left.update(_failures(features, kept))
     if failed and _claims(features.thought[:CLAIM_HEAD]):
-        score = ONE if _shows(features) else 0.8
+        score = ONE if shows else 0.8
         return settle(left, memory, score, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
     red = failed or numbers(kept, "red")
     if red and declares_done(features) and not admits(features):
         tool = kept.get("tool" if failed else "test")
-        return settle(left, memory, 0.8, [*red, features.index], {"kind": "done", "tool": tool})
+        return settle(left, memory, 0.8, [*red, features.index], {"kind": "red", "tool": tool})
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
     score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
@@ -216,49 +217,57 @@ def _assumes(features: Features) -> bool:
 
 
 def _shows(features: Features) -> bool:
-    """Return True if the step itself got a result that says something, or changed something."""
+    """Return True if the step itself got a result that says something, or changed a file."""
     said = features.lengths[2] >= ACKNOWLEDGED or features.green
-    return features.changed or (said and not (features.failing or features.empty))
+    return (features.changed and bool(features.targets)) or (said and not (features.failing or features.empty))
 
 
 def _claims(head: str) -> bool:
     return _SUCCESS.search(head) is not None and _DENIED.search(head) is None
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
-    before = tool and f" before calling {tool}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
     if kind == "claim":
-        failed, claimed = finding.steps[0], finding.steps[-1]
-        what = f"Step {claimed} speaks of success, but the result of {tool} in step {failed} was an error."
-    elif kind == "done":
-        failed, ended = finding.steps[0], finding.steps[-1]
-        what = f"Step {ended} declares the work done, but the result of {tool} in step {failed} was an error."
+        evidence = _claimed("spoken of success", finding.steps, rung, recall)
+    elif kind == "red":
+        evidence = _claimed("declared the work done", finding.steps, rung, recall)
     elif kind == "value":
-        what = f"{at_steps(finding.steps)} give different values for the same thing{before}."
+        evidence = f"You have given different values for the same thing ({turns(recall, finding.steps, 'message')})."
     else:
-        what = f"{at_steps(finding.steps)} put an assumption in place of a result{before}."
-    return f"{what} {_NEXT[rung][kind]}"
+        often = f" {len(finding.steps)} times" if len(finding.steps) > 1 else ""
+        place = turns(recall, finding.steps, "message")
+        evidence = f"You have put an assumption in place of a result{often} ({place})."
+    return f"{evidence} {_NEXT[rung][kind]}"
+
+
+def _claimed(claim: str, steps: Sequence[int], rung: int, recall: Recall) -> str:
+    failed = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
+    if not failed:
+        return f"You have {claim}, and an error before that seems to be unsettled."
+    place = f" ({where(recall, failed[-1:])})" if rung == 1 else ""
+    said = quoted(failed[-1]) if rung == 1 else ""
+    return f"You have {claim}, but before that {failed[-1].shown}{place} failed{said}."
 
 
 _NEXT = {
     1: {
         "claim": "Look at that error again and settle it before you build on it.",
-        "done": "Settle that error, or say plainly in the answer that it is not settled.",
+        "red": "Settle that error, or say plainly in the answer that it is not settled.",
         "value": "Look the value up once more where it comes from, and say which one holds and why.",
         "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
     },
     2: {
         "claim": "Settle that error now.",
-        "done": "Settle that error now, or report it.",
+        "red": "Settle that error now, or report it.",
         "value": "Look it up now and keep to what you find.",
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },
     3: {
-        "claim": "Wrap up: report what worked and what failed, as the results show it.",
-        "done": "Wrap up: report what worked and what failed, as the results show it.",
-        "value": "Wrap up: give the one value that a result shows, and name the others as withdrawn.",
-        "assumed": "Wrap up: answer with what the tools have shown, and name each assumption as one.",
+        "claim": "Take a step of another kind: a check whose result shows what works and what does not.",
+        "red": "Take a step of another kind: a check whose result shows it, or an answer that says what failed.",
+        "value": "Take a step of another kind: a call whose result shows the value.",
+        "assumed": "Take a step of another kind: a call whose result shows the value, or a question to the user.",
     },
 }

@@ -80,7 +80,7 @@ class Features:
       to be expected: a running process, an error that may pass and a test that still passes take their time.
     - `moves`: the step does something, and only an acknowledgement comes back.
     - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
-      eight, brought nothing new. Both are 0 until the suite has estimated them.
+      eight, brought nothing; `known_row`: the same of those whose results earlier ones had. All three are 0 until the suite has estimated them.
     """
 
     index: int
@@ -112,6 +112,14 @@ class Features:
     moves: bool
     lasting: float = 0.0
     stale_row: int = 0
+    known_row: int = 0
+
+    @property
+    def barren(self) -> bool:
+        """True if the step brought nothing new, and its result is more than an acknowledgement of what it did."""
+        looks = self.shell or not self.roles.isdisjoint(("read", "search"))
+        says = self.lengths[2] >= ACKNOWLEDGED or self.failing or (looks and self.brought.same_result)
+        return self.stale and says
 
 
 def features_of(

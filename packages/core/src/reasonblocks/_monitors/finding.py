@@ -50,11 +50,3 @@ def _remember(kept: dict[str, JSON], score: float, steps: tuple[int, ...], facts
     """Return the finding with a copy of itself in its memory, where the steps have the key `evidence`."""
     last: dict[str, JSON] = {"score": score, "evidence": list(steps), "facts": dict(facts)}
     return Finding(score=score, memory={**kept, "last": last}, steps=steps, facts=facts)
-
-
-def at_steps(steps: Iterable[int]) -> str:
-    """Return "Step 4", "Steps 4 and 6", or "Steps 4, 6 and 8"."""
-    named = [str(step) for step in steps]
-    if len(named) == 1:
-        return f"Step {named[0]}"
-    return f"Steps {', '.join(named[:-1])} and {named[-1]}"

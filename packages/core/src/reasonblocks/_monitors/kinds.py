@@ -14,8 +14,8 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "unverified": ("done", "nothing", "many"),
         "churn": ("churn", "stale"),
-        "sprawl": ("sprawl",),
-        "drift": ("drift",),
+        "sprawl": ("sprawl", "barren"),
+        "drift": ("drift", "away"),
     }
 )  # fmt: skip
 """The kinds of findings, by failure type, in the order of the monitors' table. No two failure types share a kind."""

@@ -1,4 +1,4 @@
-"""Detects new kinds of tools and new targets late in a run that should converge."""
+"""Detects new tools, targets and calls in a run that should converge, and calls that are new but bring nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .outcome import hash_of
+from .recall import Recall
+from .wording import composed, nothing_gained
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -19,6 +21,12 @@ WINDOW = 10
 """Newest steps in which new ground is counted."""
 MANY = 4
 """Steps in the window with new ground that are sprawl; fewer only raise the score, since most long runs have them."""
+SETTLED = 5
+"""Actions after which a run has found its way, so that new calls should bring something new."""
+NEWEST = 5
+"""Newest steps in which new calls that bring nothing are counted."""
+BARREN = 3
+"""Such calls that are sprawl."""
 MAX_KINDS = 32
 """Tools, or programs of a shell, that are remembered: those used last."""
 MAX_TARGETS = 64
@@ -28,26 +36,33 @@ BITS = 0xFFFF
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `tool` of the newest step with new ground; `count` of such steps."""
+    """Return the finding. Its facts: `kind` sprawl or barren; `tool` of the newest such step; `count` of them."""
     kept = table(memory)
     kinds, targets = numbers(kept, "kinds"), numbers(kept, "targets")
     actions = count(kept, "actions")
     opened = [step for step in numbers(kept, "opened") if step > features.index - WINDOW]
+    barren = [step for step in numbers(kept, "barren") if step > features.index - NEWEST]
     if features.call is None:
-        return settle({**_without_last(kept), "opened": opened}, memory)
+        return settle({**_without_last(kept), "opened": opened, "barren": barren}, memory)
     shell = features.shell
     now_kinds = [kind & BITS for kind in (features.kinds if shell else (hash_of(features.tool),))]
     now_targets = [target & BITS for target in features.targets]
     fresh = actions >= DEEP and _has_new(now_kinds, kinds) and (not shell or _has_new(now_targets, targets))
     opened = [*opened, features.index] if fresh else opened
+    vain = actions >= SETTLED and features.barren and not features.brought.same_call
+    barren = [*barren, features.index] if vain else barren
     left: dict[str, JSON] = {
         "kinds": _used(now_kinds, kinds, MAX_KINDS),
         "targets": _used(now_targets, targets, MAX_TARGETS) if shell else targets,
         "actions": min(DEEP, actions + 1),
         "opened": opened,
+        "barren": barren,
     }
+    if vain and len(barren) >= BARREN and features.stale_row > 1:
+        facts: dict[str, JSON] = {"kind": "barren", "tool": features.tool, "count": len(barren)}
+        return settle(left, memory, 0.35 + 0.1 * len(barren), barren, facts)
     score = _score(len(opened)) if fresh else 0.0
-    return settle(left, memory, score, opened, {"tool": features.tool, "count": len(opened)})
+    return settle(left, memory, score, opened, {"kind": "sprawl", "tool": features.tool, "count": len(opened)})
 
 
 def _without_last(kept: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -69,14 +84,22 @@ def _score(opened: int) -> float:
     return min(1.0, 0.7 + 0.1 * (opened - MANY)) if opened >= MANY else 0.1 * opened
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    (tool,) = texts(finding.facts, "tool")
-    return f"{at_steps(finding.steps)} opened new ground late in the run, the last time with {tool}. {_NEXT[rung]}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
+    if kind == "barren":
+        evidence = nothing_gained(recall, finding.steps, rung) or "Your new calls seem to bring nothing new."
+        return composed(evidence, _NEXT[rung], recall)
+    new = [action for action in recall.at(finding.steps) if action.shown]
+    evidence = "You seem to open new ground late in the run."
+    if new:
+        last = f", most recently with {new[-1].shown}" if rung == 1 else ""
+        evidence = f"Late in the run you have turned to new things{last}."
+    return f"{evidence} {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Name the one open question that decides the task, and go on with that one only.",
     2: "Finish what is open now before you begin anything new.",
-    3: "Wrap up: give the best answer that the results so far support, and list what is open.",
+    3: "Take a step of another kind: one that answers what is open with what you have.",
 }

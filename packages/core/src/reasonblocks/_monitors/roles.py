@@ -1,4 +1,4 @@
-"""Assigns roles to a tool call: edit, test, read, search, finish."""
+"""Assigns roles to a tool call (edit, test, read, search, finish), and whether its results may be quoted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-ROLES = ("edit", "test", "read", "search", "finish")
+FOREIGN = ("web", "mail", "chat")
+"""The roles of tools that return other people's text: no text to the agent may quote it."""
+ROLES = ("edit", "test", "read", "search", "finish", *FOREIGN)
 """The roles that a caller may give to a tool."""
 
 COMMAND_HEAD = 2_000
@@ -26,6 +28,20 @@ _PARTS = {
     "search": {"search", "find", "grep", "query", "glob", "lookup", "browse"},
     "finish": {"finish", "submit", "done", "complete", "answer", "final"},
 }
+_FOREIGN_PARTS = frozenset(
+    "web website websites webpage webpages site sites page pages browse browser url urls link links http https html "
+    "wikipedia wiki internet online google bing duckduckgo tavily serp crawl crawler scrape scraper rss news feed "
+    "feeds review reviews feedback mail mails email emails inbox gmail outlook calendar chat chats slack discord "
+    "telegram whatsapp sms dm message messages channel channels comment comments tweet tweets post posts forum thread "
+    "threads reply replies conversation conversations issue issues ticket tickets".split()
+)
+"""Parts of the names of tools that return other people's text."""
+_FETCHES = re.compile(r"\b(?:curl|wget|lynx|httpx?|gh|mail)\b|https?://")
+_ACTS = frozenset(
+    "send pay transfer refund delete remove cancel book buy order purchase schedule reserve invite exchange return "
+    "modify update create submit finish done answer final post share publish deploy merge write".split()
+)
+"""Parts of the names of tools that do something to what their arguments name, so that doing it to the rest is wrong."""
 _BY_COMMAND = (
     (
         "test",
@@ -72,9 +88,17 @@ _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 
 
 def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the roles of one call: those that the caller set, else by a shell's command, else by the tool's name."""
-    if name in given:
-        return (given[name],)
+    """Return the roles of one call: those that the caller set, else by a shell's command, else by the tool's name.
+
+    A role of `FOREIGN` only concerns quoting: the call keeps the others.
+    """
+    own = given.get(name)
+    if own in FOREIGN:
+        return (*_own_roles(name, command, arguments), own)
+    return (own,) if own else _own_roles(name, command, arguments)
+
+
+def _own_roles(name: str, command: str, arguments: str) -> tuple[str, ...]:
     role = _by_name(name[:NAME_HEAD])[1]
     if command and is_shell(name, command):
         if _QUERY.match(command):
@@ -113,10 +137,42 @@ def is_shell(name: str, command: str = "") -> bool:
     return shell or (not role and bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " "))
 
 
+def trust_of(name: str, command: str, given: Mapping[str, str]) -> str:
+    """Return how much of a call's results may be shown.
+
+    - "full": a line of it, since a tool of this role returns what is the user's own.
+    - "names": only names from its lists, since the tool's role is unknown.
+    - "none": nothing, since the tool returns other people's text.
+    """
+    own = given.get(name)
+    if own:
+        return "none" if own in FOREIGN else "full"
+    trust = _trust_by_name(name[:NAME_HEAD])
+    return "none" if trust == "full" and command and _FETCHES.search(command[:COMMAND_HEAD]) else trust
+
+
+@lru_cache(maxsize=1024)
+def _trust_by_name(name: str) -> str:
+    if not _FOREIGN_PARTS.isdisjoint(_parts(name)):
+        return "none"
+    shell, role = _by_name(name)
+    return "full" if shell or role not in ("", "change") else "names"
+
+
+@lru_cache(maxsize=1024)
+def acts_on(name: str) -> bool:
+    """Return True if a tool of this name changes, sends or ends what its arguments name."""
+    return not _ACTS.isdisjoint(_parts(name[:NAME_HEAD]))
+
+
+def _parts(name: str) -> list[str]:
+    return [part.lower() for part in _NAME_PART.findall(name)]
+
+
 @lru_cache(maxsize=1024)
 def _by_name(name: str) -> tuple[bool, str]:
     """Return whether the tool is a shell, and the role in its name; "change" is an edit if it changes a file."""
-    parts = [part.lower() for part in _NAME_PART.findall(name)]
+    parts = _parts(name)
     found = [role for part in parts for role, names in _PARTS.items() if role != "file" and part in names]
     role = found[0] if found else ""
     if role == "change" and not _PARTS["file"].isdisjoint(parts):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
 from ..types import JSON
 from .arguments import is_reworded
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import rows, table, texts
 from .outcome import hash_of
+from .recall import Recall
+from .wording import Phrase, changed_again, circle, composed, failures, nothing_found, repeated, same_result
 
 NAME = "semantic_loop"
 FAILURE_TYPE = "loop"
@@ -29,13 +32,22 @@ RETRIES = 3
 """Calls with a passing error, such as a timeout, after which another one no longer helps."""
 FAILURES = 6
 """Newest actions in which three failures of one kind are one trouble."""
+NEWEST = 8
+"""Newest actions in which different calls with the same result are looked for."""
 NOTE = 0.5
 """Score of what agents mostly get out of by themselves: it adds to the composite, and fires no monitor."""
 NEARBY = 5
 """Newest actions in which the same change is not made twice on purpose."""
+SAYS = 60
+"""A result from this length on, in characters, that different calls bring alike, shows that their arguments do not
+matter; the same short one may be right for each of them."""
+ALIKE = 3
+"""Different calls with the same result from which on it counts."""
+IN_VAIN = 5
+"""Different searches with the same tool, each without a result, from which on they count, however they are worded."""
 _OUTCOME = slice(1, 3)
 """The call and the result in a stored row."""
-_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES = 1, 2, 4, 8, 16, 32
+_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES, _SAYS, _SEARCHES = 1, 2, 4, 8, 16, 32, 64, 128
 """Flags of an action."""
 
 
@@ -90,6 +102,11 @@ class Action(NamedTuple):
         return bool(self.flags & _EMPTY)
 
     @property
+    def searches(self) -> bool:
+        """True for a search proper, not a read."""
+        return bool(self.flags & _SEARCHES)
+
+    @property
     def is_green(self) -> bool:
         """True for a test that passed."""
         return bool(self.flags & _GREEN)
@@ -98,6 +115,11 @@ class Action(NamedTuple):
     def moves(self) -> bool:
         """True for a move: a page scrolled, a step taken, a key pressed."""
         return bool(self.flags & _MOVES)
+
+    @property
+    def says(self) -> bool:
+        """True if the result should differ where the arguments do: it is long, and of neither a change nor a test."""
+        return bool(self.flags & _SAYS)
 
 
 class Match(NamedTuple):
@@ -123,6 +145,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         if not features.tool and not features.failing
         else (
             *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+            *(_ALIKE if new.says and new.result in [row[2] for row in kept[:-1]] else ()),
             *(_FAILING if new.error else ()),
             *(_SEARCHING if new.is_empty else ()),
             *(_CHANGING if new.edits else ()),
@@ -147,6 +170,8 @@ def _action(features: Features) -> Action:
         | _GREEN * features.green
         | _EMPTY * searches
         | _MOVES * features.moves
+        | _SAYS * _says_something(features)
+        | _SEARCHES * (features.roles == {"search"})
     )
     return Action(
         step=features.index,
@@ -157,6 +182,12 @@ def _action(features: Features) -> Action:
         error_kind=features.error_kind or 0,
         query=[hash_of(features.tool), *features.gist] if searches else [],
     )
+
+
+def _says_something(features: Features) -> bool:
+    """Return True if different calls should not all bring this result."""
+    acts = not features.roles.isdisjoint(("edit", "test"))
+    return features.lengths[2] >= SAYS and not (acts or features.failing or features.waiting)
 
 
 def _repeat(actions: list[Action]) -> Match:
@@ -258,15 +289,25 @@ def _tried(actions: list[Action]) -> Match:
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
+def _same_result(actions: list[Action]) -> Match:
+    """Find different calls in the newest few actions that brought the same result."""
+    alike = [action for action in actions[-NEWEST:] if action.says and action.result == actions[-1].result]
+    steps = [*{action.call: action.step for action in alike}.values()]
+    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "same_result", steps) if len(steps) >= ALIKE else _NO_MATCH
+
+
 def _reworded(actions: list[Action]) -> Match:
-    """Find a search in other words that again found nothing, with the same result."""
+    """Find a search in other words that again found nothing, with the same result; or many, whatever their words."""
     last = actions[-1]
     if last.waits:
         return _NO_MATCH
-    same = [action for action in actions if action.is_empty and action.result == last.result]
-    same = [action for action in same if action.query[0] == last.query[0]]
+    empty = [action for action in actions if action.is_empty and action.query[0] == last.query[0]]
+    same = [action for action in empty if action.result == last.result]
     steps = [action.step for action in same if is_reworded(action.query[1:], last.query[1:])]
-    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= 3 else _NO_MATCH
+    if len(steps) >= 3:
+        return Match(min(1.0, 0.35 + 0.1 * len(steps)), "reworded", steps)
+    steps = [*{action.call: action.step for action in same if action.searches}.values()]
+    return Match(min(1.0, 0.15 + 0.1 * len(steps)), "reworded", steps) if len(steps) >= IN_VAIN else _NO_MATCH
 
 
 _REPEATING = (_repeat, _again, _cycle)
@@ -274,59 +315,79 @@ _REPEATING = (_repeat, _again, _cycle)
 _FAILING = (_error, _failing, _tried)
 _SEARCHING = (_reworded,)
 _CHANGING = (_redone,)
+_ALIKE = (_same_result,)
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    kind, tool = texts(finding.facts, "kind", "tool")
-    return f"{_EVIDENCE[kind]} {_NEXT[rung][kind]}".format(tool=tool, steps=at_steps(finding.steps))
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
+    evidence = _EVIDENCE[kind](recall, finding.steps, rung) or _SEEMS[kind]
+    advice = _NEXT[rung][kind]
+    return f"{evidence} {advice}" if kind in _ONE_WAY else composed(evidence, advice, recall)
 
 
-_EVIDENCE = {
-    "repeat": "{steps} called {tool} with the same arguments and got the same result.",
-    "unmoved": "{steps} called {tool} and got the same result, whatever was changed in between.",
-    "retry": "{steps} called {tool} with the same arguments and got the same error.",
-    "cycle": "{steps} went around the same circle of calls, ending with {tool}, with the same results each time.",
-    "error": "{steps} ran into the same error, the last time with {tool}.",
-    "failing": "{steps} failed, the last time with {tool}.",
-    "redone": "{steps} made the same change with {tool}.",
-    "reworded": "{steps} asked {tool} for the same thing in other words, and each time there was nothing.",
-    "waiting": "{steps} asked {tool} whether it is done, and it is still running.",
+_ONE_WAY = ("unmoved", "redone", "waiting")
+"""Kinds of trouble that another value of an argument would not end."""
+_EVIDENCE: Mapping[str, Phrase] = {
+    "repeat": repeated,
+    "unmoved": repeated,
+    "retry": repeated,
+    "cycle": circle,
+    "error": failures,
+    "failing": failures,
+    "redone": changed_again,
+    "reworded": nothing_found,
+    "same_result": same_result,
+    "waiting": repeated,
 }
-_NO_MISSING = "Wrap up: give the best answer that the results so far support, and say what is missing."
-_NO_LUCK = "Wrap up: give the best answer that the results so far support, and say what did not work."
+_SEEMS = {
+    "repeat": "You seem to be repeating a call.",
+    "unmoved": "A result seems to stay the same.",
+    "retry": "You seem to be repeating a call that fails.",
+    "cycle": "You seem to be going in a circle.",
+    "error": "The same error seems to come back.",
+    "failing": "Several calls seem to have failed.",
+    "redone": "You seem to be making a change again.",
+    "reworded": "Your searches seem to find nothing.",
+    "same_result": "Different calls seem to bring the same result.",
+    "waiting": "Something seems not to end.",
+}
+"""The evidence if the actions are no longer remembered."""
 _NEXT = {
     1: {
-        "repeat": "Use the result you have, or change one argument before you call {tool} again.",
-        "unmoved": "Those changes made no difference to it: look for the cause in another place.",
-        "retry": "Read the error and change the argument it complains of, or use another tool.",
+        "repeat": "Use the result that you have, or change an argument before you make this call again.",
+        "unmoved": "If you changed something in between, it made no difference: look for the cause in another place.",
+        "retry": "Read the error and change the argument that it complains of, or use another tool.",
         "cycle": "Write down what these results already show, and take a step that is not among them.",
-        "error": "Find the one thing in what {tool} was given that causes it, and change that.",
-        "failing": "Before the next try, look up what {tool} takes or what is there, and build the call on that.",
+        "error": "Find the one thing in these calls that causes it, and change that.",
+        "failing": "Before the next try, look up what the tool takes or what is there, and build the call on that.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
-        "reworded": "Take it that it is not there: look under another name, in another place, or list what there is.",
+        "reworded": "Look under another name, in another place, or list what there is.",
+        "same_result": "What differs between these calls made no difference: change something else.",
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
-        "repeat": "Stop calling {tool} like this and take a different action now.",
-        "unmoved": "Leave that place alone and read another part now.",
-        "retry": "This call will keep failing: take a different action now.",
-        "cycle": "Take an action now that is not part of this circle.",
-        "error": "Drop this approach and try a different one now.",
-        "failing": "Stop trying variants: find out what is there first.",
-        "redone": "Do not make it once more: read the place and decide anew.",
-        "reworded": "Stop searching for it here and take a different way now.",
-        "waiting": "Stop asking and look for the reason now.",
+        "repeat": "Take a different action now.",
+        "unmoved": "Read another part now.",
+        "retry": "Take a different action now.",
+        "cycle": "Take an action now that is not part of it.",
+        "error": "Try a different approach now.",
+        "failing": "Find out what is there first.",
+        "redone": "Read the place and decide anew.",
+        "reworded": "Take a different way now.",
+        "same_result": "Change something else now.",
+        "waiting": "Look for the reason now.",
     },
     3: {
-        "repeat": _NO_MISSING,
-        "unmoved": "Wrap up: say what was changed, what it left as it was, and where the cause may lie.",
-        "retry": _NO_LUCK,
-        "cycle": _NO_MISSING,
-        "error": _NO_LUCK,
-        "failing": _NO_LUCK,
-        "redone": "Wrap up: say what was changed, and what it did not achieve.",
-        "reworded": "Wrap up: give the best answer that the results so far support, and say what was not found.",
-        "waiting": "Wrap up: say what was started, that it had not ended, and what is left to be done.",
+        "repeat": "Go on from that with a step of another kind: another tool, or another question.",
+        "unmoved": "The cause may be elsewhere: take a step of another kind, such as reading how this result is made.",
+        "retry": "That way has not worked: take a step of another kind, such as a look at what is there.",
+        "cycle": "Their results are known: take a step of another kind, with another tool or another question.",
+        "error": "That way has not worked: take a step of another kind, such as a look at what is there.",
+        "failing": "That way has not worked: take a step of another kind, such as a look at what is there.",
+        "redone": "Making it again has not helped: take a step of another kind, such as a test of what is there.",
+        "reworded": "These words find nothing: take a step of another kind, such as a list of what there is.",
+        "same_result": "Their result is known: take a step of another kind, with another tool or another question.",
+        "waiting": "Asking has not helped: take a step of another kind, such as a look at the log.",
     },
 }

@@ -1,16 +1,19 @@
-"""Detects steps that leave the task's subject without announcing it."""
+"""Detects steps that leave the task's subject without announcing it, or that do so and bring nothing new."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 
 from .._text import words
 from ..types import JSON
 from .features import Features
-from .finding import Finding, at_steps, settle
+from .finding import Finding, settle
 from .memory import numbers, table, texts
+from .recall import Recall
+from .wording import composed, nothing_gained
 
 NAME = "silent_topic_drift"
 FAILURE_TYPE = "drift"
@@ -33,6 +36,10 @@ MANY = 8
 """Steps in a row off the subject that are drift; from half as many on the score is `NOTE`."""
 NOTE = 0.3
 """Score of a drift that has only begun."""
+MOST = 0.8
+"""Score of a drift that is plain."""
+AWAY = 3
+"""Calls in a row that name nothing of the task, and bring nothing new, that are drift."""
 _COMMON = frozenset(
     "that this with from have will your what when where which there their then than them they been into also each "
     "some only over such very just like make need needs want would could should about after before other these those "
@@ -50,9 +57,9 @@ Chinese, Korean."""
 
 
 def observe(features: Features, memory: JSON) -> Finding:
-    """Return the finding. Its facts: `tool` of the newest step off the subject; `count` of them in a row."""
+    """Return the finding. Its facts: `kind` drift or away; `tool` of the newest such step; `count` of them in a row."""
     kept = table(memory)
-    off, touched = numbers(kept, "off"), bool(kept.get("touched"))
+    off, touched, away = numbers(kept, "off"), bool(kept.get("touched")), _away(features, kept)
     subject, pairs = _subject(features.task)
     speaks = bool(subject or pairs) and _speaks(features, bool(pairs))
     named = _named(features, subject, pairs) if speaks else 0
@@ -61,14 +68,40 @@ def observe(features: Features, memory: JSON) -> Finding:
     elif speaks and touched and features.given.isdisjoint(subject):
         off = [*off, features.index][-MANY:]
     touched = touched or 0 < named >= min(ON_SUBJECT, len(subject) + len(pairs))
-    left: dict[str, JSON] = {"off": off, "touched": touched}
-    return settle(left, memory, _score(off, features.index), off, {"tool": features.tool, "count": len(off)})
+    left: dict[str, JSON] = {"off": off, "touched": touched, **away}
+    steps = numbers(away, "away")
+    score = _score(off, features.index)
+    if len(steps) >= AWAY and steps[-1] == features.index and score < MOST:
+        facts: dict[str, JSON] = {"kind": "away", "tool": features.tool, "count": len(steps)}
+        return settle(left, memory, min(MOST, 0.35 + 0.1 * len(steps)), steps, facts)
+    return settle(left, memory, score, off, {"kind": "drift", "tool": features.tool, "count": len(off)})
+
+
+def _away(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the newest calls in a row that name nothing of the task and bring nothing new.
+
+    They count once a step has named a word of the task, so that both are in one language. A step without words to
+    compare is passed over.
+    """
+    subject, pairs = _subject(features.task)
+    known, steps = bool(kept.get("known")), numbers(kept, "away")
+    used = features.vocabulary | features.given
+    if not features.task.isascii():
+        used = frozenset([word[:STEM] for word in used])
+    if pairs:
+        return {}
+    if not used.isdisjoint(subject):
+        return {"known": True}
+    if not features.barren or not known:
+        return {"known": known}
+    named = features.call is not None and bool(features.given)
+    return {"known": True, "away": [*steps, features.index][-MANY:] if named else steps}
 
 
 def _score(off: list[int], now: int) -> float:
     if len(off) < MANY // 2 or off[-1] != now:
         return 0.0
-    return 0.8 if len(off) == MANY else NOTE
+    return MOST if len(off) == MANY else NOTE
 
 
 def _speaks(features: Features, unspaced: bool) -> bool:
@@ -103,15 +136,19 @@ def _subject(task: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset([word[:STEM] for word in subject]), frozenset([*dict.fromkeys(pairs)][:MAX_PAIRS])
 
 
-def say(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    (tool,) = texts(finding.facts, "tool")
-    how = f", the last of them calling {tool}" if tool else ""
-    return f"{at_steps(finding.steps)} do not touch the subject of the task{how}. {_NEXT[rung]}"
+def say(finding: Finding, rung: int, recall: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
+    if kind == "away":
+        evidence = nothing_gained(recall, finding.steps, rung) or "Your last calls seem to bring nothing new."
+        return composed(f"{evidence[:-1]}, and they name nothing of the task.", _NEXT[rung], recall)
+    off, among = len(finding.steps), recall.index - min(finding.steps, default=recall.index) + 1
+    which = f"{off} of your last {among}" if off < among else f"Your last {off}"
+    return f"{which} messages do not name the subject of the task. {_NEXT[rung]}"
 
 
 _NEXT = {
     1: "Read the task again, and say in one line how the next step serves it.",
     2: "Go back to the task now.",
-    3: "Wrap up: answer what the task asks with what you have.",
+    3: "Take a step of another kind: one that the task itself asks for.",
 }

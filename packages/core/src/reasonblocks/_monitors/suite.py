@@ -11,13 +11,15 @@ from .. import _novelty as novelty
 from .._json import evolve
 from .._requests import Evaluate
 from ..types import JSON, Doubt, Evaluation, Injected, Memories
-from . import indicators, persistence
+from . import indicators, persistence, recall, untried
 from .builtin import BY_NAME, MONITORS, WEIGHTS, Calibration
 from .features import Features, features_of, plain
-from .finding import Finding, at_steps
+from .finding import Finding
 from .indicators import INDICATORS
 from .kinds import TYPES
 from .memory import fraction, names, table
+from .recall import Recall
+from .wording import composed, in_vain, turns
 
 MIN_STEPS = 2
 """Steps from which on indicators are named in a text."""
@@ -32,15 +34,16 @@ def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quie
     }
 
 
-def hint_text(finding: Finding, rung: int) -> str:
-    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a request to wrap up (3)."""
-    return f"{at_steps(finding.steps)} failed, or brought a result that was there before. {_NEXT[rung]}"
+def hint_text(finding: Finding, rung: int, past: Recall) -> str:
+    """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    evidence = in_vain(past, finding.steps, rung) or "Your last steps seem to bring little that is new."
+    return composed(evidence, _NEXT[rung], past)
 
 
 _NEXT = {
     1: "Say in one line what they have shown, and take the step that would show something new.",
-    2: "Leave this way now and try one that was not tried.",
-    3: "Wrap up: give the best answer that the results so far support, and say what did not work.",
+    2: "Leave this way now and try another one.",
+    3: "What they show is known: take a step of another kind, with another tool or another question.",
 }
 
 
@@ -53,8 +56,8 @@ CUSTOM_FIRES = 0.6
 RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
-"""Texts of one monitor: the evidence, a firmer and shorter one, a request to wrap up."""
-PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "same_result", "same_error"})
+"""Texts of one monitor: the evidence, a firmer and shorter one, a request for another kind of step."""
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "same_result", "same_error"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 DOUBTING = ("claim_contradiction", "verification_skip")
@@ -122,10 +125,13 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
         "composite": scored.composite,
         "fired": [*dict.fromkeys((*names(own, "fired"), *scored.fired))],
     }
+    step, roles = request.step, settings.tool_roles
+    left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
+    left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
     lasts = features.stale and features.lasting >= calibration.persistence.threshold
-    evaluation = _evaluation(scored, request.injected, settings.failure_types, lasts=lasts)
+    evaluation = _evaluation(scored, request, settings.failure_types, left, lasts=lasts)
     evaluation = evolve(evaluation, persistence=features.lasting)
-    doubts = _doubts(scored, request.index) if scored.fired else ()
+    doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
 
@@ -133,7 +139,8 @@ def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSO
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
     features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.stale_row = persistence.said(table(kept))
+    features.stale_row = persistence.row(table(kept), "stale")
+    features.known_row = persistence.row(table(kept), "old")
     return kept
 
 
@@ -184,9 +191,9 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
 
 
 def _evaluation(
-    scored: _StepScores, injected: tuple[Injected, ...], failure_types: Mapping[str, str], *, lasts: bool
+    scored: _StepScores, request: Evaluate, failure_types: Mapping[str, str], memories: Memories, *, lasts: bool
 ) -> Evaluation:
-    leading = _leading(scored)
+    leading, injected = _leading(scored), request.injected
     quiet = Evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
@@ -200,7 +207,7 @@ def _evaluation(
     return evolve(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, scored, injected),
+        intervention_text=_text(speaker, scored, injected, Recall(memories, request.index)),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
@@ -208,10 +215,10 @@ def _evaluation(
     )
 
 
-def _doubts(scored: _StepScores, index: int) -> tuple[Doubt, ...]:
-    """Return the doubts that step `index` itself raises; an earlier finding may be resolved by now."""
-    doubting = [name for name in DOUBTING if name in scored.fired and index in scored.findings[name].steps]
-    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1)) for name in doubting])
+def _doubts(scored: _StepScores, past: Recall) -> tuple[Doubt, ...]:
+    """Return the doubts that the newest step itself raises; an earlier finding may be resolved by now."""
+    doubting = [name for name in DOUBTING if name in scored.fired and past.index in scored.findings[name].steps]
+    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1, past)) for name in doubting])
 
 
 def _leading(scored: _StepScores) -> str | None:
@@ -278,17 +285,17 @@ def _is_hint(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> 
     return name in scored.hints and not _is_new(scored.findings[name], _since(injected))
 
 
-def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...]) -> str:
+def _text(name: str, scored: _StepScores, injected: tuple[Injected, ...], past: Recall) -> str:
     finding, rung = scored.findings[name], _rung(name, injected)
     if _is_hint(name, scored, injected):
-        return hint_text(scored.hints[name], rung)
+        return hint_text(scored.hints[name], rung, past)
     if name in BY_NAME:
-        return BY_NAME[name].say(finding, rung)
-    return f"The check {plain(name)} points at {at_steps(finding.steps).lower()}. {_CUSTOM_NEXT[rung]}"
+        return BY_NAME[name].say(finding, rung, past)
+    return f"The check {plain(name)} points at {turns(past, finding.steps)}. {_CUSTOM_NEXT[rung]}"
 
 
 _CUSTOM_NEXT = {
     1: "Look at that again before you go on.",
     2: "Settle that now, before anything else.",
-    3: "Wrap up: give the best answer that the results so far support.",
+    3: "It is still open: take a step of another kind to settle it.",
 }

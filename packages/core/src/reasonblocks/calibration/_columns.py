@@ -156,7 +156,8 @@ def _at_own_thresholds(runs: Scored) -> Iterator[tuple[str, Draws]]:
 class Observed:
     """One run as a fit sees it.
 
-    For each step it holds the evidence so far, each monitor's score, and the raw difficulty without its errors.
+    For each step it holds the evidence so far, each monitor's score, and the raw difficulty without its errors. A run
+    without an outcome has not `failed`.
     """
 
     source: str
@@ -169,7 +170,7 @@ class Observed:
 
 
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:
-    """Return what a fit needs of the run, whose outcome must be known."""
+    """Return what a fit needs of the run."""
     memories: dict[str, JSON] = {}
     gathered, findings, calm = [], [], []
     for index, step in enumerate(run.steps):

@@ -69,6 +69,19 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLevel:
+    """The thresholds by which a run is judged, taken from finished runs of its agent; fixed when the run starts.
+
+    `name` identifies them in the step log. `thresholds` has those of the composite and of the built-in monitors, and
+    `difficulty_mean` replaces that of the prior level.
+    """
+
+    name: str
+    thresholds: Mapping[str, float]
+    difficulty_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """A question that a run's last step leaves open, as text, and the monitor that found it."""
 
@@ -170,6 +183,7 @@ class Settings:
 
     `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
     `custom_monitors` are True if it has to request those. `routes` maps a state's name to the name of its model.
+    `judged_by` is "calibration" if the caller gave one.
     """
 
     level: Level
@@ -188,6 +202,7 @@ class Settings:
     standing_rules: Literal["first_call", "run"] = "first_call"
     placement: Placement = "tail"
     max_guidance_chars: int = 12_000
+    judged_by: str = "shipped"
     disabled: bool = False
 
 

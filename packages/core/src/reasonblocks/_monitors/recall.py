@@ -1,0 +1,202 @@
+"""Remembers the newest actions as text, so that a monitor's text can name the calls and check what it says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .._json import canonical
+from .._text import clip
+from ..types import JSON, Memories, Step, ToolCall
+from . import untried
+from .arguments import command_of
+from .ending import checks
+from .excerpts import call_line, result_line
+from .features import Features
+from .memory import count, rows, table
+from .outcome import hash_of, says_nothing
+from .roles import trust_of
+from .untried import Alternatives
+
+OWN_MEMORY = "_recall"
+"""The key of this memory among those of the monitors; snapshots have it."""
+
+MAX_ACTIONS = 10
+"""Actions that are remembered by hashes: the newest ones, two rounds of the longest circle."""
+MAX_CALLS, MAX_LINES = 4, 2
+"""Different calls, and lines of different results, that are remembered as text: those seen last."""
+MAX_READ = 4
+"""Calls, and results, of a step that are read."""
+SHORT_HASH = 0xFFFFFF
+"""The bits of a hash that are stored: ten actions collide once in 400,000 runs."""
+_FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY = 1, 2, 4, 8, 16
+"""Flags of an action."""
+_TEXTS = frozenset({str})
+
+
+class Action(NamedTuple):
+    """One remembered action.
+
+    `call` and `result` are hashes in which ids, times and the like are masked, `exact_call` and `exact_result` those of
+    the exact texts, `error` that of the error's message; 0 for none. `shown` is the call and `line` its result's most
+    telling line, "" if it is forgotten or may not be quoted.
+    """
+
+    step: int
+    call: int
+    exact_call: int
+    result: int
+    exact_result: int
+    error: int
+    flags: int
+    shown: str = ""
+    line: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """True if a result was an error, or reported a failed test."""
+        return bool(self.flags & _FAILED)
+
+    @property
+    def several(self) -> bool:
+        """True for parallel calls."""
+        return bool(self.flags & _SEVERAL)
+
+    @property
+    def edits(self) -> bool:
+        """True if it changed something."""
+        return bool(self.flags & _EDITS)
+
+    @property
+    def checks(self) -> bool:
+        """True if it tested, read or searched something."""
+        return bool(self.flags & _CHECKS)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was found."""
+        return bool(self.flags & _EMPTY)
+
+    @property
+    def outcome(self) -> tuple[int, int]:
+        """The call and its result."""
+        return self.call, self.result
+
+
+class Recall:
+    """The newest actions, oldest first, after step `index`; `calls` counts all steps with a call so far."""
+
+    __slots__ = ("actions", "calls", "index", "untried")
+
+    def __init__(self, memories: Memories, index: int) -> None:
+        kept = table(memories.get(OWN_MEMORY))
+        shown, lines = table(kept.get("shown")), table(kept.get("lines"))
+        self.index = index
+        self.calls = count(kept, "calls")
+        self.actions = tuple([_action(row, shown, lines) for row in rows(kept, "rows")])
+        self.untried: Alternatives = untried.alternatives(memories.get(untried.OWN_MEMORY), index)
+
+    def at(self, steps: Iterable[int]) -> list[Action]:
+        """Return the actions of these steps that are remembered."""
+        wanted = {*steps}
+        return [action for action in self.actions if action.step in wanted]
+
+    def like(self, action: Action) -> list[Action]:
+        """Return all remembered actions with exactly this call."""
+        return [other for other in self.actions if (other.call, other.exact_call) == (action.call, action.exact_call)]
+
+    def ago(self, action: Action) -> int:
+        """Return 1 for the newest action, 2 for the one before it, and so on."""
+        return len(self.actions) - self.actions.index(action)
+
+
+def _action(row: list[int], shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
+    step, call, exact_call, result, exact_result, error, flags = row
+    return Action(
+        step,
+        call,
+        exact_call,
+        result,
+        exact_result,
+        error,
+        flags,
+        str(shown.get(str(exact_call)) or ""),
+        str(lines.get(str(exact_result)) or ""),
+    )
+
+
+def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
+    """Return the memory after this step; a step without calls leaves it as it is."""
+    if not step.tool_calls:
+        return memory
+    kept = table(memory)
+    calls, outputs = step.tool_calls[:MAX_READ], [result.output for result in step.tool_results[:MAX_READ]]
+    exact_call = _exact([_as_written(call) for call in calls])
+    exact_result = _exact([clip(output) for output in outputs])
+    row = [
+        features.index,
+        (features.call or 0) & SHORT_HASH,
+        exact_call,
+        (features.result or 0) & SHORT_HASH,
+        exact_result,
+        (features.error or 0) & SHORT_HASH,
+        _flags(features, calls, outputs),
+    ]
+    shown, lines = table(kept.get("shown")), table(kept.get("lines"))
+    left: dict[str, JSON] = {
+        "calls": count(kept, "calls") + 1,
+        "rows": [*rows(kept, "rows"), row][-MAX_ACTIONS:],
+        "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
+    }
+    if outputs:
+        line = lines.get(str(exact_result))
+        if line is None:
+            line = _line(features, calls, outputs, tool_roles)
+        left["lines"] = _last(lines, str(exact_result), line, MAX_LINES)
+    else:
+        left["lines"] = dict(lines)
+    return left
+
+
+def _as_written(call: ToolCall) -> str:
+    """Return the call with its white space, in which two changes of a file may differ."""
+    given = call.arguments
+    if isinstance(given, dict) and {*map(type, given.values())} == _TEXTS:
+        return "\0".join([call.name, *given, *map(clip, given.values())])
+    return f"{call.name} {clip(canonical(given))}"
+
+
+def _exact(texts: Sequence[str]) -> int:
+    """Return a hash of the exact texts, never 0; of none 0."""
+    return hash_of("\0".join(texts)) & SHORT_HASH | 1 if texts else 0
+
+
+def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
+    return (
+        _FAILED * features.failing
+        | _SEVERAL * (len(calls) > 1)
+        | _EDITS * features.changed
+        | _CHECKS * checks(features)
+        | _EMPTY * (features.empty and all(map(_is_nothing, outputs)))
+    )
+
+
+def _is_nothing(output: str) -> bool:
+    """Return True if a result means that there was nothing; monitors also count any short result of a search."""
+    return not output.strip() or says_nothing(output)
+
+
+def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str, JSON]:
+    """Return the texts with this one at the end, and no more than `most`."""
+    left = {name: value for name, value in kept.items() if name != key}
+    if len(left) >= most:
+        del left[next(iter(left))]
+    left[key] = text
+    return left
+
+
+def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
+    """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
+    if any(trust_of(call.name, command_of(call), tool_roles) != "full" for call in calls):
+        return ""
+    return result_line(outputs[0], failing=features.failing)

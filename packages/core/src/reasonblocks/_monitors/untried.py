@@ -1,0 +1,266 @@
+"""Remembers lists in results and the values of arguments, to name what the agent listed, goes through, and left out."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from .._json import MAX_INT
+from ..types import JSON, Step, ToolCall
+from .arguments import command_of, flattened
+from .features import Features
+from .listed import LONGEST_LIST, LONGEST_NAME, SHORT, lists_in
+from .memory import count, rows, table
+from .outcome import hash_of
+from .roles import acts_on, is_shell, trust_of
+
+OWN_MEMORY = "_untried"
+"""The key of this memory among those of the monitors; snapshots have it."""
+
+BITS = 2_048
+"""Bits of the set of all used values; two values that share a bit only hide an alternative."""
+MAX_LISTS = 8
+"""Lists that are remembered: those seen last."""
+MAX_LENGTH = 700
+"""Characters of all remembered lists."""
+MAX_ADDED = 350
+"""Characters of the lists of one result."""
+MAX_KINDS = 12
+"""Kinds of lists from which the agent took values: those used last."""
+USED_HEAD = 600
+"""Characters of each call's arguments in which values are looked for: after that it is a text."""
+SHORT_COMMAND = 300
+"""Characters of the longest command whose words are values."""
+MANY = 8
+"""Untried members above which a list is no advice."""
+NOW = 3
+"""Newest steps in one of which the agent took a value from the list, or from one of its kind."""
+TAKEN = 2
+"""Points from which on a list is in use: a whole argument counts two, another word of a command than before one."""
+OFFERED = -1
+"""Points of a list in an error."""
+NAMED = 3
+"""Alternatives that a text names."""
+
+MAX_CALLS = 4
+"""Calls, and results, of a step that are read."""
+MAX_PARTS = 6
+"""Parts of a path that count as used: the last ones."""
+
+_WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
+_EDGES = ".:-"
+_READ = frozenset({"read"})
+
+
+class Alternatives(NamedTuple):
+    """Values of one list that no argument had so far.
+
+    `newest` if the list was in the last result, `offered` if that was an error.
+    """
+
+    names: tuple[str, ...] = ()
+    newest: bool = False
+    offered: bool = False
+
+
+_NONE = Alternatives()
+
+
+class _List(NamedTuple):
+    """One remembered list.
+
+    `kind` is a hash of where it comes from, `seen` the step that showed it last, `used` the step that took a member
+    last, `points` how much of it was taken, and `place` that of the member taken last.
+    """
+
+    kind: int
+    seen: int
+    used: int
+    points: int
+    place: int
+    members: list[str]
+
+    @property
+    def row(self) -> list[JSON]:
+        """The stored form: the fields and then the members."""
+        return [*self[:5], *self.members]
+
+    @classmethod
+    def of(cls, row: list[JSON]) -> _List:
+        """Return the list of a stored row."""
+        return cls(*row[:5], row[5:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
+
+
+def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
+    """Return the memory after this step: values that its calls used, then lists in its results."""
+    if not step.tool_calls and not step.tool_results:
+        return memory
+    kept = table(memory)
+    before: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
+    kinds = rows(kept, "kinds")
+    looks = "edit" not in features.roles
+    used, whole, words = _values(step.tool_calls[:MAX_CALLS], looks=looks)
+    if before and (whole or words):
+        before, kinds = _taken(before, kinds, whole, words, features.index)
+    new = list(_shown(features, step, tool_roles)) if looks else []
+    return {
+        "lists": _with(before, new) if new else before,
+        "kinds": kinds,
+        "used": _marked(kept.get("used"), used) if used else kept.get("used"),
+        "last": features.index if step.tool_results else count(kept, "last"),
+    }
+
+
+def alternatives(memory: JSON, index: int) -> Alternatives:
+    """Return the untried members of the newest list that the agent takes values from; or none.
+
+    A list in the last result is also in use if the agent takes values from lists of its kind, as from each room's
+    doors, or if that result is an error, which offers values that are valid.
+    """
+    kept = table(memory)
+    lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
+    bits, last = _bits(kept.get("used")), count(kept, "last")
+    kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
+    for one in map(_List.of, reversed(lists)):
+        newest = one.seen == last
+        offered = newest and one.points == OFFERED
+        in_use = one.points >= TAKEN and one.used > index - NOW
+        if not (in_use or offered or (newest and one.kind in kinds)):
+            continue
+        names = [name for name in one.members if not any(_has(bits, known) for known in _names_of(name.lower()))]
+        if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
+            return Alternatives(tuple(names[:NAMED]), newest, offered)
+    return _NONE
+
+
+def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[str], set[str]]:
+    """Return all values in the arguments in lower case, whole arguments, and words of commands.
+
+    Only calls that look, and do nothing to what they name, take values from lists.
+    """
+    used: set[str] = set()
+    whole: set[str] = set()
+    words: set[str] = set()
+    for call in calls:
+        given = call.arguments
+        flat = given if isinstance(given, str) else flattened(given)
+        found = {*_WORD.findall(flat[:USED_HEAD])}
+        values = {value for value in _whole(given) if len(value) <= LONGEST_NAME}
+        used.update(found, values, (call.name,))
+        if looks and not acts_on(call.name):
+            whole |= values
+            if len(flat) <= SHORT_COMMAND and (is_shell(call.name) or (flat is not given and command_of(call))):
+                words |= found
+    return used, _with_ends(whole), _with_ends(words)
+
+
+def _with_ends(values: set[str]) -> set[str]:
+    """Return the values, and the last part of each path."""
+    return {*values, *[value.rstrip("/").rpartition("/")[2] for value in values if "/" in value]}
+
+
+def _whole(given: JSON) -> Iterator[str]:
+    """Yield the values of arguments that are texts or numbers, or lists of texts."""
+    if isinstance(given, str):
+        yield given.strip()
+    elif isinstance(given, (dict, Mapping)):
+        for value in given.values():
+            if isinstance(value, str):
+                yield value.strip()
+            elif isinstance(value, (list, tuple)):
+                yield from [item for item in value[:LONGEST_LIST] if isinstance(item, str)]
+            elif isinstance(value, int) and abs(value) <= MAX_INT:
+                yield str(value)
+
+
+def _names_of(value: str) -> tuple[str, ...]:
+    """Return the names of a value in lower case: itself, and the last one and two parts of a path."""
+    value = value.strip(_EDGES)
+    if "/" not in value:
+        return (value,)
+    parts = value.strip("/").split("/")
+    return value, parts[-1], "/".join(parts[-2:])
+
+
+def _bits(encoded: JSON) -> bytearray:
+    """Return the set of used values: each form sets the bit of its hash."""
+    return bytearray(b64decode(encoded)) if isinstance(encoded, str) else bytearray(BITS // 8)
+
+
+def _has(bits: bytearray, name: str) -> bool:
+    place = crc32(name.encode("utf-8", "replace")) % BITS
+    return bits[place >> 3] >> (place & 7) & 1 == 1
+
+
+def _marked(encoded: JSON, values: Iterable[str]) -> str:
+    """Return the set of used values with these added: their names, and the folders of paths."""
+    bits = _bits(encoded)
+    for value in "\n".join(values).lower().split("\n"):
+        if "/" in value:
+            names: Iterable[str] = (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+        else:
+            names = (value.strip(_EDGES),)
+        for name in names:
+            place = crc32(name.encode("utf-8", "replace")) % BITS
+            bits[place >> 3] |= 1 << (place & 7)
+    return b64encode(bits).decode()
+
+
+def _taken(
+    lists: list[list[JSON]], kinds: list[list[int]], whole: set[str], words: set[str], index: int
+) -> tuple[list[list[JSON]], list[list[int]]]:
+    """Return the lists and kinds with the members that this step took."""
+    lists, said = [*lists], whole | words
+    for at, row in enumerate(lists):
+        if said.isdisjoint(row):  # its first five items are numbers: no value equals them
+            continue
+        one = _List.of(row)
+        place = next(place for place, member in enumerate(one.members) if member in said)
+        points = TAKEN if one.members[place] in whole else max(0, one.points) + (place != one.place)
+        lists[at] = one._replace(used=index, points=min(TAKEN, points), place=place).row
+        if points >= TAKEN:
+            kinds = [*[kept for kept in kinds if kept[0] != one.kind], [one.kind, index]][-MAX_KINDS:]
+    return lists, kinds
+
+
+def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Iterator[_List]:
+    """Yield the lists in the results; none of a tool that returns other people's text."""
+    calls = {call.id: call for call in step.tool_calls}
+    code = features.shell and features.roles == _READ  # a file that a shell shows
+    offers = features.failing and not features.shell and "test" not in features.roles
+    room = MAX_ADDED
+    for result in step.tool_results[:MAX_CALLS]:
+        call = calls.get(result.call_id)
+        name, command = (call.name, command_of(call)) if call else (result.name, "")
+        trust = trust_of(name, command, tool_roles)
+        if trust == "none":
+            continue
+        points = OFFERED if offers and len(result.output) <= SHORT and "Traceback" not in result.output else 0
+        program = command.lstrip().partition(" ")[0] if features.shell else ""
+        for label, members in lists_in(result.output, quoted=trust == "full", code=code):
+            room -= sum(map(len, members))
+            if room < 0:
+                return
+            yield _List(hash_of(f"{name} {program} {label}"), features.index, -1, points, -1, members)
+
+
+def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
+    """Return the lists with the new ones at the end; one that is shown again moves there and stays in use."""
+    fresh = {(one.kind, *one.members): one for one in new}
+    left = []
+    for row in lists:
+        key = (row[0], *row[5:])
+        if key in fresh:
+            fresh[key] = _List.of(row)._replace(seen=fresh[key].seen)
+        else:
+            left.append(row)
+    left = [*left, *[one.row for one in fresh.values()]][-MAX_LISTS:]
+    sizes = [sum([len(str(member)) for member in row[5:]]) for row in left]
+    over = sum(sizes) - MAX_LENGTH
+    while over > 0:
+        over -= sizes.pop(0)
+        del left[0]
+    return left
