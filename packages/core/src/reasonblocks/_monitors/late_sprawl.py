@@ -27,6 +27,8 @@ NEWEST = 5
 """Newest steps in which new calls that bring nothing are counted."""
 BARREN = 3
 """Such calls that are sprawl."""
+ABOVE = 0.05
+"""Margin over the score of results that were there before, which is less exact about the calls."""
 MAX_KINDS = 32
 """Tools, or programs of a shell, that are remembered: those used last."""
 MAX_TARGETS = 64
@@ -60,7 +62,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     }
     if vain and len(barren) >= BARREN and features.stale_row > 1:
         facts: dict[str, JSON] = {"kind": "barren", "tool": features.tool, "count": len(barren)}
-        return settle(left, memory, 0.35 + 0.1 * len(barren), barren, facts)
+        return settle(left, memory, max(0.35 + 0.1 * len(barren), features.lasting + ABOVE), barren, facts)
     score = _score(len(opened)) if fresh else 0.0
     return settle(left, memory, score, opened, {"kind": "sprawl", "tool": features.tool, "count": len(opened)})
 
