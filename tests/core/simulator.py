@@ -201,7 +201,7 @@ class Simulator:
 
     def _learn(self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]) -> None:
         signal = evaluation is not None and evaluation.composite > 0.15
-        kind = evaluation.failure_type if evaluation else None
+        kind = evaluation.failure_type if evaluation and evaluation.inject else None
         never = evaluation is None and not self.ever_evaluated
         if self._may("e1", number) and (call.fired or signal or any(self.fired[-2:]) or never):
             self._tier(call, "e1", 1, 0.8, None, 3, number, answers, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -104,7 +104,7 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         raise ConfigError("calibration", os.fspath(path), f"cannot be read as TOML: {exc}") from exc
 
 
-def _table(values: Mapping[str, Any], name: str, known: Mapping[str, object]) -> Mapping[str, Any]:
+def _table(values: Mapping[str, Any], name: str, known: Collection[str]) -> Mapping[str, Any]:
     given = values.get(name, {})
     if not isinstance(given, Mapping):
         raise ConfigError(f"calibration[{name!r}]", given, "must be a table")

@@ -38,8 +38,8 @@ KEPT = 24
 ERRORS_KEPT = 6
 """Steps in which the same error line is looked for."""
 STALE, STALE_ERROR = 0.1, 0.5
-"""Shares of new pairs below which a result brings nothing: any one, and that of an error whose line was in one of the last
-6 steps. A call made before may also bring a few new words, or a number: that is how a running process makes progress."""
+"""Shares of new pairs below which a result brings nothing: any one, and that of an error whose line was in one of the
+last 6 steps. A call made before may also bring a few new words or a number: so a running process makes progress."""
 BITS = 0xFFFF
 """The bits of a hash that are stored. If two hashes collide, something new is taken for known."""
 LINE = 160
@@ -75,7 +75,7 @@ def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
         same_error=error != 0 and error in errors,
     )
     if now.same_result:
-        now.elsewhere = not any([old == call and then == result for old, then in zip(calls, results, strict=True)])
+        now.elsewhere = (call, result) not in zip(calls, results, strict=True)
     now.stale = _is_stale(now, meant=meant)
     left: dict[str, JSON] = {
         "calls": [*calls, call][-KEPT:],

@@ -106,8 +106,9 @@ def _similar(
 ) -> Flow[Lessons]:
     use = lessons.e1 if tier == "e1" else lessons.e2
     step, evaluation = assessment.step, assessment.evaluation if tier == "e2" else None
-    failure_type, kind = (evaluation.failure_type, evaluation.kind) if evaluation else (None, None)
     beside = evaluation is not None and evaluation.inject
+    failure_type = evaluation.failure_type if evaluation is not None and beside else None
+    kind = evaluation.kind if evaluation else None
     failed = False
     found: tuple[ETrace, ...] = ()
     try:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._novelty import STALE
 from ..types import JSON
 from .features import Features
 from .finding import Finding, settle
-from .memory import numbers, table
+from .memory import numbers, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import composed, had_before
+from .wording import STALE_ADVICE, composed, had_before, nothing_new
 
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
@@ -46,16 +45,11 @@ def observe(features: Features, memory: JSON) -> Finding:
         "again": again,
     }
     score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
-    known = features.lasting if _is_known(features) else 0.0
-    if known > score and features.stale_row > features.asked:
-        row = range(features.index - features.stale_row + 1, features.index + 1)
+    known = features.lasting if features.known_row > 1 else 0.0
+    if known > score and features.known_row > features.asked:
+        row = range(features.index - features.known_row + 1, features.index + 1)
         return settle(left, memory, known, row, {"kind": "stale", "tool": features.tool, "count": len(row)})
     return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
-
-
-def _is_known(features: Features) -> bool:
-    """Return True if the newest results in a row were there before."""
-    return features.barren and features.stale_row > 1 and features.brought.fresh < STALE
 
 
 def _answered(features: Features) -> list[int]:
@@ -74,6 +68,9 @@ def _plan(words: Sequence[str]) -> list[int]:
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
+    (kind,) = texts(finding.facts, "kind")
+    if kind == "stale" and (evidence := nothing_new(recall, finding.steps, rung)):
+        return composed(evidence, STALE_ADVICE[rung][kind], recall)
     evidence = had_before(recall, finding.steps, rung) or "Your last steps seem to go over what is known already."
     return composed(evidence, _NEXT[rung], recall)
 

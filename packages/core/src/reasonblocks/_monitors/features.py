@@ -79,8 +79,8 @@ class Features:
     - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
       to be expected: a running process, an error that may pass and a test that still passes take their time.
     - `moves`: the step does something, and only an acknowledgement comes back.
-    - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
-      eight, brought nothing new. Both are 0 until the suite has estimated them.
+    - `lasting`: the chance that the trouble lasts, 0 to 1; `known_row`: how many of the newest steps in a row, at most
+      eight, brought next to nothing that earlier results did not have. Both are 0 until the suite has estimated them.
     """
 
     index: int
@@ -111,14 +111,14 @@ class Features:
     stale: bool
     moves: bool
     lasting: float = 0.0
-    stale_row: int = 0
+    known_row: int = 0
 
     @property
     def barren(self) -> bool:
-        """True if the step brought nothing new, and its result is more than an acknowledgement of what it did."""
+        """True if the step brought nothing new; a change is work, and an acknowledgement of an action says nothing."""
         looks = self.shell or not self.roles.isdisjoint(("read", "search"))
         says = self.lengths[2] >= ACKNOWLEDGED or self.failing or (looks and self.brought.same_result)
-        return self.stale and says
+        return self.stale and says and not self.changed
 
 
 def features_of(

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .._novelty import ERRORS_KEPT, STALE_ERROR
+from .._novelty import ERRORS_KEPT, STALE, STALE_ERROR
 from ..types import JSON
 from .arguments import is_reworded
 from .features import Features
@@ -45,8 +45,9 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
     """Return the four numbers after this step, and the memory; an error of a known kind, or a search that
     was only reworded, makes the step stale.
 
-    `stale` and `called` of the memory are the newest eight steps as bits, the last step the lowest; `followed` of
-    `counted` steps that brought nothing were followed by another one.
+    `stale`, `called` and `old` of the memory are the newest eight steps as bits, the last step the lowest: those that
+    brought nothing, that repeated a call, and whose results earlier ones had. `followed` of `counted` steps that
+    brought nothing were followed by another one.
     """
     kept = table(memory)
     errors, asked = numbers(kept, "errors"), numbers(kept, "asked")
@@ -69,6 +70,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         "known": round(known, 3),
         "stale": stale,
         "called": called,
+        "old": (count(kept, "old") << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
         "counted": counted,
         "followed": followed,
         "errors": [*errors, features.error_kind or 0][-ERRORS_KEPT:],
@@ -95,9 +97,9 @@ def chance(numbers: tuple[float, float, float, float], weights: Weights) -> floa
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, z)))), 4)
 
 
-def said(memory: Mapping[str, JSON]) -> int:
-    """Return how many of the newest steps in a row brought nothing new, at most eight."""
-    stale, row = count(memory, "stale"), 0
-    while stale >> row & 1:
+def known_row(memory: Mapping[str, JSON]) -> int:
+    """Return how many of the newest steps in a row, at most eight, brought next to nothing of their own."""
+    old, row = count(memory, "old"), 0
+    while old >> row & 1:
         row += 1
     return row

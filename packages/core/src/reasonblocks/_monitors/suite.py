@@ -139,7 +139,7 @@ def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSO
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
     features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.stale_row = persistence.said(table(kept))
+    features.known_row = persistence.known_row(table(kept))
     return kept
 
 

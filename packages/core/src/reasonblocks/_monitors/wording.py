@@ -173,7 +173,7 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     found = recall.at(steps)
     if len(found) < 2:
         return ""
-    return f"{who(recall, found)} brought nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
+    return f"{who(recall, found)} brought next to nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
 
 
 def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
