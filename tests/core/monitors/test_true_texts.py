@@ -237,7 +237,7 @@ WHO = (
     r"(?:Your last (?P<last>\d+) (?P<unit>call)s|(?P<count>\d+) (?:different calls|calls|searches) "
     r"\((?P<place>[^()]*)\))(?: were all different and)?"
 )
-TIMES = r"(\d+) times(?: in your last (\d+))?"
+TIMES = r"(\d+) times(?: in your last (\d+) calls)?"
 STATEMENTS: Mapping[str, Callable[[Reader, re.Match[str]], None]] = {
     rf"You have called (.+?) {TIMES}(?: \(([^()]*)\))?(, (?:each time|the last \d+ times) with .*)?\.": check_called,
     r"You have made nearly the same (?:call|change) \d+ times.*?, the last being (.+?\))(?:, each.*)?\.": check_nearly,

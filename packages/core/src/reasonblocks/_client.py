@@ -36,12 +36,13 @@ class ReasonBlocks:
 
     Monitors: `task_profile` ("coding", "pr_review" or "qa") selects their weights, and `weights` overrides single
     ones. `monitors` adds your own, or those that an installed package offers under a name. `tool_roles` maps tools to
-    "edit", "test", "read", "search" or "finish". `scorer(step)` replaces the built-in difficulty. `calibration` fits
-    the numbers to your agent: the path of the TOML file that `reasonblocks calibrate` writes, or a mapping of the same
-    form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`, `own_level`); what is missing
-    keeps its shipped value. From its 20th finished run on, an agent is judged by its own level, taken from its earlier
-    runs: `profile` keeps them in "memory", in the user's folder ("auto") or in a file, and None disables it. A
-    `calibration` takes precedence, unless it sets `own_level`.
+    "edit", "test", "read", "search" or "finish", or to "web", "mail" or "chat", whose results are not quoted.
+    `scorer(step)` replaces the built-in difficulty. `calibration` fits the numbers to your agent: the path of the TOML
+    file that `reasonblocks calibrate` writes, or a mapping of the same form (`difficulty_mean`, `difficulty_spread`,
+    `composite_fires`, `fires`, `evidence`, `own_level`); what is missing keeps its shipped value. From its 20th
+    finished run on, an agent is judged by its own level, taken from its earlier runs: `profile` keeps them in "memory",
+    in the user's folder ("auto") or in a file, and None disables it. A `calibration` takes precedence, unless it sets
+    `own_level`.
 
     Lessons: `pattern_store` finds them. Without it they come from the library and from the file that
     `reasonblocks patterns` writes, or from the server at QDRANT_URL, searched with `embedder`.

@@ -48,7 +48,9 @@ def turns(recall: Recall, steps: Sequence[int], unit: str = "turn") -> str:
 
 def times(recall: Recall, count: int) -> str:
     """Return "3 times", and of how many calls if some are forgotten."""
-    return f"{count} times" + (f" in your last {len(recall.actions)}" if recall.calls > len(recall.actions) else "")
+    return f"{count} times" + (
+        f" in your last {len(recall.actions)} calls" if recall.calls > len(recall.actions) else ""
+    )
 
 
 def quoted(action: Action) -> str:
