@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 HEAD = 2_000
 """Characters of a result in which lists are looked for."""
@@ -98,7 +99,12 @@ def _members(parts: list[str], *, quoted: bool) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    if not 1 < len(word) <= LONGEST_NAME or word[0] in "_." or word.lower() in _NO_NAMES:
+    return 1 < len(word) <= LONGEST_NAME and _may_name(word)
+
+
+@lru_cache(maxsize=2_048)  # the names of a run come back again and again
+def _may_name(word: str) -> bool:
+    if word[0] in "_." or word.lower() in _NO_NAMES:
         return False
     if word.isdigit():
         return len(word) >= SHORTEST_ID

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from .._json import MAX_INT
 from ..types import JSON, Step, ToolCall
-from .arguments import command_of, flattened
+from .arguments import command_of
 from .features import Features
 from .listed import LONGEST_LIST, LONGEST_NAME, SHORT, lists_in
 from .memory import count, rows, table
@@ -145,14 +145,14 @@ def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[st
     whole: set[str] = set()
     words: set[str] = set()
     for call in calls:
-        given = call.arguments
-        flat = given if isinstance(given, str) else flattened(given)
-        found = {*_WORD.findall(flat[:USED_HEAD])}
-        values = {value for value in _whole(given) if len(value) <= LONGEST_NAME}
+        texts = [*_texts(call.arguments)]
+        said = texts[0] if len(texts) == 1 else " ".join(texts)
+        found = {*_WORD.findall(said[:USED_HEAD])}
+        values = {value for value in texts if len(value) <= LONGEST_NAME}
         used.update(found, values, (call.name,))
         if looks and not acts_on(call.name):
             whole |= values
-            if len(flat) <= SHORT_COMMAND and (is_shell(call.name) or (flat is not given and command_of(call))):
+            if len(said) <= SHORT_COMMAND and (is_shell(call.name) or (_is_table(call.arguments) and command_of(call))):
                 words |= found
     return used, _with_ends(whole), _with_ends(words)
 
@@ -162,7 +162,11 @@ def _with_ends(values: set[str]) -> set[str]:
     return {*values, *[value.rstrip("/").rpartition("/")[2] for value in values if "/" in value]}
 
 
-def _whole(given: JSON) -> Iterator[str]:
+def _is_table(given: JSON) -> bool:
+    return isinstance(given, (dict, Mapping))
+
+
+def _texts(given: JSON) -> Iterator[str]:
     """Yield the values of arguments that are texts or numbers, or lists of texts."""
     if isinstance(given, str):
         yield given.strip()
