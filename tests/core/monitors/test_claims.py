@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasonblocks.types import Evaluation, Step
+from reasonblocks.types import Evaluation, Step, ToolResult
 
 Act = Callable[..., Step]
 Fired = Callable[[Sequence[Step]], set[str]]
@@ -107,3 +107,60 @@ def test_a_refusal_is_over_with_the_next_result(act: Act, fired: Fired) -> None:
     refused = act("update_record", "Error: locked by audit", **REFUSED)
     again = act("update_record", '{"state": "saved"}', id="r1", unlock=1)
     assert fired([refused, again, *says("The record has been updated.")]) == set()
+
+
+RED = "1 failed, 36 passed in 0.52s"
+
+
+def kinds(play: Play, steps: Sequence[Step]) -> set[str]:
+    return {evaluation.kind for evaluation in play(steps) if evaluation.kind}
+
+
+def test_done_over_a_failed_test_is_a_contradiction_however_many_looks_came_after_it(act: Act, play: Play) -> None:
+    looks = [act("read_file", f"line {n}", path="parser.py", offset=n) for n in range(3)]
+    assert "red" in kinds(play, [act("bash", RED, command="pytest -q"), *looks, act("submit", "", answer="a.diff")])
+
+
+def test_done_after_the_failed_test_has_passed_is_quiet(act: Act, fired: Fired) -> None:
+    tests = [act("bash", text, command="pytest -q") for text in (RED, "37 passed in 0.49s")]
+    assert fired([*tests, act("submit", "", answer="a.diff")]) == set()
+
+
+def test_an_end_that_admits_the_failure_is_quiet(act: Act, fired: Fired) -> None:
+    admits = "One test still fails, and I could not find out why."
+    steps = [act("bash", RED, command="pytest -q"), act("submit", "", thought=admits, answer="a.diff")]
+    assert fired(steps) == set()
+
+
+def test_expected_failures_are_no_failed_test(act: Act, fired: Fired) -> None:
+    green = "Ran 447 tests in 2.1s\n\nOK (skipped=12, expected failures=3)"
+    steps = [act("bash", green, command="python tests/runtests.py"), *says("All tests passed.")]
+    assert fired(steps) == set()
+
+
+def test_a_look_that_failed_contradicts_no_claim(act: Act, fired: Fired) -> None:
+    steps = [
+        act("bash", "ls: cannot access 'old.py': No such file or directory", command="ls old.py"),
+        *says("The old module was removed successfully."),
+    ]
+    assert NAME not in fired(steps)
+
+
+def test_a_complaint_about_a_step_without_a_call_contradicts_no_claim(fired: Fired) -> None:
+    complaint = Step(tool_results=(ToolResult(call_id="", output="Error: no action was given."),))
+    assert fired([complaint, *says("The file was created successfully.")]) == set()
+
+
+def test_a_claim_in_a_step_that_goes_on_to_a_good_result_is_quiet(act: Act, fired: Fired) -> None:
+    wanted = "There are three packages here: pandas 2.2, numpy 1.26 and scipy 1.13, all of them built for Python 3.12."
+    steps = [
+        act("install", "Error: no wheel for numpy", is_error=True, package="numpy"),
+        act("list_packages", wanted, thought="The packages were installed successfully."),
+    ]
+    assert fired(steps) == set()
+
+
+def test_assumptions_between_results_that_say_something_are_quiet(act: Act, fired: Fired) -> None:
+    found = "The account has had a positive balance since March, and no payment was refused in that time: case {}."
+    steps = [act("look", found.format(n), thought="I will assume that it is positive.", n=n) for n in range(4)]
+    assert NAME not in fired(steps)

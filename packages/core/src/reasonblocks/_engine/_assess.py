@@ -8,6 +8,7 @@ from .. import _gates as gates
 from .. import _novelty as novelty
 from .. import _scoring as scoring
 from .._json import MAX_INT, canonical, evolve, storable_json
+from .._monitors.outcome import says_waiting
 from .._own_level import raised
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
 from .._text import bounded, preview
@@ -113,7 +114,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
     step = _checked(completed_step(state, completed))
     brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
-    difficulty, parts, score_memory = yield from _score(state, step, settings)
+    difficulty, parts, score_memory = yield from _score(state, step, brought, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     fsm_state = yield from _advance(state, history, settings)
     evaluation, memories = None, state.memories
@@ -147,14 +148,20 @@ def _checked(step: Step) -> Step:
 
 
 def _score(
-    state: TraceState, step: Step, settings: Settings
+    state: TraceState, step: Step, brought: Novelty, settings: Settings
 ) -> Flow[tuple[float, DifficultyParts | None, ScoreMemory]]:
     if settings.caller_scorer:
         return (yield from ask(Score(step=step))), None, state.score_memory
     own, level = state.own_level, settings.level
     if own is not None and own.difficulty_mean is not None:
         level = evolve(level, mean=own.difficulty_mean)
-    return scoring.score(step, state.score_memory, level)
+    waits = brought.stale and not brought.error and _waits(step)
+    return scoring.score(step, state.score_memory, level, brought, waits=waits)
+
+
+def _waits(step: Step) -> bool:
+    """Return True if a result reports a running process, so that asking again is right."""
+    return any(says_waiting(result.output) for result in step.tool_results)
 
 
 def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) -> Flow[FSMState]:

@@ -116,10 +116,10 @@ class Features:
 
     @property
     def barren(self) -> bool:
-        """True if the step brought nothing new, and its result is more than an acknowledgement of what it did."""
+        """True if the step brought nothing new; a change is work, and an acknowledgement of an action says nothing."""
         looks = self.shell or not self.roles.isdisjoint(("read", "search"))
         says = self.lengths[2] >= ACKNOWLEDGED or self.failing or (looks and self.brought.same_result)
-        return self.stale and says
+        return self.stale and says and not self.changed
 
 
 def features_of(

@@ -27,6 +27,10 @@ NEWEST = 5
 """Newest steps in which new calls that bring nothing are counted."""
 BARREN = 3
 """Such calls that are sprawl."""
+ABOVE = 0.05
+"""Margin over the score of results that were there before, which is less exact about the calls."""
+LIKELY = 0.5
+"""Chance that the trouble lasts from which on such calls are sprawl: without it they are a search that takes long."""
 MAX_KINDS = 32
 """Tools, or programs of a shell, that are remembered: those used last."""
 MAX_TARGETS = 64
@@ -58,9 +62,9 @@ def observe(features: Features, memory: JSON) -> Finding:
         "opened": opened,
         "barren": barren,
     }
-    if vain and len(barren) >= BARREN and features.stale_row > 1:
+    if vain and len(barren) >= BARREN and features.lasting >= LIKELY:
         facts: dict[str, JSON] = {"kind": "barren", "tool": features.tool, "count": len(barren)}
-        return settle(left, memory, 0.35 + 0.1 * len(barren), barren, facts)
+        return settle(left, memory, max(0.35 + 0.1 * len(barren), features.lasting + ABOVE), barren, facts)
     score = _score(len(opened)) if fresh else 0.0
     return settle(left, memory, score, opened, {"kind": "sprawl", "tool": features.tool, "count": len(opened)})
 

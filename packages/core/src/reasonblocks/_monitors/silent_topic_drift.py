@@ -38,6 +38,8 @@ NOTE = 0.3
 """Score of a drift that has only begun."""
 MOST = 0.8
 """Score of a drift that is plain."""
+LIKELY = 0.5
+"""Chance that the trouble lasts from which on such calls are drift."""
 AWAY = 3
 """Calls in a row that name nothing of the task, and bring nothing new, that are drift."""
 _COMMON = frozenset(
@@ -71,7 +73,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     left: dict[str, JSON] = {"off": off, "touched": touched, **away}
     steps = numbers(away, "away")
     score = _score(off, features.index)
-    if len(steps) >= AWAY and steps[-1] == features.index and score < MOST:
+    drifts = len(steps) >= AWAY and steps[-1] == features.index and features.lasting >= LIKELY
+    if drifts and score < MOST:
         facts: dict[str, JSON] = {"kind": "away", "tool": features.tool, "count": len(steps)}
         return settle(left, memory, min(MOST, 0.35 + 0.1 * len(steps)), steps, facts)
     return settle(left, memory, score, off, {"kind": "drift", "tool": features.tool, "count": len(off)})

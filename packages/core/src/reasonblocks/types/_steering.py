@@ -46,13 +46,15 @@ class ScoreMemory:
     """The scorer's memory of a run.
 
     `count` is the number of scored steps, `total` the sum of the first steps' raw difficulty without errors, `recent`
-    the decayed mean of the raw difficulty, and `seen` has a hash of each of the last results.
+    the decayed mean of the raw difficulty, `fresh` that of the share of results that is new, and `stall` the count of
+    steps that brought nothing new, which each other step halves.
     """
 
     count: int = 0
     total: float = 0.0
     recent: float = 0.0
-    seen: tuple[int, ...] = ()
+    fresh: float = 0.0
+    stall: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
