@@ -49,7 +49,9 @@ KINDS = [
     ("cyclic_compression", "churn", "circle"),
     ("cyclic_compression", "stale", "circle"),
     ("late_sprawl", "sprawl", "failing"),
+    ("late_sprawl", "barren", "empty"),
     ("silent_topic_drift", "drift", "failing"),
+    ("silent_topic_drift", "away", "empty"),
 ]
 
 

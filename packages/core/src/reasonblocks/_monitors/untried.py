@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
 
@@ -22,6 +23,8 @@ OWN_MEMORY = "_untried"
 
 BITS = 2_048
 """Bits of the set of all used values; two values that share a bit only hide an alternative."""
+FEW = 96
+"""Bits that are stored one by one: of more, all bits take less room."""
 MAX_LISTS = 8
 """Lists that are remembered: those seen last."""
 MAX_LENGTH = 700
@@ -122,7 +125,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     """
     kept = table(memory)
     lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
-    bits, last = _bits(kept.get("used")), count(kept, "last")
+    used, last = _unpacked(kept.get("used")), count(kept, "last")
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
@@ -130,7 +133,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         in_use = one.points >= TAKEN and one.used > index - NOW
         if not (in_use or offered or (newest and one.kind in kinds)):
             continue
-        names = [name for name in one.members if not any(_has(bits, known) for known in _names_of(name.lower()))]
+        names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
             return Alternatives(tuple(names[:NAMED]), newest, offered)
     return _NONE
@@ -189,28 +192,38 @@ def _names_of(value: str) -> tuple[str, ...]:
     return value, parts[-1], "/".join(parts[-2:])
 
 
-def _bits(encoded: JSON) -> bytearray:
-    """Return the set of used values: each form sets the bit of its hash."""
-    return bytearray(b64decode(encoded)) if isinstance(encoded, str) else bytearray(BITS // 8)
+def _place(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) % BITS
 
 
-def _has(bits: bytearray, name: str) -> bool:
-    place = crc32(name.encode("utf-8", "replace")) % BITS
-    return bits[place >> 3] >> (place & 7) & 1 == 1
+def _unpacked(encoded: JSON) -> set[int] | bytearray:
+    """Return the used values: the places of the bits that are set, or all bits if they are many."""
+    raw = b64decode(encoded) if isinstance(encoded, str) else b""
+    return bytearray(raw) if len(raw) == BITS // 8 else {*unpack(f">{len(raw) // 2}H", raw)}
+
+
+def _has(used: set[int] | bytearray, name: str) -> bool:
+    place = _place(name)
+    return place in used if isinstance(used, set) else used[place >> 3] >> (place & 7) & 1 == 1
 
 
 def _marked(encoded: JSON, values: Iterable[str]) -> str:
-    """Return the set of used values with these added: their names, and the folders of paths."""
-    bits = _bits(encoded)
+    """Return the used values with these added: their names, and the folders of paths."""
+    places: list[int] = []
     for value in "\n".join(values).lower().split("\n"):
         if "/" in value:
-            names: Iterable[str] = (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+            places += map(_place, (*_names_of(value), *value.split("/")[-MAX_PARTS:]))
         else:
-            names = (value.strip(_EDGES),)
-        for name in names:
-            place = crc32(name.encode("utf-8", "replace")) % BITS
-            bits[place >> 3] |= 1 << (place & 7)
-    return b64encode(bits).decode()
+            places.append(_place(value.strip(_EDGES)))
+    used = _unpacked(encoded)
+    if isinstance(used, set):
+        used.update(places)
+        if len(used) <= FEW:
+            return b64encode(pack(f">{len(used)}H", *sorted(used))).decode()
+        places, used = [*used], bytearray(BITS // 8)
+    for place in places:
+        used[place >> 3] |= 1 << (place & 7)
+    return b64encode(used).decode()
 
 
 def _taken(
