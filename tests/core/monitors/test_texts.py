@@ -225,3 +225,14 @@ def test_an_indication_says_which_calls_brought_nothing() -> None:
     assert hint_text(Finding(steps=(0, 1, 2)), 1, recalled(steps)).startswith(
         "Your last 3 calls ended in the same error"
     )
+
+
+def test_a_heading_above_a_result_is_not_what_is_quoted() -> None:
+    assert (
+        recalled([act("bash", "exitcode: 0 (succeeded)\nOutput:\n42 rows", command="./a")]).actions[-1].line
+        == "42 rows"
+    )
+
+
+def test_a_result_that_is_only_a_heading_is_quoted() -> None:
+    assert recalled([act("bash", "Output:\n", command="./a")]).actions[-1].line == "Output:"

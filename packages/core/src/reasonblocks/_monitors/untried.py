@@ -55,6 +55,7 @@ MAX_PARTS = 6
 
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
 _EDGES = ".:-"
+_QUOTES = " \"'"
 _READ = frozenset({"read"})
 
 
@@ -151,7 +152,7 @@ def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[st
         texts = [*_texts(call.arguments)]
         said = texts[0] if len(texts) == 1 else " ".join(texts)
         found = {*_WORD.findall(said[:USED_HEAD])}
-        values = {value for value in texts if len(value) <= LONGEST_NAME}
+        values = {value.strip(_QUOTES) for value in texts if len(value) <= LONGEST_NAME + 2}
         used.update(found, values, (call.name,))
         if looks and not acts_on(call.name):
             whole |= values
@@ -172,11 +173,11 @@ def _is_table(given: JSON) -> bool:
 def _texts(given: JSON) -> Iterator[str]:
     """Yield the values of arguments that are texts or numbers, or lists of texts."""
     if isinstance(given, str):
-        yield given.strip()
+        yield given
     elif isinstance(given, (dict, Mapping)):
         for value in given.values():
             if isinstance(value, str):
-                yield value.strip()
+                yield value
             elif isinstance(value, (list, tuple)):
                 yield from [item for item in value[:LONGEST_LIST] if isinstance(item, str)]
             elif isinstance(value, int) and abs(value) <= MAX_INT:
