@@ -10,7 +10,6 @@ from .._json import canonical
 from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
-from .arguments import command_of
 from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
@@ -213,6 +212,6 @@ def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str
 
 def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
     """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
-    if any(trust_of(call.name, command_of(call), tool_roles) != "full" for call in calls):
+    if any(trust_of(call, tool_roles) != "full" for call in calls):
         return ""
     return result_line(outputs[0], failing=features.failing)

@@ -210,12 +210,12 @@ def _has(used: set[int] | bytearray, name: str) -> bool:
 
 def _marked(encoded: JSON, values: Iterable[str]) -> str:
     """Return the used values with these added: their names, and the folders of paths."""
-    places: list[int] = []
-    for value in "\n".join(values).lower().split("\n"):
+    said = "\n".join(values).lower().split("\n")
+    names = [value.strip(_EDGES) for value in said]
+    for value in said:
         if "/" in value:
-            places += map(_place, (*_names_of(value), *value.split("/")[-MAX_PARTS:]))
-        else:
-            places.append(_place(value.strip(_EDGES)))
+            names += (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+    places = [crc32(name.encode("utf-8", "replace")) % BITS for name in names]
     used = _unpacked(encoded)
     if isinstance(used, set):
         used.update(places)
@@ -251,18 +251,17 @@ def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Ite
     offers = features.failing and not features.shell and "test" not in features.roles
     room = MAX_ADDED
     for result in step.tool_results[:MAX_CALLS]:
-        call = calls.get(result.call_id)
-        name, command = (call.name, command_of(call)) if call else (result.name, "")
-        trust = trust_of(name, command, tool_roles)
+        call = calls.get(result.call_id) or ToolCall(id="", name=result.name)
+        trust = trust_of(call, tool_roles)
         if trust == "none":
             continue
         points = OFFERED if offers and len(result.output) <= SHORT and "Traceback" not in result.output else 0
-        program = command.lstrip().partition(" ")[0] if features.shell else ""
+        program = command_of(call).lstrip().partition(" ")[0] if features.shell else ""
         for label, members in lists_in(result.output, quoted=trust == "full", code=code):
             room -= sum(map(len, members))
             if room < 0:
                 return
-            yield _List(hash_of(f"{name} {program} {label}"), features.index, -1, points, -1, members)
+            yield _List(hash_of(f"{call.name} {program} {label}"), features.index, -1, points, -1, members)
 
 
 def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
