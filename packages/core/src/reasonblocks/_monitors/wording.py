@@ -177,11 +177,9 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
 
 
 def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
-    """Return the sentence about different calls that brought errors or nothing new, or ""."""
+    """Return the sentence about calls that brought errors or nothing new, or ""."""
     found = recall.at(steps)
-    if len(found) < 2 or len({(action.call, action.exact_call) for action in found}) < len(found):
-        return ""
-    return f"{who(recall, found, 'different calls')} brought only errors or what was in earlier results."
+    return f"{who(recall, found)} brought only errors or what was in earlier results." if len(found) > 1 else ""
 
 
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
