@@ -83,7 +83,7 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     from _monitors.baselines import STALE, stale_in_a_row
     from _monitors.configurations import named
     from _monitors.cost import cost_table
-    from _monitors.hindsight_tables import compared_table, monitors_table, needed_table
+    from _monitors.hindsight_tables import compared_table, monitors_table, needed_table, troubles_table
     from _monitors.measure import difference, measure
     from _monitors.staleness import stale_runs
     from _monitors.table import difference_table, tables
@@ -97,6 +97,7 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     trails |= {name: named(name).trails(sources, given.workers) for name in given.vs}
     figures = {name: measure(sources, stale, found, given.boot) for name, found in trails.items()}
     yield needed_table(figures["this"].needed)
+    yield troubles_table(sources, stale, trails["this"])
     yield monitors_table(sources, stale, trails["this"])
     yield from tables(figures["this"], what.about)
     yield compared_table(figures)

@@ -18,8 +18,8 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
 FRAME = "[REASONBLOCKS]"
-FINDING = re.compile(r"^Steps? (?P<steps>\d[\d, and]*) ", re.MULTILINE)
-"""The beginning of a monitor's text. Standing rules begin otherwise; this model ignores them."""
+FINDING = re.compile(r"^You have called run_tests\(\) \d+ times", re.MULTILINE)
+"""The beginning of a monitor's text about repeated test runs. This model ignores everything else."""
 CHARS_PER_TOKEN = 4
 """The script estimates its tokens by this rule of thumb."""
 
@@ -121,7 +121,7 @@ def next_turn(messages: Sequence[BaseMessage]) -> AIMessage:
     if done and done[-1].tool == "run_tests" and passing(done[-1].result):
         return AIMessage("All tests pass: a price with one decimal was read as cents, 12.5 as 1205.")
     finding = FINDING.search(guidance(messages))
-    return next_on_course(done) or (heed(finding, done) if finding else cling(done))
+    return next_on_course(done) or (heed(done) if finding else cling(done))
 
 
 def history(messages: Sequence[BaseMessage]) -> list[Action]:
@@ -142,11 +142,11 @@ def cling(done: Sequence[Action]) -> AIMessage:
     return turn(done, DOUBTS[guess], edit(SUSPECT, GUESSES[guess], GUESSES[(guess + 1) % len(GUESSES)]))
 
 
-def heed(finding: re.Match[str], done: Sequence[Action]) -> AIMessage:
+def heed(done: Sequence[Action]) -> AIMessage:
     """Read the test module that the newest test report names."""
     reports = "\n".join(action.result for action in done if action.tool == "run_tests")
     path = re.findall(r'"(tests/\w+\.py)"', reports)[-1]
-    thought = f"Steps {finding['steps']}: so my edits of {SUSPECT} change nothing. That result names {path}; I read it."
+    thought = f"The same each time: so my edits of {SUSPECT} change nothing. That result names {path}; I read it."
     return turn(done, thought, read(path))
 
 

@@ -66,6 +66,7 @@ def _trail(run: Any) -> Trail:  # Any: another program's JSON
         fires=tuple(step["gate_decision"] == "inject" for step in steps),
         states=tuple(FSMState(step["fsm_state"]) for step in steps),
         fired=tuple(tuple(step["fired"]) for step in steps),
+        gates=tuple(step["gate_decision"] for step in steps),
         told=tuple(_told(steps)),
     )
 

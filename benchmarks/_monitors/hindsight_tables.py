@@ -8,13 +8,14 @@ from reasonblocks._monitors.builtin import MONITORS
 from reasonblocks.calibration._columns import MIN_STEPS
 from reasonblocks.calibration._statistics import Draws, interval
 
-from .hindsight import MEANINGS, MIN_INTERVENTIONS, MIN_STEPS_AFTER, Hindsight, overall, was_needed
+from .hindsight import EARLY_STEPS, MEANINGS, MIN_INTERVENTIONS, MIN_STEPS_AFTER, Hindsight, overall, was_needed
 from .measure import Figures
 from .sources import Source, failed
+from .staleness import troubles
 from .table import Cell, Table
 from .trail import Trail
 
-__all__ = ["compared_table", "monitors_table", "needed_table"]
+__all__ = ["compared_table", "monitors_table", "needed_table", "troubles_table"]
 
 ALL = "all"
 COUNTS = ("interventions", "troubles")
@@ -74,6 +75,38 @@ def _compared_rows(by_name: Mapping[str, Figures]) -> Iterator[dict[str, Cell]]:
         odds: dict[str, Cell] = {"lift": interval(lift.draws) if lift else None}
         odds |= {column: interval(figures.macro[column]) if column in figures.macro else None for column in BESIDE}
         yield {"configuration": name, **_cells(overall(found), found), **odds}
+
+
+HELD_BACK = ("duplicate", "cooldown", "cap")
+QUIET, EARLY = "quiet", "early"
+
+
+def troubles_table(
+    sources: Sequence[Source], stale: Sequence[Sequence[Sequence[bool]]], trails: Sequence[Sequence[Trail]]
+) -> Table:
+    """Return why troubles got no word in time. `stale` and `trails` have an entry a source, of an entry a run."""
+    return Table(
+        name="troubles",
+        about=f"Lasting troubles: the share with an intervention at one of their first {EARLY_STEPS} steps, and of the "
+        "others the shares in which a text was held back there by the gate (the first of these reasons), or in which "
+        "no monitor had one (`quiet`).",
+        rows=[_trouble_row(*one) for one in zip(sources, stale, trails, strict=True)],
+    )
+
+
+def _trouble_row(source: Source, stale: Sequence[Sequence[bool]], trails: Sequence[Trail]) -> dict[str, Cell]:
+    long_ = [place for place, run in enumerate(source.runs) if len(run.steps) >= MIN_STEPS]
+    met = [_met(trails[place], start) for place in long_ for start in troubles(stale[place])]
+    shares = {name: met.count(name) / len(met) if met else None for name in (EARLY, *HELD_BACK, QUIET)}
+    return {"source": source.name, "troubles": len(met), **shares}
+
+
+def _met(trail: Trail, start: int) -> str:
+    """Return what became of the trouble that begins at `start`."""
+    if any(start <= one.step < start + EARLY_STEPS for one in trail.interventions):
+        return EARLY
+    gates = trail.gates[start : start + EARLY_STEPS]
+    return next((reason for reason in HELD_BACK if reason in gates), QUIET)
 
 
 def monitors_table(

@@ -46,15 +46,17 @@ class Intervention:
 class Trail:
     """One run, an entry a completed step: how bad it looks so far, whether a monitor injects, the state after it.
 
-    What a baseline does not have is empty. `fired` has the monitors over their thresholds. `monitors_us` is the time of
-    all monitors with the features that they share, `features_us` that of the features alone. `state_bytes` is the
-    length of the trace state after the last step. `told` has an entry an intervention, None for a baseline.
+    What a baseline does not have is empty. `fired` has the monitors over their thresholds, `gates` the gate's decision.
+    `monitors_us` is the time of all monitors with the features that they share, `features_us` that of the features
+    alone. `state_bytes` is the length of the trace state after the last step. `told` has an entry an intervention, None
+    for a baseline.
     """
 
     scores: tuple[float, ...]
     fires: tuple[bool, ...] = ()
     states: tuple[FSMState, ...] = ()
     fired: tuple[tuple[str, ...], ...] = ()
+    gates: tuple[str | None, ...] = ()
     told: tuple[Intervention, ...] | None = None
     monitors_us: tuple[float, ...] = field(default=(), compare=False)
     features_us: tuple[float, ...] = field(default=(), compare=False)
@@ -118,6 +120,7 @@ class _Watched(ReasonBlocks):
             fires=tuple(decision.gate_decision == "inject" for decision in decisions),
             states=tuple(decision.fsm_state for decision in decisions),
             fired=tuple(decision.monitors_fired for decision in decisions),
+            gates=tuple(decision.gate_decision for decision in decisions),
             told=tuple(_told(decisions, self._stopwatch.speakers)),
             monitors_us=tuple(self._stopwatch.monitors_us),
             features_us=tuple(self._stopwatch.features_us),

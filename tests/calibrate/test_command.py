@@ -47,13 +47,41 @@ def test_the_header_says_of_what_it_was_made_and_what_it_is_worth(command: Comma
     command("calibrate", write("a.jsonl", *records(40), record(40, None), {**record(41, "success"), "steps": []}),
             "--out", str(out))  # fmt: skip
     head = out.read_text(encoding="utf-8").partition("\n\n")[0]
-    for said in ("40 runs, 20 failed", "no outcome: 1", "no step: 1", "8.5%", "calibrated", "shipped", "# match "):
+    for said in (
+        "40 runs, 20 failed",
+        "level of difficulty alone: 1",
+        "no step: 1",
+        "8.5%",
+        "calibrated",
+        "shipped",
+        "# match ",
+    ):
         assert said in head
 
 
-def test_runs_without_an_outcome_are_counted_and_said(command: Command, write: Write, out: Path) -> None:
+def test_runs_without_an_outcome_are_counted_beside_those_with_one(command: Command, write: Write, out: Path) -> None:
     done = command("calibrate", write("a.jsonl", *records(40), record(40, "gave up")), "--out", str(out))
-    assert (done.code, done.err) == (0, "reasonblocks calibrate: left out for having no outcome: 1\n")
+    said = "reasonblocks calibrate: without an outcome, used for the level of difficulty alone: 1\n"
+    assert (done.code, done.err) == (0, said)
+
+
+def test_runs_without_any_outcome_give_thresholds_and_a_level(command: Command, write: Write, out: Path) -> None:
+    unlabelled = [{**one, "outcome": None} for one in records(40)]
+    done = command("calibrate", write("a.jsonl", *unlabelled), "--out", str(out))
+    assert (done.code, done.err) == (0, "")
+    made, shipped = calibration_of(out), calibration_of(None)
+    assert made.evidence == shipped.evidence
+    assert made.level.mean != shipped.level.mean
+    assert made.fires["semantic_loop"] > shipped.fires["semantic_loop"], "half of the runs loop: it is usual here"
+
+
+def test_the_header_of_a_fit_without_outcomes_says_how_often_it_alarms(
+    command: Command, write: Write, out: Path
+) -> None:
+    unlabelled = [{**one, "outcome": None} for one in records(40)]
+    (found,) = command("calibrate", write("a.jsonl", *unlabelled), "--out", str(out), "--json").objects
+    assert (found["runs"], found["calibrated"]["flagged"], found["shipped"]["flagged"]) == (40, 0.5, 0.5)
+    assert "40 runs, without outcomes" in out.read_text(encoding="utf-8")
 
 
 def test_what_is_malformed_is_said_and_left_out(command: Command, write: Write, out: Path) -> None:
@@ -85,9 +113,9 @@ def test_json_needs_a_file_beside_it(command: Command, write: Write) -> None:
     [
         (records(29), "at least 30 finished runs"),
         ([record(number, "success") for number in range(40)], "at least 5 failures"),
-        ([record(number, None) for number in range(40)], "at least 30 finished runs"),
+        ([record(number, None) for number in range(29)], "at least 30 runs"),
     ],
-    ids=["too few", "one outcome", "no outcome"],
+    ids=["too few", "one outcome", "too few without an outcome"],
 )
 def test_runs_that_nothing_can_be_fitted_to_are_refused(
     given: list[dict[str, object]], why: str, command: Command, write: Write, out: Path

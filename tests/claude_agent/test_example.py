@@ -12,7 +12,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples/claude_agent_run.py"
 pytestmark = pytest.mark.skipif(not EXAMPLE.exists(), reason="examples are no part of the wheels")
 
-FINDING = "with the same arguments and got the same result"
+FINDING = "2 times (your last 2 calls), each time with the same"
 THE_READERS = {
     "ANTHROPIC_API_KEY": "the reader's own",
     "ANTHROPIC_AUTH_TOKEN": "the reader's own",
@@ -33,7 +33,7 @@ def shown() -> subprocess.CompletedProcess[str]:
 
 def test_the_example_prints_what_the_agent_was_told(shown: subprocess.CompletedProcess[str]) -> None:
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"call 2: NORMAL\n  | Steps 0 and 1 called run_tests {FINDING}" in shown.stdout
+    assert f"call 2: NORMAL\n  | You have called run_tests() {FINDING}" in shown.stdout
 
 
 def test_the_example_runs_to_its_end_where_the_reader_s_provider_is_out_of_reach(

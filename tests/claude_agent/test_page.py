@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="docs are n
 
 CALLS = 3
 """How often the scripted model runs the tests before it answers."""
-FINDING = "with the same arguments and got the same result"
+FINDING = "2 times (your last 2 calls), each time with the same"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,10 +202,11 @@ class Simulator:
     def _learn(self, call: Expected, number: int, evaluation: Evaluation | None, answers: Mapping[str, Answer]) -> None:
         signal = evaluation is not None and evaluation.composite > 0.15
         kind = evaluation.failure_type if evaluation and evaluation.inject else None
+        typed = evaluation is not None and evaluation.failure_type is not None
         never = evaluation is None and not self.ever_evaluated
         if self._may("e1", number) and (call.fired or signal or any(self.fired[-2:]) or never):
             self._tier(call, "e1", 1, 0.8, None, 3, number, answers, None)
-        needs = signal or kind is not None or call.state in ("SLOW", "SKIP")
+        needs = signal or typed or call.state in ("SLOW", "SKIP")
         if self._may("e2", number) and (needs or not self.knobs.e2_requires_signal):
             self._tier(call, "e2", 2, 0.7, kind, 5, number, answers, evaluation)
         if "e3" not in self.used and self.e3_retries < 3:

@@ -86,6 +86,8 @@ WRONG: list[tuple[str, Any]] = [
         for value in (5, {"difficulty_men": 0.1}, {"difficulty_mean": 2}, {"difficulty_spread": 0})
     ],
     ("calibration", {"difficulty_mean": math.nan}),
+    ("calibration", {"own_level": 1}),
+    *[("profile", value) for value in (5, "memroy", "", True)],
     ("calibration", "/missing/agent.toml"),
     *[("pattern_store", value) for value in (5, object(), [pattern("e3-a")])],
     *[("embedder", value) for value in (5, object())],
@@ -132,6 +134,7 @@ def test_an_unknown_argument_is_refused() -> None:
         ({"calibration": {"difficulty_men": 0.1}}, "difficulty_mean"),
         ({"standing_rules": "first_cal"}, "first_call"),
         ({"placement": "systm"}, "system"),
+        ({"profile": "memroy"}, "memory"),
     ],
 )
 def test_an_unknown_name_comes_with_the_nearest_valid_one(given: dict[str, Any], nearest: str) -> None:

@@ -27,7 +27,7 @@ PROMISED = {
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
-        Memories Observed Pattern Pending Placement Routing RunInfo RunKeywords RunOptions ScoreMemory Settings
+        Memories Observed OwnLevel Pattern Pending Placement Routing RunInfo RunKeywords RunOptions ScoreMemory Settings
         SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall
         ToolResult TraceState Transition Usage
     """,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,17 +13,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._fsm import DifficultyFSM
-from reasonblocks._scoring import LEVEL_STEPS, SHIPPED_LEVEL, calm_of, score, score_text
-from reasonblocks.types import DifficultyParts, FSMState, Level, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks._novelty import observe
+from reasonblocks._scoring import LEVEL_STEPS, MAX_STALL, SHIPPED_LEVEL, calm_of, parts_of, score, score_text
+from reasonblocks.types import (
+    DifficultyParts,
+    FSMState,
+    Level,
+    Novelty,
+    ScoreMemory,
+    Step,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+)
 from tests.core.world import client, run
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 FRESH = ScoreMemory()
+NEW, STALE = Novelty(), Novelty(fresh=0.0, stale=True)
 CALL = ToolCall(id="c", name="run_tests", arguments={"path": "tests"})
 
 told = st.sampled_from("error maybe no 0 failed forms.py the \n".split(" "))
 texts = st.one_of(st.text(max_size=200), st.lists(told).map(" ".join))
 results = st.builds(ToolResult, call_id=st.just("c"), output=texts, is_error=st.sampled_from([None, True, False]))
+novelties = st.builds(Novelty, fresh=st.floats(0, 1), stale=st.booleans())
+memories = st.builds(
+    ScoreMemory,
+    count=st.integers(0, 99),
+    total=st.floats(0, 1),
+    recent=st.floats(0, 1),
+    fresh=st.floats(0, 1),
+    stall=st.floats(0, MAX_STALL),
+)
 steps = st.builds(
     Step, thought=texts, reasoning=texts, tool_calls=st.just((CALL,)), tool_results=results.map(lambda one: (one,))
 )
@@ -52,9 +75,10 @@ def hard(number: int) -> Step:
 
 
 def difficulties(trajectory: Sequence[Step]) -> list[float]:
-    memory, found = FRESH, list[float]()
+    memory, known, found = FRESH, None, list[float]()
     for step in trajectory:
-        value, _, memory = score(step, memory, SHIPPED_LEVEL)
+        brought, known = observe(step, known)
+        value, _, memory = score(step, memory, SHIPPED_LEVEL, brought)
         found.append(value)
     return found
 
@@ -68,34 +92,27 @@ def states(trajectory: Sequence[Step]) -> list[FSMState]:
     return passed
 
 
-def parts(step: Step) -> DifficultyParts:
-    return score(step, FRESH, SHIPPED_LEVEL)[1]
-
-
 def difficulty(step: Step) -> float:
-    return score(step, FRESH, SHIPPED_LEVEL)[0]
+    return score(step, FRESH, SHIPPED_LEVEL, NEW)[0]
 
 
 @quick
-@given(st.lists(steps, min_size=1, max_size=10))
-def test_a_difficulty_is_in_0_to_1(trajectory: list[Step]) -> None:
-    memory = FRESH
-    for step in trajectory:
-        value, _, memory = score(step, memory, SHIPPED_LEVEL)
-        assert 0 <= value <= 1
+@given(steps, memories, novelties)
+def test_a_difficulty_is_in_0_to_1(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
+    assert 0 <= score(step, memory, SHIPPED_LEVEL, brought)[0] <= 1
 
 
 @quick
 @given(steps)
 def test_every_part_is_in_0_to_1(step: Step) -> None:
-    four = parts(step)
+    four = parts_of(step)
     assert all(0 <= part <= 1 for part in (four.hedging, four.length, four.errors, four.entities))
 
 
 @quick
-@given(steps, st.builds(ScoreMemory, count=st.integers(0, 99), total=st.floats(0, 1), recent=st.floats(0, 1)))
-def test_scoring_is_pure(step: Step, memory: ScoreMemory) -> None:
-    assert score(step, memory, SHIPPED_LEVEL) == score(step, memory, SHIPPED_LEVEL)
+@given(steps, memories, novelties)
+def test_scoring_is_pure(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
+    assert score(step, memory, SHIPPED_LEVEL, brought) == score(step, memory, SHIPPED_LEVEL, brought)
 
 
 @quick
@@ -123,43 +140,43 @@ QUIET = ["0 errors", "no exception", "no errors found", "without error", "errors
 
 @pytest.mark.parametrize("text", QUIET)
 def test_a_negated_error_counts_nothing(text: str) -> None:
-    assert parts(Step(thought=text)).errors == 0
+    assert parts_of(Step(thought=text)).errors == 0
 
 
 @pytest.mark.parametrize("text", ["an error", "3 errors", "it failed", "Traceback", "ERROR", "an exception"])
 def test_an_error_counts(text: str) -> None:
-    assert parts(Step(thought=text)).errors > 0
+    assert parts_of(Step(thought=text)).errors > 0
 
 
 @pytest.mark.parametrize("text", ["it terrors me", "errorless", "a failsafe"])
 def test_errors_are_counted_by_words(text: str) -> None:
-    assert parts(Step(thought=text)).errors == 0
+    assert parts_of(Step(thought=text)).errors == 0
 
 
 @pytest.mark.parametrize("text", ["it couldn't", "it couldn’t"])
 def test_a_contraction_is_one_word(text: str) -> None:
-    assert parts(Step(thought=text)).hedging == 0
+    assert parts_of(Step(thought=text)).hedging == 0
 
 
 def test_a_hedge_counts() -> None:
-    assert parts(Step(thought="it could be")).hedging > 0
+    assert parts_of(Step(thought="it could be")).hedging > 0
 
 
 def test_a_flagged_success_counts_nothing_of_its_words() -> None:
-    assert parts(with_result("error failed exception", False)).errors == 0
+    assert parts_of(with_result("error failed exception", False)).errors == 0
 
 
 def test_a_flagged_failure_counts_whatever_its_words() -> None:
-    assert parts(with_result("fine", True)).errors > 0
+    assert parts_of(with_result("fine", True)).errors > 0
 
 
 def test_the_words_of_an_unflagged_observation_count() -> None:
-    assert parts(with_result("error: it failed", None)).errors > 0
+    assert parts_of(with_result("error: it failed", None)).errors > 0
 
 
 @pytest.mark.parametrize("output", ["fine", "error failed", "0 errors"])
 def test_the_flag_alone_decides_what_an_observation_adds(output: str) -> None:
-    assert parts(with_result(output, True)).errors == parts(with_result("anything", True)).errors
+    assert parts_of(with_result(output, True)).errors == parts_of(with_result("anything", True)).errors
 
 
 @pytest.mark.parametrize(
@@ -182,7 +199,7 @@ def levels(count: int) -> list[float]:
     """What is known of the agent's own level after each step."""
     memory, seen = FRESH, [FRESH.total]
     for number in range(count):
-        memory = score(Step(thought=f"maybe error {number} " * (number + 1)), memory, SHIPPED_LEVEL)[2]
+        memory = score(Step(thought=f"maybe error {number} " * (number + 1)), memory, SHIPPED_LEVEL, NEW)[2]
         seen.append(memory.total)
     return seen
 
@@ -197,7 +214,7 @@ def test_the_own_level_is_fixed_after_8_steps() -> None:
 
 def test_errors_do_not_shape_the_own_level() -> None:
     fine, failed = doing("I look.", "some output", False), doing("I look.", "some output", True)
-    assert score(fine, FRESH, SHIPPED_LEVEL)[2].total == score(failed, FRESH, SHIPPED_LEVEL)[2].total
+    assert score(fine, FRESH, SHIPPED_LEVEL, NEW)[2].total == score(failed, FRESH, SHIPPED_LEVEL, NEW)[2].total
 
 
 def test_trouble_that_stays_is_not_learned_as_normal() -> None:
@@ -205,32 +222,69 @@ def test_trouble_that_stays_is_not_learned_as_normal() -> None:
     assert min(trouble) > 0.85
 
 
+def decayed(values: Sequence[float], count: int) -> float:
+    """The mean of the first value, the prior, and the `count` after it; each weighs 3/4 of the next."""
+    weights = [0.75 ** (count - at) for at in range(count + 1)]
+    return math.fsum(map(lambda weight, value: weight * value, weights, values)) / math.fsum(weights)
+
+
 @quick
-@given(st.lists(steps, min_size=1, max_size=30))
-def test_the_difficulty_is_the_decayed_mean_over_the_own_level(trajectory: list[Step]) -> None:
-    """An independent statement of the module's docstring, over whole runs instead of step by step."""
+@given(st.lists(st.tuples(steps, novelties), min_size=1, max_size=30))
+def test_the_difficulty_is_that_of_the_modules_docstring(trajectory: list[tuple[Step, Novelty]]) -> None:
+    """An independent statement, over whole runs instead of step by step."""
     memory, found, four = FRESH, list[float](), list[DifficultyParts]()
-    for step in trajectory:
-        value, its, memory = score(step, memory, SHIPPED_LEVEL)
+    for step, brought in trajectory:
+        value, its, memory = score(step, memory, SHIPPED_LEVEL, brought)
         found.append(value)
         four.append(its)
-    for count in range(1, len(four) + 1):
-        raw = [0.19 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
-        weights = [0.75 ** (count - at) for at in range(count + 1)]
-        recent = math.fsum(map(lambda w, r: w * r, weights, raw)) / math.fsum(weights)
+    raw = [0.19 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
+    fresh, stall = [0.5, *(0.0 if brought.stale else brought.fresh for _, brought in trajectory)], 0.0
+    for count, (_, brought) in enumerate(trajectory, start=1):
         first = [calm_of(its) for its in four[: min(8, count - 1)]]
         own = (6 * raw[0] + math.fsum(first)) / (6 + len(first)) + 0.14 * max(0.0, 1 - 12 / count)
-        expected = 1 / (1 + math.exp(-(1.8 * (recent - own) / 0.034 + 0.4)))
+        stall = min(8, stall + 1) if brought.stale else stall / 2
+        z = 1.25 * (decayed(raw, count) - own) / 0.034 + 0.4 - 8 * (decayed(fresh, count) - 0.5)
+        expected = 1 - 0.65**stall / (1 + math.exp(z))
         assert found[count - 1] == pytest.approx(expected, abs=1e-4)
 
 
 @quick
-@given(st.lists(steps, max_size=60))
-def test_what_is_remembered_is_bounded(trajectory: list[Step]) -> None:
-    memory = FRESH
-    for step in trajectory:
-        memory = score(step, memory, SHIPPED_LEVEL)[2]
-        assert len(memory.seen) <= 12
+@given(steps, memories, novelties)
+def test_a_step_is_never_easier_because_it_brought_nothing_new(
+    step: Step, memory: ScoreMemory, brought: Novelty
+) -> None:
+    assert score(step, memory, SHIPPED_LEVEL, STALE)[0] >= score(step, memory, SHIPPED_LEVEL, brought)[0]
+
+
+@quick
+@given(steps, memories, novelties, st.floats(0, MAX_STALL))
+def test_a_step_is_never_easier_after_a_longer_stall(
+    step: Step, memory: ScoreMemory, brought: Novelty, other: float
+) -> None:
+    short, long = (replace(memory, stall=pick(memory.stall, other)) for pick in (min, max))
+    assert score(step, long, SHIPPED_LEVEL, brought)[0] >= score(step, short, SHIPPED_LEVEL, brought)[0]
+
+
+@quick
+@given(st.lists(steps, min_size=1, max_size=12), memories)
+def test_a_stall_is_hard_however_quiet_its_steps(trajectory: list[Step], memory: ScoreMemory) -> None:
+    for count, step in enumerate(trajectory, start=1):
+        value, _, memory = score(step, memory, SHIPPED_LEVEL, STALE)
+        assert value >= 1 - 0.65 ** min(count, MAX_STALL) - 1e-4
+
+
+@quick
+@given(steps, memories, novelties)
+def test_waiting_is_no_part_of_a_stall(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
+    assert score(step, memory, SHIPPED_LEVEL, brought, waits=True)[2].stall == memory.stall
+
+
+@quick
+@given(memories, st.lists(novelties, max_size=20))
+def test_the_count_of_a_stall_is_bounded(memory: ScoreMemory, trajectory: list[Novelty]) -> None:
+    for brought in trajectory:
+        memory = score(Step(thought="I look."), memory, SHIPPED_LEVEL, brought)[2]
+        assert 0 <= memory.stall <= MAX_STALL
 
 
 def test_one_bad_step_does_not_make_slow() -> None:
@@ -238,64 +292,77 @@ def test_one_bad_step_does_not_make_slow() -> None:
     assert FSMState.SLOW not in states(trajectory)
 
 
-def test_a_bad_step_ends_fast() -> None:
-    passed = states([*map(easy, range(8)), hard(8)])
-    assert passed[7:] == [FSMState.FAST, FSMState.NORMAL]
+def test_errors_of_ever_new_kinds_end_fast() -> None:
+    said = "Maybe that fails, I am unsure why the error comes."
+    failing = [doing(said, f"{letter * 9}Error: no {letter * 5} in {letter}", True) for letter in "abcd"]
+    passed = states([*map(easy, range(8)), *failing])
+    assert (passed[7], passed[-1]) == (FSMState.FAST, FSMState.NORMAL)
 
 
 def test_bad_steps_without_end_make_slow() -> None:
     assert states([*map(easy, range(8)), *map(hard, range(7))])[-1] is FSMState.SLOW
 
 
-def test_five_bad_steps_from_the_start_make_slow() -> None:
-    assert states([*map(hard, range(5))])[-1] is FSMState.SLOW
+def test_the_same_error_from_the_start_makes_slow() -> None:
+    assert states([*map(hard, range(6))])[-1] is FSMState.SLOW
 
 
 def test_six_easy_steps_make_fast() -> None:
     assert states([*map(easy, range(6))])[-1] is FSMState.FAST
 
 
+AGAIN = doing("I look at the file again.", "the same content as ever")
+STALLING = [*map(easy, range(8)), *[AGAIN] * 40]
+
+
+def test_a_step_that_brings_nothing_new_ends_fast() -> None:
+    passed = states([*map(easy, range(8)), AGAIN, AGAIN])
+    assert passed[-2:] == [FSMState.FAST, FSMState.NORMAL]
+
+
 def test_a_quiet_loop_is_no_easy_stretch() -> None:
-    again = doing("I look at the file again.", "the same content as ever")
-    assert states([*map(easy, range(8)), *[again] * 20])[-1] is FSMState.SLOW
+    assert states([*map(easy, range(8)), *[AGAIN] * 7])[-1] is FSMState.SLOW
 
 
-def test_a_run_that_stalls_is_skipped() -> None:
-    again = doing("I look at the file again.", "the same content as ever")
-    assert states([*map(easy, range(8)), *[again] * 45])[-1] is FSMState.SKIP
+def test_a_run_that_stalls_for_40_steps_is_skipped() -> None:
+    assert states([*STALLING, AGAIN])[-1] is FSMState.SKIP
 
 
-def test_an_error_that_differs_in_its_numbers_is_the_same_again() -> None:
-    first, second = (doing("I try.", f"Error: timeout after {seconds} s", True) for seconds in (12, 345))
-    memory = score(first, FRESH, SHIPPED_LEVEL)[2]
-    assert score(second, memory, SHIPPED_LEVEL)[1].errors > parts(second).errors
+def test_the_last_35_steps_of_a_stall_of_40_are_over_the_threshold_of_skip() -> None:
+    assert min(difficulties([*STALLING, AGAIN])[-35:]) > 0.85
 
 
-@pytest.mark.parametrize("output", ["", "ok", "[]", "exit code 0"])
-def test_a_short_result_says_nothing_when_it_comes_again(output: str) -> None:
-    step = doing("I write the file.", output)
-    memory = score(step, FRESH, SHIPPED_LEVEL)[2]
-    assert score(step, memory, SHIPPED_LEVEL)[1].errors == 0
+def test_three_steps_that_bring_something_new_end_skip() -> None:
+    passed = states([*STALLING, AGAIN, *map(easy, range(8, 11))])
+    assert passed[-4:] == [FSMState.SKIP, FSMState.SKIP, FSMState.SKIP, FSMState.NORMAL]
+
+
+def test_polling_a_running_process_is_no_stall() -> None:
+    poll = doing("I ask again.", "status: running")
+    session = client().session()
+    for _ in range(45):
+        session.end_step(session.begin_step(StepInput(completed=poll)), StepOutcome(model="m"))
+    assert "SLOW" not in [entry.fsm_state for entry in session.step_log]
 
 
 @pytest.mark.parametrize("command", ["pytest -q", "python repro.py", "make test", "python3 -c 'import a'", "npm test"])
 def test_an_error_of_a_test_or_a_script_counts_half(command: str) -> None:
     of_a_test, other = (doing("I try.", "boom", True, line) for line in (command, "ls src"))
-    assert parts(of_a_test).errors == pytest.approx(parts(other).errors / 2)
+    assert parts_of(of_a_test).errors == pytest.approx(parts_of(other).errors / 2)
 
 
 def test_arguments_count_as_length() -> None:
-    assert parts(doing("I edit.", "", command="x" * 500)).length > parts(doing("I edit.", "")).length
+    assert parts_of(doing("I edit.", "", command="x" * 500)).length > parts_of(doing("I edit.", "")).length
 
 
 def test_a_text_that_is_handed_to_a_tool_counts_once() -> None:
     said = "Your flight is booked. Can I help you with anything else?"
     respond = ToolCall(id="c", name="respond", arguments={"content": said})
-    assert parts(Step(thought=said, tool_calls=(respond,))).length == parts(Step(thought=said)).length
+    assert parts_of(Step(thought=said, tool_calls=(respond,))).length == parts_of(Step(thought=said)).length
 
 
 def test_the_length_of_a_result_does_not_count() -> None:
-    assert parts(doing("I read.", "word " * 900)).length == parts(doing("I read.", "word")).length
+    assert parts_of(doing("I read.", "word " * 900)).length == parts_of(doing("I read.", "word")).length
 
 
 def test_a_silent_step_with_a_failed_call_is_harder() -> None:
@@ -318,7 +385,7 @@ def test_a_routine_step_is_moderate(text: str) -> None:
     "text", ["我先阅读文件，然后运行测试，看看结果如何。", "Я читаю файл и смотрю, что в нём.", "ファイルを読みます"]
 )
 def test_a_text_of_another_language_has_no_hedges_and_no_errors(text: str) -> None:
-    four = parts(Step(thought=text))
+    four = parts_of(Step(thought=text))
     assert (four.hedging, four.errors) == (0, 0)
 
 
@@ -332,7 +399,7 @@ def test_a_text_of_another_language_is_as_hard_as_an_english_one(text: str) -> N
 def test_a_calibrated_level_is_the_prior() -> None:
     step = Step(thought="maybe an error in forms.py")
     easy, hard = Level(mean=0.9, spread=0.1), Level(mean=0.0, spread=0.1)
-    assert score(step, FRESH, easy)[0] < score(step, FRESH, hard)[0]
+    assert score(step, FRESH, easy, NEW)[0] < score(step, FRESH, hard, NEW)[0]
 
 
 def test_score_step_uses_the_prior_alone() -> None:

@@ -30,14 +30,14 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed here: {', 
 CALLS = 3
 """How often the scripted model calls a tool before it answers: its first one again and again, then its last."""
 ARGUMENTS = {"read_file": {"path": "a.py"}, "ask_reader": {"input": "What is in a.py?"}}
-FINDING = "with the same arguments and got the same result"
+FINDING = "2 times (your last 2 calls), each time with the same"
 
 
 def test_the_example_prints_what_the_agent_was_told() -> None:
     command = [sys.executable, str(ROOT / "examples/openai_agents_run.py")]
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"call 2: NORMAL\n  | Steps 0 and 1 called run_tests {FINDING}" in shown.stdout
+    assert f"call 2: NORMAL\n  | You have called run_tests() {FINDING}" in shown.stdout
     assert shown.stdout.endswith("success: 4 calls\n")
 
 

@@ -248,5 +248,5 @@ def test_a_program_prints_what_the_model_read(program: str) -> None:
     command = [sys.executable, str(EXAMPLES / program)]
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "Steps 0 and 1 called run_tests with the same arguments" in shown.stdout
+    assert "You have called run_tests() 2 times (your last 2 calls)" in shown.stdout
     assert "success: 4 calls, 4 requests" in shown.stdout

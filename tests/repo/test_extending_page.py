@@ -88,8 +88,8 @@ def test_the_transition_follows_the_difficulties() -> None:
 def test_the_monitor_fires_at_the_third_sleep_and_is_quoted_as_the_page_says() -> None:
     made = decisions(example("Monitor"), [step("look"), *(step("sleep", output=str(at)) for at in range(3))])
     assert [one.monitors_fired for one in made] == [(), (), (), (), ("sleeping",)]
-    assert made[-1].injections[0].text.startswith("The check sleeping points at step 3.")
-    assert "The check sleeping points at step 3. Look at that again before you go on." in PAGE
+    assert made[-1].injections[0].text.startswith("The check sleeping points at your last turn.")
+    assert "The check sleeping points at your last turn. Look at that again before you go on." in PAGE
 
 
 def test_a_monitor_fires_as_early_as_the_page_says() -> None:

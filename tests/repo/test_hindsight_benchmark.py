@@ -17,7 +17,7 @@ from _monitors.cost import cost_table
 from _monitors.excerpts import as_markdown, excerpts, missed
 from _monitors.flat import FlatStep
 from _monitors.hindsight import Hindsight, hindsight, overall
-from _monitors.hindsight_tables import monitors_table
+from _monitors.hindsight_tables import monitors_table, troubles_table
 from _monitors.sources import CLOSED, Source, read_sources
 from _monitors.staleness import stale_steps, troubles
 from _monitors.trail import Intervention, Trail, library
@@ -177,6 +177,20 @@ def test_a_monitor_counts_where_it_fires_in_one_of_a_hundred_failing_runs() -> N
     loop, sprawl = rows["semantic_loop"], rows["late_sprawl"]
     assert (loop["agent"], loop["fires_in"], loop["says_in"], loop["interventions"]) == (0.01, 1, 0, 0)
     assert (sprawl["agent"], sprawl["fires_in"], sprawl["interventions"], sprawl["needless"]) == (0.005, 0, 1, 0)
+
+
+def test_a_trouble_without_a_word_has_the_reason_of_the_gate() -> None:
+    stale = [True] * 6
+    gates: list[tuple[str | None, ...]] = [
+        ("quiet", "inject", "cooldown"), ("cooldown", "quiet", "cap"), ("quiet", "quiet", "cap"), ("quiet",) * 3,
+    ]  # fmt: skip
+    trails = [Trail(scores=(), gates=(*three, None, None, None), told=told(*at).told)
+              for three, at in zip(gates, ((1,), (), (), ()))]  # fmt: skip
+    source = Source(name="agent", runs=tuple(run(6, task=str(number)) for number in range(4)))
+    (row,) = troubles_table([source], [[stale] * 4], [trails]).rows
+    assert {name: row[name] for name in ("early", "duplicate", "cooldown", "cap", "quiet")} == {
+        "early": 0.25, "duplicate": 0, "cooldown": 0.25, "cap": 0.25, "quiet": 0.25,
+    }  # fmt: skip
 
 
 def test_a_monitor_crosses_its_threshold_where_it_was_below_one_step_before() -> None:

@@ -13,7 +13,7 @@ from reasonblocks import _scoring as scoring
 from reasonblocks._monitors import resolve_weights
 from reasonblocks._monitors.features import features_of
 from reasonblocks.calibration import shipped
-from reasonblocks.types import JSON, Evaluation, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks.types import JSON, Evaluation, Novelty, ScoreMemory, Step, ToolCall, ToolResult
 from tests.core.monitors.asking import evaluate
 
 TASK = "Fix the date parser so that leap years are accepted"
@@ -35,7 +35,7 @@ def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:
     _, memories = evaluate(one, 0, {}, (), task, resolve_weights("coding"), shipped())
     evaluation, memories = evaluate(one, 1, memories, (), task, resolve_weights("coding"), shipped())
     json.dumps(memories, allow_nan=False)
-    difficulty = scoring.score(one, ScoreMemory(), scoring.SHIPPED_LEVEL)[0]
+    difficulty = scoring.score(one, ScoreMemory(), scoring.SHIPPED_LEVEL, Novelty())[0]
     return evaluation, difficulty
 
 

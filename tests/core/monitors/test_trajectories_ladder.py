@@ -122,11 +122,11 @@ def obstinate(name: str) -> list[Step]:
     return list(islice(chain(trouble.before, cycle(trouble.stuck)), 40))
 
 
-@pytest.mark.parametrize("name", [param(name, "wraps up", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
-def test_the_third_text_of_a_monitor_says_to_wrap_up(name: str) -> None:
+@pytest.mark.parametrize("name", [param(name, "another kind", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
+def test_the_third_text_of_a_monitor_asks_for_a_step_of_another_kind(name: str) -> None:
     run = play(STUCK[name].task, obstinate(name))
     texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == "semantic_loop"]
-    assert ["wrap up" in text.lower() for text in texts] == [False, False, True]
+    assert ["step of another kind" in text or "not tried yet" in text for text in texts][2:] == [True]
 
 
 @pytest.mark.parametrize("name", [param(name, "at most five", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])

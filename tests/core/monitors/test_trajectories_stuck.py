@@ -1,4 +1,4 @@
-"""Trouble, from its beginning on: the agent is told, in time, of the right thing, in our own words."""
+"""Trouble, from its beginning on: the agent is told, in time, of the right thing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.core.monitors.trajectories import STUCK, Played, Told, play, quoted, steps_named
+from tests.core.monitors.trajectories import STUCK, Played, Told, play
 
 each = pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in STUCK])
 
@@ -41,18 +41,15 @@ def test_the_first_text_is_of_the_right_failure_type(name: str) -> None:
 
 
 @each
-def test_every_text_names_completed_steps(name: str) -> None:
-    for one in played(name).told:
-        named = steps_named(one.text)
-        assert named, one.text
-        assert max(named) <= one.step, one.text
+def test_no_text_names_a_step_by_its_number(name: str) -> None:
+    assert [one.text for one in played(name).told if re.search(r"\b[Ss]teps? \d", one.text)] == []
 
 
 @each
-def test_no_text_quotes_what_a_tool_gave_back(name: str) -> None:
-    steps = STUCK[name].steps
-    found = [words for one in played(name).told for step in steps for words in quoted(one.text, step)]
-    assert found == []
+def test_a_text_quotes_at_most_one_line_of_what_a_tool_gave_back(name: str) -> None:
+    lines = [line for step in STUCK[name].steps for result in step.tool_results for line in result.output.split("\n")]
+    for one in played(name).told:
+        assert len({line for line in lines if len(line) > 60 and line in one.text}) <= 1
 
 
 @each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,7 @@ from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
 
 __all__ = [
-    "FAIR", "FILES", "STUCK", "Fair", "Played", "Stuck", "Told", "bash", "call", "play", "quoted", "react", "say",
-    "steps_named",
+    "FAIR", "FILES", "STUCK", "Fair", "Played", "Stuck", "Told", "bash", "call", "play", "react", "say",
 ]  # fmt: skip
 
 FILES = sorted((Path(__file__).parent / "runs").glob("*.jsonl"))
@@ -171,17 +169,3 @@ def play(
 def _client(tool_roles: Mapping[str, str] | None) -> ReasonBlocks:
     """Without E-traces: what is said is said by the monitors."""
     return ReasonBlocks(strict=True, step_deadline_ms=20_000, e_traces_enabled=False, tool_roles=tool_roles)
-
-
-def steps_named(text: str) -> list[int]:
-    """The step numbers that a text names: "Steps 4, 6 and 8", "step 3", "steps 3 to 7"."""
-    named = re.findall(r"\b[Ss]teps? ((?:\d+(?:, | and | to |-)?)+)", text)
-    return [int(number) for group in named for number in re.findall(r"\d+", group)]
-
-
-def quoted(text: str, step: Step) -> list[str]:
-    """Runs of four words that a text has from what the tools of a step gave back."""
-    said = " ".join(text.lower().split())
-    found = [result.output.lower().split() for result in step.tool_results]
-    runs = [" ".join(words[at : at + 4]) for words in found for at in range(len(words) - 3)]
-    return [run for run in runs if run in said]

@@ -20,7 +20,7 @@ from .types import Level
 
 SHIPPED = Path(__file__).with_name("_calibration_shipped.toml")
 """Written by `./dev shipped_calibration RUNS...`."""
-KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence", "persistence")
+KEYS = ("difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence", "persistence", "own_level")
 PERSISTENCE = tuple(field.name for field in fields(Weights))
 MAX_WEIGHT = 10.0
 
@@ -35,11 +35,15 @@ def shipped() -> Calibration:
         composite=values["composite_fires"],
         persistence=Weights(**values["persistence"]),
         evidence={name: IndicatorWeight(**weighed) for name, weighed in values["evidence"].items()},
+        own_level=True,
     )
 
 
 def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Calibration:
-    """Return the calibration of a mapping or a TOML file; missing values are as shipped. Raises `ConfigError`."""
+    """Return the calibration of a mapping or a TOML file; missing values are as shipped. Raises `ConfigError`.
+
+    A given calibration takes precedence over the agent's own level, unless it sets `own_level`.
+    """
     base = shipped()
     if given is None:
         return base
@@ -60,6 +64,7 @@ def calibration_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> 
         composite=_number(values, "composite_fires", base.composite, above=True),
         persistence=_persistence(_table(values, "persistence", PERSISTENCE), base.persistence),
         evidence=base.evidence if evidence is None else _evidence(_table(values, "evidence", INDICATORS)),
+        own_level=_flag(values, "own_level"),
     )
 
 
@@ -68,6 +73,8 @@ def as_toml(calibration: Calibration, heading: str = "") -> str:
     level = calibration.level
     lines = ["# The raw difficulty that is normal, and how far it spreads."]
     lines += [f"difficulty_mean = {level.mean!r}", f"difficulty_spread = {level.spread!r}", ""]
+    if calibration.own_level:
+        lines += ["# The agent's own level replaces the thresholds.", "own_level = true", ""]
     return comments(heading) + "\n".join(lines) + "\n" + monitors_toml(calibration)
 
 
@@ -123,6 +130,13 @@ def _number(
         where = f"calibration[{table!r}][{name!r}]" if table else f"calibration[{name!r}]"
         raise ConfigError(where, value, "must be a number in (0, 1]" if above else "must be a number in [0, 1]")
     return float(value)
+
+
+def _flag(values: Mapping[str, Any], name: str) -> bool:
+    value: object = values.get(name, False)
+    if not isinstance(value, bool):
+        raise ConfigError(f"calibration[{name!r}]", value, "must be true or false")
+    return value
 
 
 def _persistence(given: Mapping[str, Any], base: Weights) -> Weights:

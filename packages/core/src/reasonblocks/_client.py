@@ -16,7 +16,7 @@ from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._config import CalibrationSource, StandingRules
+    from ._config import CalibrationSource, ProfileSource, StandingRules
     from ._session import Backends, SteeringSession
     from .ports import Embedder, Monitor, PatternStore, TelemetrySink
     from .types import AdapterCaps, Placement, RunKeywords, RunOptions, Step, Transition
@@ -36,10 +36,13 @@ class ReasonBlocks:
 
     Monitors: `task_profile` ("coding", "pr_review" or "qa") selects their weights, and `weights` overrides single
     ones. `monitors` adds your own, or those that an installed package offers under a name. `tool_roles` maps tools to
-    "edit", "test", "read", "search" or "finish". `scorer(step)` replaces the built-in difficulty. `calibration` fits
-    the numbers to your agent: the path of the TOML file that `reasonblocks calibrate` writes, or a mapping of the same
-    form (`difficulty_mean`, `difficulty_spread`, `composite_fires`, `fires`, `evidence`); what is missing keeps its
-    shipped value.
+    "edit", "test", "read", "search" or "finish", or to "web", "mail" or "chat", whose results are not quoted.
+    `scorer(step)` replaces the built-in difficulty. `calibration` fits the numbers to your agent: the path of the TOML
+    file that `reasonblocks calibrate` writes, or a mapping of the same form (`difficulty_mean`, `difficulty_spread`,
+    `composite_fires`, `fires`, `evidence`, `own_level`); what is missing keeps its shipped value. From its 20th
+    finished run on, an agent is judged by its own level, taken from its earlier runs: `profile` keeps them in "memory",
+    in the user's folder ("auto") or in a file, and None disables it. A `calibration` takes precedence, unless it sets
+    `own_level`.
 
     Lessons: `pattern_store` finds them. Without it they come from the library and from the file that
     `reasonblocks patterns` writes, or from the server at QDRANT_URL, searched with `embedder`.
@@ -76,6 +79,7 @@ class ReasonBlocks:
         tool_roles: Mapping[str, str] | None = None,
         scorer: Callable[[Step], float] | None = None,
         calibration: CalibrationSource | None = None,
+        profile: ProfileSource | None = "memory",
         pattern_store: PatternStore | None = None,
         embedder: Embedder | None = None,
         e_traces_enabled: bool = True,
@@ -96,10 +100,10 @@ class ReasonBlocks:
             os.environ, api_key=api_key, base_url=base_url, live_streaming_enabled=live_streaming_enabled,
             org_id=org_id, project_id=project_id, fsm_thresholds=fsm_thresholds, transition=transition, scorer=scorer,
             model_routing=model_routing, token_budget=token_budget, task_profile=task_profile, weights=weights,
-            monitors=monitors, tool_roles=tool_roles, calibration=calibration, pattern_store=pattern_store,
-            embedder=embedder, e_traces_enabled=e_traces_enabled, e2_requires_signal=e2_requires_signal,
-            standing_rules=standing_rules, placement=placement, sinks=sinks, redact=redact,
-            step_deadline_ms=step_deadline_ms, strict=strict,
+            monitors=monitors, tool_roles=tool_roles, calibration=calibration, profile=profile,
+            pattern_store=pattern_store, embedder=embedder, e_traces_enabled=e_traces_enabled,
+            e2_requires_signal=e2_requires_signal, standing_rules=standing_rules, placement=placement, sinks=sinks,
+            redact=redact, step_deadline_ms=step_deadline_ms, strict=strict,
         )  # fmt: skip
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)

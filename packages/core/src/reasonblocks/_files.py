@@ -21,6 +21,7 @@ else:
 
 HOME = "REASONBLOCKS_HOME"
 STORE = "patterns.db"
+PROFILES = "profiles.db"
 
 
 def home(environ: Mapping[str, str]) -> Path | None:
@@ -36,6 +37,12 @@ def store_path(environ: Mapping[str, str]) -> Path | None:
     """Return the file of the user's own patterns."""
     folder = home(environ)
     return folder and folder / STORE
+
+
+def profiles_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the file of the profiles of the user's agents."""
+    folder = home(environ)
+    return folder and folder / PROFILES
 
 
 FILE_BYTES = 1024 * 1024

@@ -42,6 +42,7 @@ TIER_RULES: MappingProxyType[Tier, TierRule] = MappingProxyType(
 
 _SENTENCE = re.compile(r"""(?:"[^"]*"|"(?![^"]*")|[^"])+?[.!?](?=\s|$)""")
 """A sentence; a full stop inside quotes does not end it."""
+_UNTRIED = re.compile(r"Named in (?:the last|an earlier) result and not tried yet: [^\n]+\.\Z")
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:
@@ -76,6 +77,12 @@ def first_sentence(text: str) -> str:
     """Return the first sentence of a text: its evidence, which precedes its advice."""
     found = _SENTENCE.match(text.strip())
     return found.group(0) if found else text.strip()
+
+
+def untried_sentence(text: str) -> str:
+    """Return the last sentence of a text if it names what was not tried yet, else nothing: no lesson replaces it."""
+    found = _UNTRIED.search(text.strip())
+    return found.group(0) if found else ""
 
 
 def e1_open(state: TraceState, evaluation: Evaluation | None) -> bool:

@@ -5,11 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ._own_level import MAX_RUNS, Summary
+from ._session import REPLAYED, Agent
 from .types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
 
 if TYPE_CHECKING:
     from ._session import SteeringSession
     from .traces import RecordedRun
+
+
+class OtherRuns:
+    """Profiles for `replay`: each run is judged by the other runs of its agent, without those of the same task.
+
+    The runs are replayed twice: first all of them, to `add` them, then to be judged by each other.
+    """
+
+    inline = True
+    keeps_replayed = True
+
+    def __init__(self) -> None:
+        self.complete = False
+        """True when all runs are there; until then no run is judged by them."""
+        self.task_key = ""
+        """The task of the run that is replayed next."""
+        self._runs: dict[Agent, list[tuple[str, str, Summary]]] = {}
+
+    def read(self, agent: Agent, but: str) -> tuple[Summary, ...]:
+        """Return the newest summaries of the agent's runs of other tasks, without that of the run `but`."""
+        if not self.complete:
+            return ()
+        runs = self._runs.get(agent, [])
+        others = [summary for run, task_key, summary in runs if run != but and task_key != self.task_key]
+        return tuple(others[-MAX_RUNS:])
+
+    def add(self, agent: Agent, run: str, summary: Summary) -> None:
+        """Add a run, until all are there."""
+        if not self.complete:
+            self._runs.setdefault(agent, []).append((run, self.task_key, summary))
 
 
 class SessionFactory(Protocol):
@@ -29,11 +61,15 @@ class SessionFactory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedRun:
-    """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final."""
+    """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final.
+
+    `judged_by` names the thresholds, as the step log does.
+    """
 
     run: RecordedRun
     start: StepDecision
     decisions: tuple[StepDecision, ...]
+    judged_by: str = "shipped"
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -49,7 +85,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
         task=run.task or None,
         model=run.model or None,
         task_profile=run.task_profile,
-        framework="replay",
+        framework=REPLAYED,
     ) as session:
         decision = start = session.begin_step(StepInput(default_model=run.model))
         decisions = []
@@ -61,7 +97,8 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
         session.finish(run.outcome or "success", completed=run.steps[-1] if run.steps else None)
         if run.steps:
             decisions.append(session.final_decision or _undecided(decision))
-    return ReplayedRun(run=run, start=start, decisions=tuple(decisions))
+        judged_by = session.step_log[0].judged_by
+    return ReplayedRun(run=run, start=start, decisions=tuple(decisions), judged_by=judged_by)
 
 
 def _undecided(last: StepDecision) -> StepDecision:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._memo import Memo
-from .types import ETrace, Evaluation, FSMState, Injected, Memories, Novelty, Observed, Step, Tier
+from .types import ETrace, Evaluation, FSMState, Injected, Memories, Novelty, Observed, OwnLevel, Step, Tier
 
 T = TypeVar("T")
 
@@ -66,6 +66,8 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     profile: str
     weights: dict[str, float]
     observed: Observed = ()
+    own_level: OwnLevel | None = None
+    """The thresholds of this run; None: the evaluator's own."""
     novelty: Novelty | None = None
     """What the step brought, if it is known already; else the evaluator measures it, and keeps the memory for it."""
     ends: float | None = None

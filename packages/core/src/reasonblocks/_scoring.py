@@ -1,17 +1,21 @@
-"""Scores how hard a completed step was, compared with the agent's own level (BEHAVIOUR section 3).
+"""Scores how hard a completed step was: by the agent's own level, and by what it brought (BEHAVIOUR section 3).
 
 A step has four parts, each in [0, 1]. Only the first and last 8,000 characters of each text count.
 - Hedging and entities are densities in the scored text. Paths and names are no trouble, so entities have a low weight.
 - Length is that of the text and the arguments that the model wrote, on a logarithmic scale.
 - Errors are the results' own flags, the words of results without a flag, and to a lesser degree those of the scored
-  text. An error of a test or a script that the agent runs counts half, because it is work. An error or a result that
-  was there in one of the last steps counts more each time.
+  text. An error of a test or a script that the agent runs counts half, because it is work.
 
 `raw` is the weighted sum. Trouble lasts, so a step is scored by the decayed mean of `raw` up to it: one bad step fades,
-and several in a row add up. The difficulty is a sigmoid of that mean's distance from the agent's own level, in spreads.
-The level is the upper edge of what is normal for the agent. It begins at the prior plus a margin, moves towards the
-run's first 8 steps, without their errors, and is fixed from then on. Agents read first and write later, so the level of
-a long run rises by a fixed amount.
+and several in a row add up. The mean's distance from the agent's own level counts, in spreads. The level is the upper
+edge of what is normal for the agent. It begins at the prior plus a margin, moves towards the run's first 8 steps,
+without their errors, and is fixed from then on. Agents read first and write later, so the level of a long run rises by
+a fixed amount.
+
+Steps whose results bring something new are easier, and others harder, by the decayed mean of the share that is new. The
+difficulty is a sigmoid of both. A step that brings nothing new closes a part of the difficulty's distance from 1, and
+so does each further one: however quiet the steps are, five in a row are over .85, and forty reach SKIP. Each step that
+brings something halves the count. A step that waits for a running process changes neither the mean nor the count.
 """
 
 from __future__ import annotations
@@ -20,11 +24,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from zlib import crc32
 
 from ._json import canonical
 from ._text import clip, ends, words
-from .types import JSON, DifficultyParts, Level, ScoreMemory, Step, ToolResult
+from .types import JSON, DifficultyParts, Level, Novelty, ScoreMemory, Step, ToolResult
 
 SHIPPED_LEVEL = Level(mean=0.19, spread=0.034)
 """The level of `raw` without errors in the first steps of recorded runs of coding, SQL, web and service agents. A run
@@ -40,9 +43,15 @@ DECAY = 0.75
 RISE, RISE_FROM = 0.14, 12
 """The highest rise of a long run's level, in `raw`, and the step after which it begins; half of it is reached at step
 24."""
-SLOPE, OFFSET = 1.8, 0.4
-"""Parameters of the sigmoid: the difficulty is .6 at the own level, where SLOW begins, and .2 a spread below, at FAST.
-"""
+SLOPE, OFFSET = 1.25, 0.4
+"""Parameters of the sigmoid: at the own level, if half of the results is new, the difficulty is .6: SLOW begins."""
+NEWS, HALF_NEW = 8.0, 0.5
+"""The weight of the share of results that is new, and the share that makes a step neither easier nor harder."""
+STALLED = 0.65
+"""Part of the difficulty's distance from 1 that each step that brings nothing new leaves. The first one ends FAST."""
+MAX_STALL = 8
+"""The highest count of such steps, so that a long stall is forgotten as soon as a short one: SKIP ends after three new
+steps."""
 WEIGHTS = DifficultyParts(hedging=0.05, length=0.5, errors=0.25, entities=0.1)
 """The weight of each part in `raw`."""
 HEDGES_FULL = 0.08
@@ -59,14 +68,8 @@ FAILED, FAILED_RUN = 0.7, 0.35
 """Error part of a step with a failed result, and of one that ran a test or a script."""
 SAID, SAID_ALONE = 0.2, 0.5
 """Weight of the scored text's error words in a step with results, and in one without."""
-AGAIN = 0.3
-"""Increase of the error part for each equal result among the last ones."""
-SEEN_KEPT = 12
-"""Results whose hashes are remembered: the newest ones."""
 RESULT_EDGE = 300
 """Characters at each end of a result without a flag in which error words count."""
-MIN_LENGTH = 16
-"""A shorter result, in characters ("ok", "[]", "1"), means nothing when it is repeated."""
 MIN_WORDS = 12
 """Words that a density is taken over, at least: one "error" in a text of two words is not a flood."""
 MAX_RESULTS = 16
@@ -104,31 +107,53 @@ _RUNS = re.compile(
 """A test, or a script of the agent's own, whose errors are work."""
 
 
-def score(step: Step, memory: ScoreMemory, level: Level) -> tuple[float, DifficultyParts, ScoreMemory]:
-    """Return the difficulty, its parts and the new memory; a pure function. `level` is the prior."""
-    marks = _marks(step.tool_results)
-    failed = _failed(step) + AGAIN * sum(map(memory.seen.count, marks))
-    parts = _parts(
-        step.scored_text, step.scored_words, _written(step), failed, SAID if step.tool_results else SAID_ALONE
-    )
-    raw = _raw(parts)
+def score(
+    step: Step, memory: ScoreMemory, level: Level, brought: Novelty, *, waits: bool = False
+) -> tuple[float, DifficultyParts, ScoreMemory]:
+    """Return the difficulty, its parts and the new memory; a pure function. `level` is the prior.
+
+    `brought`: what the step brought. `waits`: the step waits for a running process, so that nothing new was expected.
+    """
+    parts = parts_of(step)
+    raw, count = _raw(parts), memory.count + 1
     before = memory.recent if memory.count else level.mean + MARGIN
-    recent = before + (raw - before) / _weight(memory.count + 1)
-    own = _own(memory, level) + _rise(memory.count + 1)
     after = ScoreMemory(
-        count=memory.count + 1,
+        count=count,
         total=memory.total + calm_of(parts) if memory.count < LEVEL_STEPS else memory.total,
-        recent=recent,
-        seen=(*memory.seen, *marks)[-SEEN_KEPT:],
+        recent=before + (raw - before) / _weight(count),
+        fresh=_fresh(memory, None if waits else brought),
+        stall=memory.stall if waits else _stall(memory, brought),
     )
-    return _squash(recent, own, level.spread), parts, after
+    own = _own(memory, level) + _rise(count)
+    eased = _sigmoid(SLOPE * (after.recent - own) / level.spread + OFFSET - NEWS * (after.fresh - HALF_NEW))
+    return round(1 - (1 - eased) * STALLED**after.stall, 4), parts, after
+
+
+def _fresh(memory: ScoreMemory, brought: Novelty | None) -> float:
+    """Return the decayed mean of the share that is new."""
+    before = memory.fresh if memory.count else HALF_NEW
+    if brought is None:
+        return before
+    share = 0.0 if brought.stale else brought.fresh
+    return before + (share - before) / _weight(memory.count + 1)
+
+
+def _stall(memory: ScoreMemory, brought: Novelty) -> float:
+    """Return the count of steps that brought nothing new."""
+    return min(float(MAX_STALL), memory.stall + 1) if brought.stale else memory.stall / 2
 
 
 def score_text(text: str, level: Level) -> float:
     """Return the difficulty of a text by the prior alone: of one such step in a long run at the prior's level."""
     raw = _raw(_parts(text, words(clip(text)), len(text.strip()), 0.0, SAID_ALONE))
-    edge = level.mean + MARGIN
-    return _squash(edge + (raw - edge) * (1 - DECAY), edge, level.spread)
+    distance = (raw - level.mean - MARGIN) * (1 - DECAY)
+    return round(_sigmoid(SLOPE * distance / level.spread + OFFSET), 4)
+
+
+def parts_of(step: Step) -> DifficultyParts:
+    """Return the four parts of the step's difficulty."""
+    said = SAID if step.tool_results else SAID_ALONE
+    return _parts(step.scored_text, step.scored_words, _written(step), _failed(step), said)
 
 
 def calm_of(parts: DifficultyParts) -> float:
@@ -187,17 +212,6 @@ def _failure(result: ToolResult) -> float:
     return max(_error_density(words(text[:RESULT_EDGE])), _error_density(words(text[-RESULT_EDGE:])))
 
 
-def _marks(results: Sequence[ToolResult]) -> tuple[int, ...]:
-    """Return a hash of each result that is long enough to mean something when it is repeated."""
-    return tuple(map(_mark, [result for result in results[-SEEN_KEPT:] if len(result.output) >= MIN_LENGTH]))
-
-
-def _mark(result: ToolResult) -> int:
-    """Return a hash of an error's start, or of another result's whole text, without digits."""
-    text = result.output[:RESULT_EDGE] if result.is_error else clip(result.output)
-    return crc32(text.encode("utf-8", "replace").translate(None, b"0123456789"))
-
-
 def _error_density(tokens: Sequence[str]) -> float:
     if ERRORS.isdisjoint(tokens):
         return 0.0
@@ -243,7 +257,5 @@ def _rise(count: int) -> float:
     return RISE * max(0.0, 1 - RISE_FROM / count)
 
 
-def _squash(recent: float, own: float, spread: float) -> float:
-    """Return the difficulty: a sigmoid of the distance from the level, in spreads."""
-    z = SLOPE * (recent - own) / spread + OFFSET
-    return round(1 / (1 + math.exp(-max(-60.0, min(60.0, z)))), 4)
+def _sigmoid(z: float) -> float:
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, z))))

@@ -25,6 +25,7 @@ from .types import (
     FSMState,
     Injected,
     Injection,
+    OwnLevel,
     Pending,
     ScoreMemory,
     StepDecision,
@@ -34,7 +35,7 @@ from .types import (
     TraceState,
 )
 
-VERSION = 3
+VERSION = 4
 """Incremented when a change would make an older reader continue a run differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""
@@ -114,7 +115,8 @@ def _plain(value: Any) -> JSON:
 
 _SCALARS = frozenset({NoneType, str, bool, int, float})
 _VALUES = (
-    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, ToolCall
+    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, OwnLevel,
+    ToolCall
 )  # fmt: skip
 _NAMES: Mapping[type, tuple[str, ...]] = {
     cls: tuple(field.name for field in fields(cls) if not (cls is StepDecision and field.name in _REBUILT))

@@ -116,6 +116,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "skipped_reason": entry.skipped_reason,
         "gate_decision": entry.gate_decision,
         "route": entry.route,
+        "judged_by": None if entry.judged_by == "shipped" else entry.judged_by,
         "placement": entry.placement,
         "error": entry.error,
         "retrieved": retrieved_json(entry.retrieved) or None,

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._calibration_file import calibration_of
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._routing import check_routing
+from .._session import Profiles
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..types import Placement, Settings, Step, Transition
 from ._options import (
@@ -24,12 +25,13 @@ from ._options import (
     switch,
     text,
 )
-from ._parts import Config, backends_of, counting, custom_monitors, sinks_of, store_of, tool_roles_of
+from ._parts import Config, backends_of, counting, custom_monitors, profiles_of, sinks_of, store_of, tool_roles_of
 from ._run import check_options, options_of, run_info, settings_of
 
 __all__ = [
     "CalibrationSource",
     "Config",
+    "ProfileSource",
     "StandingRules",
     "check_options",
     "configure",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+ProfileSource: TypeAlias = "str | os.PathLike[str] | Profiles"
 StandingRules = Literal["first_call", "run"]
 
 
@@ -52,6 +55,7 @@ def configure(
     calibration: CalibrationSource | None, pattern_store: PatternStore | None, embedder: Embedder | None,
     e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
     sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
+    profile: ProfileSource | None,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
     disabled = switch("REASONBLOCKS_DISABLED", environ)
@@ -66,6 +70,8 @@ def configure(
     numbers = calibration_of(calibration)
     call_back("redact", redact)
     store = store_of(pattern_store, embedder, environ)
+    profiles = profiles_of(profile, environ)
+    strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
         level=numbers.level,
         transition=built_in,
@@ -80,11 +86,12 @@ def configure(
         e2_requires_signal=flag("e2_requires_signal", e2_requires_signal),
         standing_rules=choice("standing_rules", standing_rules, get_args(StandingRules)),
         placement=choice("placement", placement, get_args(Placement)),
+        judged_by="shipped" if calibration is None else "calibration",
         disabled=disabled,
     )
     return Config(
         settings=settings,
-        backends=backends_of(own, numbers, tool_roles, store, scorer, transition),
+        backends=backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict),
         owns_store=pattern_store is None,
         project_id=text("project_id", project_id),
         sinks=(*sinks_of(sinks), *counting(store)),
@@ -92,5 +99,5 @@ def configure(
         weights=own_weights,
         api_key=api_key_of(api_key, environ),
         deadline_seconds=deadline(step_deadline_ms),
-        strict=switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict),
+        strict=strict,
     )

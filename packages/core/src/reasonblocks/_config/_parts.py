@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass
+from os import PathLike, fspath, sep
 from os.path import exists
 from typing import Any, Protocol, runtime_checkable
 
-from .._files import store_path
+from .._files import profiles_path, store_path
 from .._monitors.builtin import MONITORS, Calibration
 from .._monitors.roles import ROLES
 from .._secret import Secret
-from .._session import Backends, Faults, Workers, bounded_calls
+from .._session import Backends, Faults, Levels, Profiles, Workers, bounded_calls
 from .._text import size, whole
 from ..backends._local import LocalEvaluator
 from ..backends._local_store import LocalStore
 from ..backends._pattern_stats import Counts, PatternStats
+from ..backends._profiles import ProfileFile, ProfileMemory
 from ..exceptions import ConfigError, StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
@@ -89,18 +91,24 @@ def backends_of(
     store: PatternStore,
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
+    profiles: Profiles | None,
+    *,
+    strict: bool,
 ) -> Backends:
     """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
     names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
     names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
+    workers, faults = Workers(), Faults("reasonblocks", strict=strict)
+    levels = None if profiles is None else Levels(profiles, calibration, workers, faults)
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles_of(roles), failure_types),
         store=store,
         scorer=scorer,
         transition=transition,
         monitors=own,
-        bounded=bounded_calls(names, Workers()),
+        bounded=bounded_calls(names, workers),
+        levels=levels,
     )
 
 
@@ -169,6 +177,29 @@ def store_of(store: PatternStore | None, embedder: Embedder | None, environ: Map
         require("the pattern store at QDRANT_URL", "qdrant_client", "qdrant-client", "qdrant")
         return QdrantStore(url, environ.get("QDRANT_API_KEY") or None, layer=layer, embedder=embedder)
     return LocalStore(store_path(environ), layer=layer, embedder=embedder)
+
+
+IN_MEMORY, IN_HOME = "memory", "auto"
+"""Values of `profile` that are no path."""
+
+
+def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
+    """Return the place of the agents' profiles, None for no place. Nothing is opened yet."""
+    if given is None:
+        return None
+    if given == IN_MEMORY:
+        return ProfileMemory()
+    if given == IN_HOME:
+        in_home = profiles_path(environ)
+        return ProfileMemory() if in_home is None else ProfileFile(in_home)
+    if isinstance(given, Profiles):
+        return given
+    if not isinstance(given, (str, PathLike)):
+        raise ConfigError("profile", given, 'must be "memory", "auto", the path of a file, or None')
+    path = fspath(given)
+    if isinstance(given, str) and not {".", "/", sep} & {*given}:  # a word, perhaps misspelled
+        raise ConfigError.unknown("profile", given, (IN_MEMORY, IN_HOME, "the path of a file, such as ./profiles.db"))
+    return ProfileFile(path)
 
 
 def counting(store: PatternStore) -> tuple[TelemetrySink, ...]:

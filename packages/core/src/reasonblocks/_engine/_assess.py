@@ -8,6 +8,8 @@ from .. import _gates as gates
 from .. import _novelty as novelty
 from .. import _scoring as scoring
 from .._json import MAX_INT, canonical, evolve, storable_json
+from .._monitors.outcome import says_waiting
+from .._own_level import raised
 from .._requests import Advance, Evaluate, Flow, Observe, Score, ask
 from .._text import bounded, preview
 from ..exceptions import BadAnswer, Unavailable
@@ -35,7 +37,7 @@ RECORDS_KEPT = 8
 """Completed steps in the trace state; the longest query needs 5."""
 PREVIEW = 120
 """Characters of `thought_preview`."""
-TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 500, 500
+TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 200, 200
 """Limits of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 KEY_BYTES = 200
 PENDING_CALLS = 4
@@ -104,13 +106,15 @@ class Assessment:
     memories: Memories
     observed: Observed = ()
     """The observations of the caller's own monitors."""
+    stale: bool = False
+    """True if the step brought nothing new."""
 
 
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
     """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
     step = _checked(completed_step(state, completed))
     brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
-    difficulty, parts, score_memory = yield from _score(state, step, settings)
+    difficulty, parts, score_memory = yield from _score(state, step, brought, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     fsm_state = yield from _advance(state, history, settings)
     evaluation, memories = None, state.memories
@@ -129,6 +133,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         evaluation=evaluation,
         memories={**memories, novelty.OWN_MEMORY: known},
         observed=observed,
+        stale=brought.stale,
     )
 
 
@@ -143,11 +148,20 @@ def _checked(step: Step) -> Step:
 
 
 def _score(
-    state: TraceState, step: Step, settings: Settings
+    state: TraceState, step: Step, brought: Novelty, settings: Settings
 ) -> Flow[tuple[float, DifficultyParts | None, ScoreMemory]]:
     if settings.caller_scorer:
         return (yield from ask(Score(step=step))), None, state.score_memory
-    return scoring.score(step, state.score_memory, settings.level)
+    own, level = state.own_level, settings.level
+    if own is not None and own.difficulty_mean is not None:
+        level = evolve(level, mean=own.difficulty_mean)
+    waits = brought.stale and not brought.error and _waits(step)
+    return scoring.score(step, state.score_memory, level, brought, waits=waits)
+
+
+def _waits(step: Step) -> bool:
+    """Return True if a result reports a running process, so that asking again is right."""
+    return any(says_waiting(result.output) for result in step.tool_results)
 
 
 def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) -> Flow[FSMState]:
@@ -170,6 +184,7 @@ def _evaluate(
         profile=settings.task_profile,
         weights=dict(settings.weights),
         observed=observed,
+        own_level=state.own_level,
         novelty=brought,
     )
     try:
@@ -208,10 +223,16 @@ def decision_for(
     )
 
 
-def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
-    """Return the state with everything that the assessment found; nothing is injected or retrieved yet."""
+def record_assessment(state: TraceState, assessment: Assessment, *, final: bool = False) -> TraceState:
+    """Return the state with everything that the assessment found; nothing is injected or retrieved yet.
+
+    The last step of a run counts in no maximum: nothing could have been injected after it.
+    """
     evaluation = assessment.evaluation
     fired = evaluation.fired if evaluation else ()
+    maxima = state.maxima
+    if evaluation is not None and not final:
+        maxima = raised(maxima, evaluation, state.last.composite if state.last else None, stale=assessment.stale)
     return evolve(
         state,
         current_state=assessment.fsm_state,
@@ -219,6 +240,7 @@ def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
         steps=(*state.steps, _record(state, assessment, fired))[-RECORDS_KEPT:],
         score_memory=assessment.score_memory,
         memories=assessment.memories,
+        maxima=maxima,
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(fired))[-gates.LOOK_BACK :],
     )

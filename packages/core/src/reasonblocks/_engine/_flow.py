@@ -50,7 +50,7 @@ def final_flow(state: TraceState, completed: Step | None, settings: Settings) ->
     assessment = yield from assess(state, completed, settings)
     skipped = _skipped(assessment, settings, failed=False)
     decision = decision_for(state, assessment, settings, gate="final", skipped=skipped)
-    return record_assessment(state, assessment), evolve(decision, doubts=doubts_of(assessment))
+    return record_assessment(state, assessment, final=True), evolve(decision, doubts=doubts_of(assessment))
 
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

@@ -86,6 +86,7 @@ def _with_lesson(
 ) -> Flow[Speech]:
     """Join the evidence sentence and an E2's intervention, for the first injection of a failure type.
 
+    What was not tried yet stays at the end.
     A lesson that is tied to kinds of findings is only joined to one that is known to be of such a kind.
     """
     asked, kind = _failure_type(evaluation), evaluation.kind
@@ -102,7 +103,8 @@ def _with_lesson(
     text = render.steered_text(gates.first_sentence(speech.text), found[0])
     if text is None:
         return evolve(speech, warnings=render.lacking([pattern.id]))
-    return evolve(speech, text=text, pattern_ids=(pattern.id,))
+    untried = gates.untried_sentence(speech.text)
+    return evolve(speech, text=f"{text} {untried}" if untried else text, pattern_ids=(pattern.id,))
 
 
 def record_injection(state: TraceState, assessment: Assessment, speech: Speech, settings: Settings) -> TraceState:

@@ -113,3 +113,5 @@ class Calibration:
     composite: float
     persistence: Weights
     evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)
+    own_level: bool = False
+    """True if the agent's own level may replace the thresholds."""

@@ -266,7 +266,7 @@ _NEXT = {
     },
     3: {
         "claim": "Take a step of another kind: a check whose result shows what works and what does not.",
-        "red": "Take a step of another kind: a check whose result shows what works and what does not.",
+        "red": "Take a step of another kind: a check whose result shows it, or an answer that says what failed.",
         "value": "Take a step of another kind: a call whose result shows the value.",
         "assumed": "Take a step of another kind: a call whose result shows the value, or a question to the user.",
     },

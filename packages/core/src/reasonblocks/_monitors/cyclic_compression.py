@@ -45,7 +45,7 @@ def observe(features: Features, memory: JSON) -> Finding:
         "again": again,
     }
     score = min(1.0, 0.2 * len(again) + 0.1) if fresh and len(again) >= features.asked else 0.0
-    known = features.lasting if features.known_row > 1 else 0.0
+    known = features.lasting if features.barren and features.known_row > 1 else 0.0
     if known > score and features.known_row > features.asked:
         row = range(features.index - features.known_row + 1, features.index + 1)
         return settle(left, memory, known, row, {"kind": "stale", "tool": features.tool, "count": len(row)})

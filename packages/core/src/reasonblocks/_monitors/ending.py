@@ -1,4 +1,4 @@
-"""Reads whether a step declares the work done, and whether it admits that something is missing."""
+"""Reads whether a step checks something, declares the work done, or admits that something is missing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from .features import Features
 
 HEAD = 1_000
 """Characters of a thought in which an admission is looked for."""
+_CHECKS = frozenset(("test", "read", "search"))
 _DONE = re.compile(
     r"\b(?:(?:task|work|implementation|fix|change|changes|everything|all|it|this|that)(?:['’]s| is| are| has been"
     r"| have been)? (?:now )?(?:complete|completed|done|finished|implemented|fixed|resolved)"
@@ -29,3 +30,10 @@ def declares_done(features: Features) -> bool:
 def admits(features: Features) -> bool:
     """Return True if the thought mentions a failure, so that its reader is warned."""
     return _ADMITTED.search(features.thought, 0, HEAD) is not None
+
+
+def checks(features: Features) -> bool:
+    """Return True for a look, a test, and a command that changes nothing and shows something."""
+    if not _CHECKS.isdisjoint(features.roles):
+        return True
+    return features.shell and "edit" not in features.roles and features.lengths[2] > 0

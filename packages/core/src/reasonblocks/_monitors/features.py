@@ -80,7 +80,7 @@ class Features:
       to be expected: a running process, an error that may pass and a test that still passes take their time.
     - `moves`: the step does something, and only an acknowledgement comes back.
     - `lasting`: the chance that the trouble lasts, 0 to 1; `known_row`: how many of the newest steps in a row, at most
-      eight, brought next to nothing that earlier results did not have. Both are 0 until the suite has estimated them.
+      eight, brought what earlier results had. Both are 0 until the suite has estimated them.
     """
 
     index: int

@@ -97,9 +97,9 @@ def chance(numbers: tuple[float, float, float, float], weights: Weights) -> floa
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, z)))), 4)
 
 
-def known_row(memory: Mapping[str, JSON]) -> int:
-    """Return how many of the newest steps in a row, at most eight, brought next to nothing of their own."""
-    old, row = count(memory, "old"), 0
-    while old >> row & 1:
-        row += 1
-    return row
+def row(memory: Mapping[str, JSON], name: str) -> int:
+    """Return how many of the newest steps in a row, at most eight, have their bit set."""
+    bits, steps = count(memory, name), 0
+    while bits >> steps & 1:
+        steps += 1
+    return steps

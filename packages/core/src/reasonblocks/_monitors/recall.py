@@ -10,24 +10,25 @@ from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
 from .arguments import command_of
+from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
 from .memory import count, rows, table
-from .outcome import hash_of
+from .outcome import hash_of, says_nothing
 from .roles import trust_of
 from .untried import Alternatives
 
 OWN_MEMORY = "_recall"
 """The key of this memory among those of the monitors; snapshots have it."""
 
-MAX_ACTIONS = 12
-"""Actions that are remembered by hashes: the newest ones."""
-MAX_LINES = 7
-"""Different calls, and different results, that are remembered as text: those seen last."""
+MAX_ACTIONS = 10
+"""Actions that are remembered by hashes: the newest ones, two rounds of the longest circle."""
+MAX_CALLS, MAX_LINES = 4, 2
+"""Different calls, and lines of different results, that are remembered as text: those seen last."""
 MAX_READ = 4
 """Calls, and results, of a step that are read."""
 SHORT_HASH = 0xFFFFFF
-"""The bits of a hash of an exact text that are stored: the masked hash beside it tells most texts apart."""
+"""The bits of a hash that are stored: ten actions collide once in 400,000 runs."""
 _FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY = 1, 2, 4, 8, 16
 """Flags of an action."""
 _TEXTS = frozenset({str})
@@ -134,24 +135,24 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     exact_result = _exact([clip(output) for output in outputs])
     row = [
         features.index,
-        features.call or 0,
+        (features.call or 0) & SHORT_HASH,
         exact_call,
-        features.result or 0,
+        (features.result or 0) & SHORT_HASH,
         exact_result,
-        features.error or 0,
-        _flags(features, calls),
+        (features.error or 0) & SHORT_HASH,
+        _flags(features, calls, outputs),
     ]
     shown, lines = table(kept.get("shown")), table(kept.get("lines"))
     left: dict[str, JSON] = {
         "calls": count(kept, "calls") + 1,
         "rows": [*rows(kept, "rows"), row][-MAX_ACTIONS:],
-        "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls)),
+        "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
     }
     if outputs:
         line = lines.get(str(exact_result))
         if line is None:
             line = _line(features, calls, outputs, tool_roles)
-        left["lines"] = _last(lines, str(exact_result), line)
+        left["lines"] = _last(lines, str(exact_result), line, MAX_LINES)
     else:
         left["lines"] = dict(lines)
     return left
@@ -170,20 +171,25 @@ def _exact(texts: Sequence[str]) -> int:
     return hash_of("\0".join(texts)) & SHORT_HASH | 1 if texts else 0
 
 
-def _flags(features: Features, calls: Sequence[ToolCall]) -> int:
+def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
     return (
         _FAILED * features.failing
         | _SEVERAL * (len(calls) > 1)
-        | _EDITS * ("edit" in features.roles)
-        | _CHECKS * (not features.roles.isdisjoint(("test", "read", "search")))
-        | _EMPTY * features.empty
+        | _EDITS * features.changed
+        | _CHECKS * checks(features)
+        | _EMPTY * (features.empty and all(map(_is_nothing, outputs)))
     )
 
 
-def _last(kept: Mapping[str, JSON], key: str, text: JSON) -> dict[str, JSON]:
-    """Return the texts with this one at the end."""
+def _is_nothing(output: str) -> bool:
+    """Return True if a result means that there was nothing; monitors also count any short result of a search."""
+    return not output.strip() or says_nothing(output)
+
+
+def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str, JSON]:
+    """Return the texts with this one at the end, and no more than `most`."""
     left = {name: value for name, value in kept.items() if name != key}
-    if len(left) >= MAX_LINES:
+    if len(left) >= most:
         del left[next(iter(left))]
     left[key] = text
     return left

@@ -13,17 +13,7 @@ from .finding import Finding, settle
 from .memory import rows, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import (
-    STALE_ADVICE,
-    Phrase,
-    changed_again,
-    circle,
-    composed,
-    failures,
-    nothing_found,
-    repeated,
-    same_result,
-)
+from .wording import Phrase, changed_again, circle, composed, failures, nothing_found, repeated, same_result
 
 NAME = "semantic_loop"
 FAILURE_TYPE = "loop"
@@ -42,15 +32,22 @@ RETRIES = 3
 """Calls with a passing error, such as a timeout, after which another one no longer helps."""
 FAILURES = 6
 """Newest actions in which three failures of one kind are one trouble."""
+NEWEST = 8
+"""Newest actions in which different calls with the same result are looked for."""
 NOTE = 0.5
 """Score of what agents mostly get out of by themselves: it adds to the composite, and fires no monitor."""
 NEARBY = 5
 """Newest actions in which the same change is not made twice on purpose."""
+SAYS = 60
+"""A result from this length on, in characters, that different calls bring alike, shows that their arguments do not
+matter; the same short one may be right for each of them."""
+ALIKE = 3
+"""Different calls with the same result from which on it counts."""
 IN_VAIN = 5
 """Different searches with the same tool, each without a result, from which on they count, however they are worded."""
 _OUTCOME = slice(1, 3)
 """The call and the result in a stored row."""
-_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES, _SEARCHES = 1, 2, 4, 8, 16, 32, 64
+_EDITS, _WAITS, _PASSES, _EMPTY, _GREEN, _MOVES, _SAYS, _SEARCHES = 1, 2, 4, 8, 16, 32, 64, 128
 """Flags of an action."""
 
 
@@ -119,6 +116,11 @@ class Action(NamedTuple):
         """True for a move: a page scrolled, a step taken, a key pressed."""
         return bool(self.flags & _MOVES)
 
+    @property
+    def says(self) -> bool:
+        """True if the result should differ where the arguments do: it is long, and of neither a change nor a test."""
+        return bool(self.flags & _SAYS)
+
 
 class Match(NamedTuple):
     """The finding of one check: its score, the key of its text, and the steps that show it. The worst one wins."""
@@ -143,10 +145,10 @@ def observe(features: Features, memory: JSON) -> Finding:
         if not features.tool and not features.failing
         else (
             *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
+            *(_ALIKE if new.says and new.result in [row[2] for row in kept[:-1]] else ()),
             *(_FAILING if new.error else ()),
             *(_SEARCHING if new.is_empty else ()),
             *(_CHANGING if new.edits else ()),
-            *(_DIFFERING if features.stale and features.brought.elsewhere and not features.empty else ()),
         )
     )
     # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
@@ -168,6 +170,7 @@ def _action(features: Features) -> Action:
         | _GREEN * features.green
         | _EMPTY * searches
         | _MOVES * features.moves
+        | _SAYS * _says_something(features)
         | _SEARCHES * (features.roles == {"search"})
     )
     return Action(
@@ -179,6 +182,12 @@ def _action(features: Features) -> Action:
         error_kind=features.error_kind or 0,
         query=[hash_of(features.tool), *features.gist] if searches else [],
     )
+
+
+def _says_something(features: Features) -> bool:
+    """Return True if different calls should not all bring this result."""
+    acts = not features.roles.isdisjoint(("edit", "test"))
+    return features.lengths[2] >= SAYS and not (acts or features.failing or features.waiting)
 
 
 def _repeat(actions: list[Action]) -> Match:
@@ -280,11 +289,11 @@ def _tried(actions: list[Action]) -> Match:
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
-def _elsewhere(actions: list[Action]) -> Match:
-    """Find different calls with the same result."""
-    last = actions[-1]
-    calls = {action.call: action.step for action in actions if action.result == last.result}
-    return Match(min(1.0, 0.35 + 0.1 * len(calls)), "same_result", [*calls.values()]) if len(calls) > 2 else _NO_MATCH
+def _same_result(actions: list[Action]) -> Match:
+    """Find different calls in the newest few actions that brought the same result."""
+    alike = [action for action in actions[-NEWEST:] if action.says and action.result == actions[-1].result]
+    steps = [*{action.call: action.step for action in alike}.values()]
+    return Match(min(1.0, 0.35 + 0.1 * len(steps)), "same_result", steps) if len(steps) >= ALIKE else _NO_MATCH
 
 
 def _reworded(actions: list[Action]) -> Match:
@@ -306,7 +315,7 @@ _REPEATING = (_repeat, _again, _cycle)
 _FAILING = (_error, _failing, _tried)
 _SEARCHING = (_reworded,)
 _CHANGING = (_redone,)
-_DIFFERING = (_elsewhere,)
+_ALIKE = (_same_result,)
 
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:
@@ -328,8 +337,8 @@ _EVIDENCE: Mapping[str, Phrase] = {
     "failing": failures,
     "redone": changed_again,
     "reworded": nothing_found,
-    "waiting": repeated,
     "same_result": same_result,
+    "waiting": repeated,
 }
 _SEEMS = {
     "repeat": "You seem to be repeating a call.",
@@ -340,8 +349,8 @@ _SEEMS = {
     "failing": "Several calls seem to have failed.",
     "redone": "You seem to be making a change again.",
     "reworded": "Your searches seem to find nothing.",
+    "same_result": "Different calls seem to bring the same result.",
     "waiting": "Something seems not to end.",
-    "same_result": "Different calls seem to get the same result.",
 }
 """The evidence if the actions are no longer remembered."""
 _NEXT = {
@@ -354,7 +363,7 @@ _NEXT = {
         "failing": "Before the next try, look up what the tool takes or what is there, and build the call on that.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
         "reworded": "Look under another name, in another place, or list what there is.",
-        "same_result": STALE_ADVICE[1]["same_result"],
+        "same_result": "What differs between these calls made no difference: change something else.",
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
@@ -366,8 +375,8 @@ _NEXT = {
         "failing": "Find out what is there first.",
         "redone": "Read the place and decide anew.",
         "reworded": "Take a different way now.",
+        "same_result": "Change something else now.",
         "waiting": "Look for the reason now.",
-        "same_result": STALE_ADVICE[2]["same_result"],
     },
     3: {
         "repeat": "Go on from that with a step of another kind: another tool, or another question.",
@@ -378,7 +387,7 @@ _NEXT = {
         "failing": "That way has not worked: take a step of another kind, such as a look at what is there.",
         "redone": "Making it again has not helped: take a step of another kind, such as a test of what is there.",
         "reworded": "These words find nothing: take a step of another kind, such as a list of what there is.",
-        "same_result": STALE_ADVICE[3]["same_result"],
+        "same_result": "Their result is known: take a step of another kind, with another tool or another question.",
         "waiting": "Asking has not helped: take a step of another kind, such as a look at the log.",
     },
 }

@@ -57,7 +57,7 @@ RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
 """Texts of one monitor: the evidence, a firmer and shorter one, a request for another kind of step."""
-PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "same_result", "same_error"})
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "same_result", "same_error"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 DOUBTING = ("claim_contradiction", "verification_skip")
@@ -129,7 +129,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
     lasts = features.stale and features.lasting >= calibration.persistence.threshold
-    evaluation = _evaluation(scored, request.injected, settings.failure_types, left, request.index, lasts=lasts)
+    evaluation = _evaluation(scored, request, settings.failure_types, left, lasts=lasts)
     evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
@@ -139,7 +139,7 @@ def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSO
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
     features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.known_row = persistence.known_row(table(kept))
+    features.known_row = persistence.row(table(kept), "old")
     return kept
 
 
@@ -190,15 +190,9 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
 
 
 def _evaluation(
-    scored: _StepScores,
-    injected: tuple[Injected, ...],
-    failure_types: Mapping[str, str],
-    memories: Memories,
-    index: int,
-    *,
-    lasts: bool,
+    scored: _StepScores, request: Evaluate, failure_types: Mapping[str, str], memories: Memories, *, lasts: bool
 ) -> Evaluation:
-    leading = _leading(scored)
+    leading, injected = _leading(scored), request.injected
     quiet = Evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
@@ -212,7 +206,7 @@ def _evaluation(
     return evolve(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, scored, injected, Recall(memories, index)),
+        intervention_text=_text(speaker, scored, injected, Recall(memories, request.index)),
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from ..types import JSON
-from .ending import admits, declares_done
+from .ending import admits, checks, declares_done
 from .features import MAX_TARGETS as STEP_TARGETS
 from .features import Features
 from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .recall import Action, Recall
-from .wording import where
+from .wording import quoted, where
 
 NAME = "verification_skip"
 FAILURE_TYPE = "unverified"
@@ -24,7 +24,6 @@ MAX_TARGETS = 48
 MANY = 4
 """Repeated changes of files without a check that are too many; the first change of each file does not count."""
 _LOOKS = frozenset(("read", "search"))
-_CHECKS = frozenset(("test", "read", "search"))
 
 
 def observe(features: Features, memory: JSON) -> Finding:
@@ -32,7 +31,7 @@ def observe(features: Features, memory: JSON) -> Finding:
     `count` of repeated changes.
     """
     kept = table(memory)
-    if _checks(features):
+    if checks(features):
         return Finding(memory=_looked(features))
     edits, targets = numbers(kept, "edits"), numbers(kept, "targets")
     again, tool = count(kept, "again"), kept.get("tool", "")
@@ -53,13 +52,6 @@ def observe(features: Features, memory: JSON) -> Finding:
     return settle(left, memory, score, numbers(left, "edits"), {"kind": "many", "tool": features.tool, "count": again})
 
 
-def _checks(features: Features) -> bool:
-    """Return True for a look, a test, and a command that changes nothing and shows something."""
-    if not _CHECKS.isdisjoint(features.roles):
-        return True
-    return features.shell and "edit" not in features.roles and features.lengths[2] > 0
-
-
 def _looked(features: Features) -> dict[str, JSON]:
     """Return the memory after a check: all changes are checked, and a look that failed is remembered."""
     blind = features.failing and features.roles and features.roles <= _LOOKS
@@ -77,19 +69,13 @@ def _known(targets: tuple[int, ...], known: list[int]) -> bool:
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
-    if kind == "nothing":
-        evidence = _nothing(finding.steps, rung, recall)
+    if kind == "done":
+        evidence = _done(finding.steps, rung, recall)
+    elif kind == "nothing":
+        evidence = _blind(finding.steps, rung, recall)
     else:
-        evidence = _done(finding.steps, rung, recall) if kind == "done" else _many(rung, recall)
-    return f"{evidence} {_NEXT[rung]}"
-
-
-def _nothing(steps: Sequence[int], rung: int, recall: Recall) -> str:
-    looks = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
-    if not looks:
-        return "You have given an answer that no result seems to support."
-    place = f" ({where(recall, looks[-1:])})" if rung == 1 else ""
-    return f"You have given an answer, but the last look, {looks[-1].shown}{place}, failed."
+        evidence = _many(rung, recall)
+    return f"{evidence} {_NEXT[rung][kind]}"
 
 
 def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
@@ -98,6 +84,15 @@ def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
         return "You have declared the work done, and a change seems to be unchecked."
     place = f" ({where(recall, edits[-1:])})" if rung == 1 else ""
     return f"You have declared the work done, but nothing has checked the change by {edits[-1].shown}{place}."
+
+
+def _blind(steps: Sequence[int], rung: int, recall: Recall) -> str:
+    looks = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
+    if not looks:
+        return "You have given the answer, and the last look seems to have failed."
+    place = f" ({where(recall, looks[-1:])})" if rung == 1 else ""
+    said = quoted(looks[-1]) if rung == 1 else ""
+    return f"You have given the answer, but the last look, {looks[-1].shown}{place}, failed{said}."
 
 
 def _many(rung: int, recall: Recall) -> str:
@@ -112,8 +107,14 @@ def _is_unchecked(action: Action) -> bool:
     return not action.checks
 
 
-_NEXT = {
+_CHECK = {
     1: "Run the one test, or read back the one file, that would show whether the change works.",
     2: "Check the change now, before the next one.",
     3: "Take a step of another kind: one check that shows what works and what does not.",
 }
+_LOOK = {
+    1: "Take the one look that would show whether the answer holds, or say in the answer that it is not checked.",
+    2: "Look again now, or say that it is not checked.",
+    3: "Take a step of another kind: a look in another place, or an answer that says what is not known.",
+}
+_NEXT = {rung: {"done": _CHECK[rung], "many": _CHECK[rung], "nothing": _LOOK[rung]} for rung in (1, 2, 3)}

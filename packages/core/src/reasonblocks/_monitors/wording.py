@@ -48,7 +48,9 @@ def turns(recall: Recall, steps: Sequence[int], unit: str = "turn") -> str:
 
 def times(recall: Recall, count: int) -> str:
     """Return "3 times", and of how many calls if some are forgotten."""
-    return f"{count} times" + (f" in your last {len(recall.actions)}" if recall.calls > len(recall.actions) else "")
+    return f"{count} times" + (
+        f" in your last {len(recall.actions)} calls" if recall.calls > len(recall.actions) else ""
+    )
 
 
 def quoted(action: Action) -> str:
@@ -137,7 +139,7 @@ def failures(recall: Recall, steps: Sequence[int], rung: int) -> str:
     subject, said = who(recall, failed), quoted(last) if rung == 1 else ""
     if not last.error or any(action.error != last.error for action in failed):
         return f"{subject} failed{', the last one with' + said if said else ''}."
-    if _all_equal([action.exact_result for action in failed]) or (last.line and _all_equal([a.line for a in failed])):
+    if _all_equal([action.exact_result for action in failed]):
         return f"{subject} ended in the same error{said}."
     aside = ", names and numbers aside"
     return f"{subject} ended in the same error{aside}{'; the last one' + said if said else ''}."

@@ -7,6 +7,7 @@ from ._answers import Backends
 from ._bounded_call import BoundedCall, bounded_calls
 from ._check_answers import MEMORY_BYTES
 from ._guard import Faults
+from ._levels import REPLAYED, Agent, Levels, Profiles
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
 from ._session import PROTOCOL, InThread, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
 from ._telemetry import Telemetry
@@ -15,11 +16,15 @@ __all__ = [
     "ABANDONED",
     "MEMORY_BYTES",
     "PROTOCOL",
+    "REPLAYED",
+    "Agent",
     "Backends",
     "BoundedCall",
     "Faults",
     "InThread",
+    "Levels",
     "OpenRuns",
+    "Profiles",
     "RunView",
     "SteeringFlow",
     "SteeringSession",

@@ -28,6 +28,7 @@ from ._check_answers import (
     traces,
 )
 from ._guard import Faults
+from ._levels import Levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Backends:
     transition: Transition | None = None
     monitors: tuple[Monitor, ...] = ()
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
+    levels: Levels | None = None
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long

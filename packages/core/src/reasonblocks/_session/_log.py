@@ -36,9 +36,10 @@ class Closed:
 class StepLog:
     """The newest entries, of which the last may be open."""
 
-    __slots__ = ("_entries", "_open_decision", "_open_step")
+    __slots__ = ("_entries", "_open_decision", "_open_step", "judged_by")
 
-    def __init__(self) -> None:
+    def __init__(self, judged_by: str) -> None:
+        self.judged_by = judged_by
         self._entries: deque[StepLogEntry] = deque(maxlen=ENTRIES_KEPT)
         self._open_decision: StepDecision | None = None
         self._open_step: Step | None = None
@@ -48,13 +49,17 @@ class StepLog:
         return list(self._entries)
 
     def open(self, decision: StepDecision, step: Step | None, timestamp: float, overhead_ms: float) -> None:
-        self._entries.append(entry_of(decision, timestamp, overhead_ms))
+        self._entries.append(entry_of(decision, timestamp, overhead_ms, self.judged_by))
         self._open_decision, self._open_step = decision, step
+
+    def final(self, decision: StepDecision, overhead_ms: float) -> StepLogEntry:
+        """Return the entry of the final decision, which is not kept here."""
+        return entry_of(decision, time.time(), overhead_ms, self.judged_by)
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
         """Add an entry for a decision of another process; auxiliary calls may have been made since."""
         if self._entries and self._entries[0].step == decision.step + 1:
-            self._entries.appendleft(entry_of(decision, time.time(), 0.0))
+            self._entries.appendleft(entry_of(decision, time.time(), 0.0, self.judged_by))
         elif self._at(decision.step) is None:
             self.open(decision, step, time.time(), 0.0)
 
@@ -108,7 +113,7 @@ class StepLog:
         return at if 0 <= at < len(self._entries) and self._entries[at].step == step else None
 
 
-def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> StepLogEntry:
+def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judged_by: str) -> StepLogEntry:
     """Return the entry with everything known before the call."""
     shown = [(injection.source, injection.text) for injection in decision.injections]
     if decision.standing_rules:
@@ -135,6 +140,7 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float) -> St
         skipped_reason=decision.skipped_reason,
         route=decision.route,
         overhead_ms=overhead_ms,
+        judged_by=judged_by,
         doubts=decision.doubts,
     )
 

@@ -21,7 +21,7 @@ from ..exceptions import ConfigError, ProtocolError, Unavailable
 from ..types import AdapterCaps, RunInfo, Settings, Step, StepDecision, StepInput, StepLogEntry, StepOutcome, TraceState
 from ._answers import Answers, Backends
 from ._guard import Faults
-from ._log import Closed, Reports, StepLog, entry_of
+from ._log import Closed, Reports, StepLog
 from ._runs import ABANDONED, OpenRuns, TraceStateManager
 from ._telemetry import RunEvents, Telemetry
 
@@ -201,7 +201,7 @@ class SteeringSession(Reports):
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._run_events = RunEvents(telemetry, self._faults)
-        self._log, self._memo = StepLog(), Memo()
+        self._log, self._memo = StepLog(settings.judged_by), Memo()
         self._failure: str | None = None
         self._paused = False
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
@@ -223,9 +223,21 @@ class SteeringSession(Reports):
 
     def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
         """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`."""
-        step = self._step(step_flow(self._state, checked(given), self._settings))
+        checked(given)
+        ends = self._ends_now
+        if self._backends.levels is not None and self._starts:
+            own = yield from self._backends.levels.read(self.run, ends)
+            if own is not None and not self._state.calls:
+                self._state = evolve(self._state, own_level=own)
+                self._log.judged_by = own.name
+        step = self._step(step_flow(self._state, given, self._settings), ends)
         yield from step.run()
         return self._begun(step, given)
+
+    @property
+    def _starts(self) -> bool:
+        """True before the first call of a run, when its own level is fixed."""
+        return not self._state.calls and not self._settings.disabled and self._state.own_level is None
 
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
         """Record the call's outcome. For a retry, the last outcome is kept, and attempts and tokens add up."""
@@ -247,10 +259,13 @@ class SteeringSession(Reports):
 
     def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
         """Run `finish` within an adapter's own flow."""
+        before = self.outcome
         if (step := self._finishing(completed)) is not None:
             yield from step.run()
             self._finalised(step, completed)
         self._finished(outcome)
+        if self._backends.levels is not None and before is None and self.outcome not in (None, ABANDONED):
+            yield from self._backends.levels.add(self.run, self._state, self._ends_now)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
         """Mark the run as failed, whatever its own outcome. After its end, a second finish event is sent."""
@@ -305,8 +320,12 @@ class SteeringSession(Reports):
         await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
         await self._telemetry.aflush()
 
-    def _step(self, flow: Flow[tuple[TraceState, StepDecision]]) -> StepInFlight:
-        ends = min(time.monotonic() + self._deadline, self._ends)
+    @property
+    def _ends_now(self) -> float:
+        """The deadline of what begins now, on the monotonic clock."""
+        return min(time.monotonic() + self._deadline, self._ends)
+
+    def _step(self, flow: Flow[tuple[TraceState, StepDecision]], ends: float) -> StepInFlight:
         return StepInFlight(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
 
     def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
@@ -340,11 +359,11 @@ class SteeringSession(Reports):
         self._run_events.step(self.run.run_id, self._log.close())
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
-        return self._step(final_flow(self._state, completed, self._settings))
+        return self._step(final_flow(self._state, completed, self._settings), self._ends_now)
 
     def _finalised(self, step: StepInFlight, completed: Step | None) -> None:
         self._state, decision = step.result or final_fault(step.before, self._settings)
-        self.final_decision, self.final = decision, entry_of(decision, time.time(), ms_since(step.started))
+        self.final_decision, self.final = decision, self._log.final(decision, ms_since(step.started))
         closed = Closed(entry=self.final, step=self._log.completed(step.before, completed), scores=decision.scores)
         self._run_events.step(self.run.run_id, closed)
 
@@ -362,5 +381,6 @@ class SteeringSession(Reports):
     def _restored(self, state: TraceState) -> None:
         self._state = state
         self._log.rewind(state.calls)
+        self._log.judged_by = state.own_level.name if state.own_level else self._settings.judged_by
         self.run = evolve(self.run, run_id=state.trace_id)
         self._faults.owner = f"run {state.trace_id!r}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._json import evolve
 from .._monitors import suite
 from .._monitors.builtin import Calibration
+from .._own_level import with_own_level
 from .._requests import Evaluate
-from ..types import Evaluation, Memories
+from ..types import Evaluation, Memories, OwnLevel
 
 
 class LocalEvaluator:
@@ -15,7 +17,7 @@ class LocalEvaluator:
 
     inline = True
     """Pure and bounded by its input: it needs no worker, and its answers are not validated again."""
-    __slots__ = ("_settings",)
+    __slots__ = ("_newest", "_settings")
 
     def __init__(
         self,
@@ -28,6 +30,17 @@ class LocalEvaluator:
             tool_roles=dict(tool_roles or {}),
             failure_types=dict(failure_types or {}),
         )
+        self._newest: tuple[OwnLevel | None, suite.SuiteSettings] = (None, self._settings)
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
-        return suite.evaluate(request, self._settings)
+        return suite.evaluate(request, self._judged_by(request.own_level))
+
+    def _judged_by(self, own: OwnLevel | None) -> suite.SuiteSettings:
+        """Return the settings with a run's own level. Those of the run evaluated last are kept, for its next step."""
+        if own is None:
+            return self._settings
+        known, settings = self._newest
+        if own is not known:
+            settings = evolve(self._settings, calibration=with_own_level(self._settings.calibration, own))
+            self._newest = own, settings
+        return settings

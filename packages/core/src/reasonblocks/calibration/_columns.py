@@ -11,9 +11,9 @@ import numpy.typing as npt
 from .._monitors import indicators
 from .._monitors.builtin import MONITORS
 from .._monitors.features import features_of
-from .._scoring import SHIPPED_LEVEL, calm_of, score
+from .._scoring import calm_of, parts_of
 from ..traces import RecordedRun
-from ..types import JSON, ScoreMemory
+from ..types import JSON
 from ._statistics import Draws, Flags, Values, auroc, mean_of, recall, redraws, share, stratified_auroc
 
 COLUMNS: Mapping[str, str] = {
@@ -156,7 +156,8 @@ def _at_own_thresholds(runs: Scored) -> Iterator[tuple[str, Draws]]:
 class Observed:
     """One run as a fit sees it.
 
-    For each step it holds the evidence so far, each monitor's score, and the raw difficulty without its errors.
+    For each step it holds the evidence so far, each monitor's score, and the raw difficulty without its errors. A run
+    without an outcome has not `failed`.
     """
 
     source: str
@@ -169,10 +170,9 @@ class Observed:
 
 
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:
-    """Return what a fit needs of the run, whose outcome must be known."""
+    """Return what a fit needs of the run."""
     memories: dict[str, JSON] = {}
     gathered, findings, calm = [], [], []
-    so_far = ScoreMemory()
     for index, step in enumerate(run.steps):
         features = features_of(step, index, run.task or "", tool_roles or {})
         measured, memories[indicators.OWN_MEMORY] = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
@@ -180,8 +180,7 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
         memories.update({name: finding.memory for name, finding in found.items()})
         gathered.append(measured)
         findings.append({name: finding.score for name, finding in found.items()})
-        _, parts, so_far = score(step, so_far, SHIPPED_LEVEL)
-        calm.append(calm_of(parts))
+        calm.append(calm_of(parts_of(step)))
     return Observed(
         source=run.source or "",
         task_key=run.task_key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._monitors.builtin import Calibration
 from ..exceptions import ConfigError
 from ._columns import Judged, Observed, Scored, by_source, columns, scored
-from ._fit import MIN_OF_EACH, composites, fitted, opens
+from ._fit import MIN_OF_EACH, composites, fitted, opens, without_outcomes
 from ._statistics import Draws, Flags, Interval, Tables, interval, mean_of, odds_ratio, wald_bounds
 
 NEVER = np.iinfo(np.int64).max
@@ -102,16 +102,29 @@ def compared(
     runs: Sequence[Observed], prior: Calibration, *, false_alarms: float, folds: int = FOLDS
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return the figures of the cross-validated calibration and those of the prior, as far as they can be computed."""
-    return _figures(runs, _by_folds(runs, prior, false_alarms, folds)), _figures(runs, [prior] * len(runs))
+    found = _by_folds(runs, lambda rest: _fitted_or_prior(rest, prior, false_alarms), folds)
+    return _figures(runs, found), _figures(runs, [prior] * len(runs))
 
 
-def _by_folds(runs: Sequence[Observed], prior: Calibration, false_alarms: float, folds: int) -> list[Calibration]:
+def flagged(
+    runs: Sequence[Observed], prior: Calibration, *, false_alarms: float, folds: int = FOLDS
+) -> tuple[float, float]:
+    """Return the share of runs with an alarm by the cross-validated calibration, fitted without outcomes, and by the
+    prior."""
+    found = _by_folds(runs, lambda rest: without_outcomes(rest, prior, false_alarms) if rest else prior, folds)
+    return _share_flagged(runs, found), _share_flagged(runs, [prior] * len(runs))
+
+
+def _share_flagged(runs: Sequence[Observed], calibrations: Sequence[Calibration]) -> float:
+    return sum(any(opens(run, made)) for run, made in zip(runs, calibrations, strict=True)) / len(runs)
+
+
+def _by_folds(
+    runs: Sequence[Observed], fitted_to: Callable[[Sequence[Observed]], Calibration], folds: int
+) -> list[Calibration]:
     """Return, for each run, the calibration fitted without its fold of the tasks."""
     fold_of = {task: number % folds for number, task in enumerate(sorted({run.task_key for run in runs}))}
-    fits = [
-        _fitted_or_prior([run for run in runs if fold_of[run.task_key] != fold], prior, false_alarms)
-        for fold in range(folds)
-    ]
+    fits = [fitted_to([run for run in runs if fold_of[run.task_key] != fold]) for fold in range(folds)]
     return [fits[fold_of[run.task_key]] for run in runs]
 
 

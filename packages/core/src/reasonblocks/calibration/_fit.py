@@ -123,16 +123,36 @@ class _Rows:
 
 
 def fit(
-    runs: Sequence[Observed], prior: Calibration | None = None, *, false_alarms: float = FALSE_ALARMS
+    runs: Sequence[Observed],
+    prior: Calibration | None = None,
+    *,
+    false_alarms: float = FALSE_ALARMS,
+    unlabelled: Sequence[Observed] = (),
 ) -> Calibration:
     """Fit a calibration to one agent's runs around `prior`, or without a prior one for unknown agents.
 
-    `false_alarms` is the share of successful runs in which something may fire. Raises `ConfigError` for too few runs or
-    too few of one outcome, and `ExtraMissing` without scikit-learn.
+    `false_alarms` is the share of successful runs in which something may fire. With a prior, runs without an outcome
+    (`unlabelled`) count for the level of difficulty. Raises `ConfigError` for too few runs or too few of one outcome,
+    and `ExtraMissing` without scikit-learn.
     """
     check(runs, false_alarms)
     need_scikit_learn()
-    return fitted(runs, prior, false_alarms)
+    made = fitted(runs, prior, false_alarms)
+    return evolve(made, level=_level([*runs, *unlabelled])) if unlabelled and prior is not None else made
+
+
+def fit_unlabelled(runs: Sequence[Observed], prior: Calibration, *, false_alarms: float = FALSE_ALARMS) -> Calibration:
+    """Fit the level and the thresholds to one agent's runs without outcomes; the evidence is the prior's.
+
+    `false_alarms` is the share of all runs in which something may fire. Raises `ConfigError` for too few runs.
+    """
+    _check_number(runs, false_alarms, "runs")
+    return without_outcomes(runs, prior, false_alarms)
+
+
+def without_outcomes(runs: Sequence[Observed], prior: Calibration, false_alarms: float) -> Calibration:
+    """Fit the level and the thresholds to any number of runs, but at least one."""
+    return with_thresholds(evolve(prior, level=_level(runs), own_level=False), runs, false_alarms)
 
 
 def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: float) -> Calibration:
@@ -160,9 +180,13 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
 
 def check(runs: Sequence[Observed], false_alarms: float = FALSE_ALARMS) -> None:
     """Raise `ConfigError` if these runs are too few for a fit, or `false_alarms` is out of range."""
-    if len(runs) < MIN_RUNS:
-        raise ConfigError("runs", len(runs), f"at least {MIN_RUNS} finished runs with outcomes are needed")
+    _check_number(runs, false_alarms, "finished runs with outcomes")
     _check_outcomes(runs)
+
+
+def _check_number(runs: Sequence[Observed], false_alarms: float, what: str) -> None:
+    if len(runs) < MIN_RUNS:
+        raise ConfigError("runs", len(runs), f"at least {MIN_RUNS} {what} are needed")
     if not 0 < false_alarms < 1:
         raise ConfigError("false_alarms", false_alarms, "must be a number between 0 and 1")
 

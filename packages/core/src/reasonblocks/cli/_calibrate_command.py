@@ -16,9 +16,9 @@ from ._options import OPTIONS
 from ._output import OK, PROBLEM, Parsers, Table, columns, say, show, warn
 
 if TYPE_CHECKING:
+    from .._monitors.builtin import Calibration
     from ..calibration import Observed
     from ..calibration._statistics import Interval
-    from ..traces import RecordedRun
 
 FALSE_ALARMS = 0.085
 """The default of `fit`, copied: importing it would import the monitors for every `--help`."""
@@ -29,8 +29,8 @@ def add_to(commands: Parsers) -> None:
         "calibrate",
         help="fit the monitors to your agent's recorded runs",
         description="Fits thresholds, weights and the difficulty level to finished runs of one agent with known "
-        "outcomes, starting from the shipped numbers, and reports how well the result does. FILE is any file that "
-        "`replay` reads.",
+        "outcomes, starting from the shipped numbers, and reports how well the result does. Of runs without outcomes "
+        "it fits the thresholds and the level alone. FILE is any file that `replay` reads.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks calibrate [OPTIONS] FILE... --out FILE.toml"
@@ -43,7 +43,8 @@ def add_to(commands: Parsers) -> None:
         type=float,
         default=FALSE_ALARMS,
         metavar="SHARE",
-        help=f"the largest share of successful runs in which something may fire ({FALSE_ALARMS:g})",
+        help=f"the largest share of successful runs, or of runs without outcomes, in which something may fire "
+        f"({FALSE_ALARMS:g})",
     )
     parser.add_argument("--json", action="store_true", help="print how well it does as one JSON object")
     next(option for option in OPTIONS if option.setting == "tool_roles").add_to(parser.add_argument_group("settings"))
@@ -53,23 +54,19 @@ def add_to(commands: Parsers) -> None:
 def calibrate(arguments: argparse.Namespace) -> int:
     """Fit and write; return 1 if no run could be read. Raises `ConfigError` for runs that cannot be fitted to."""
     from .._config import tool_roles_of
-    from ..calibration import as_toml, fit, shipped
-    from ..calibration._fit import check, need_scikit_learn
+    from ..calibration import as_toml, shipped
+    from ..calibration._fit import need_scikit_learn
 
     need_scikit_learn()
-    from ..calibration._compare import compared  # needs numpy
-
     if arguments.json and arguments.out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
     found = _read(arguments.files, tool_roles_of(dict(arguments.tool_roles or ())))
-    if not found.runs and not found.left_out["no outcome"]:
+    if not found.runs and not found.unlabelled:
         warn("reasonblocks calibrate: no run could be read")
         return PROBLEM
     for line in found.notes:
         warn(f"reasonblocks calibrate: {line}")
-    check(found.runs, arguments.false_alarms)
-    made = fit(found.runs, shipped(), false_alarms=arguments.false_alarms)
-    evaluation = _Evaluation(found, *compared(found.runs, shipped(), false_alarms=arguments.false_alarms))
+    made, evaluation = _fitted(found, shipped(), arguments.false_alarms)
     write(arguments.out, as_toml(made, evaluation.header(arguments.false_alarms)))
     if arguments.json:
         say(json.dumps(evaluation.as_dict(arguments.out)))
@@ -78,11 +75,26 @@ def calibrate(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def _fitted(found: _Found, prior: Calibration, false_alarms: float) -> tuple[Calibration, _Evaluation | _Flagged]:
+    """Fit to the runs with outcomes, or to all if there is none."""
+    from ..calibration import fit
+    from ..calibration._compare import compared, flagged  # needs numpy
+    from ..calibration._fit import check, fit_unlabelled
+
+    if not found.runs:
+        made = fit_unlabelled(found.unlabelled, prior, false_alarms=false_alarms)
+        return made, _Flagged(found, *flagged(found.unlabelled, prior, false_alarms=false_alarms))
+    check(found.runs, false_alarms)
+    made = fit(found.runs, prior, false_alarms=false_alarms, unlabelled=found.unlabelled)
+    return made, _Evaluation(found, *compared(found.runs, prior, false_alarms=false_alarms))
+
+
 @dataclass(slots=True)
 class _Found:
-    """The usable runs, and how many were left out for which reason."""
+    """The usable runs with and without outcomes, and how many were left out for which reason."""
 
     runs: list[Observed] = field(default_factory=list)
+    unlabelled: list[Observed] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -91,15 +103,19 @@ class _Found:
 
     @property
     def sources(self) -> list[str]:
-        return sorted({run.source for run in self.runs if run.source})
+        return sorted({run.source for run in (*self.runs, *self.unlabelled) if run.source})
 
     @property
     def counted(self) -> str:
         named = f" of {', '.join(self.sources)}" if self.sources else ""
+        if not self.runs:
+            return f"{len(self.unlabelled)} runs{named}, without outcomes"
         return f"{len(self.runs)} runs{named}, {self.failed} failed"
 
     @property
     def notes(self) -> Iterator[str]:
+        if self.runs and self.unlabelled:
+            yield f"without an outcome, used for the level of difficulty alone: {len(self.unlabelled)}"
         yield from (f"left out for having {reason}: {count}" for reason, count in sorted(self.left_out.items()))
 
 
@@ -109,17 +125,11 @@ def _read(files: list[str], roles: Mapping[str, str]) -> _Found:
 
     found = _Found()
     for run in runs_of(files):
-        if reason := _unfit(run):
-            found.left_out[reason] += 1
+        if not run.steps:
+            found.left_out["no step"] += 1
         else:
-            found.runs.append(observed(run, roles))
+            (found.runs if run.has_outcome else found.unlabelled).append(observed(run, roles))
     return found
-
-
-def _unfit(run: RecordedRun) -> str | None:
-    if not run.has_outcome:
-        return "no outcome"
-    return None if run.steps else "no step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,36 @@ class _Evaluation:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Flagged:
+    """The share of runs with an alarm by the fitted and the shipped calibration, if no run has an outcome."""
+
+    found: _Found
+    calibrated: float
+    shipped: float
+
+    def header(self, false_alarms: float) -> str:
+        rows = self.table("")
+        lines = [f"Made by `reasonblocks calibrate`: {self.found.counted}.", *self.found.notes]
+        lines += [f"Wanted: alarms in {false_alarms:.1%} of the runs at most.", "", _FOLDED, ""]
+        return "\n".join([*lines, *columns([rows.head, *rows.rows])])
+
+    def table(self, title: str) -> Table:
+        row = ("flagged", f"{self.calibrated:.3f}", f"{self.shipped:.3f}", "runs with an alarm")
+        return Table(title=title, head=("figure", "calibrated", "shipped", "what it is"), rows=[row])
+
+    def as_dict(self, out: str) -> dict[str, object]:
+        return {
+            "out": out,
+            "runs": len(self.found.unlabelled),
+            "sources": self.found.sources,
+            "left_out": dict(self.found.left_out),
+            "calibrated": {"flagged": self.calibrated},
+            "shipped": {"flagged": self.shipped},
+        }
+
+
+_FOLDED = "Each of 5 folds of the tasks by what was fitted to the other four, beside the shipped numbers."
 _ABOUT = (
     "What it is worth: each of 5 folds of the tasks by what was fitted to the other four, beside the shipped numbers;",
     "with the bounds of 95 % of bootstrap samples of the tasks.",

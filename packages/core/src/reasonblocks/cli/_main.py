@@ -18,6 +18,7 @@ from . import (
     _patterns_calibrate,
     _patterns_change,
     _patterns_read,
+    _profile_command,
     _replay_command,
 )
 from ._output import OK, PROBLEM, USAGE, Bar, Parsers, printable, warnings_once
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     _calibrate_command.add_to(commands)
     _add_patterns(commands)
     _learn_command.add_to(commands)
+    _profile_command.add_to(commands)
     _doctor.add_to(commands)
     return parser
 

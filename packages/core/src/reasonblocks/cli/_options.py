@@ -143,6 +143,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
     Option(setting="calibration", flag="--calibration", metavar="FILE", help="a TOML file from `calibrate`"),
+    Option(
+        setting="profile", flag="--profile", metavar="own|FILE",
+        help='judge each run by what is usual for its agent: "own" takes that from the other runs of the files',
+    ),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(
         setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",

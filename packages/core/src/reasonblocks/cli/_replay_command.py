@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from .._json import evolve
-from .._replay import ReplayedRun
+from .._replay import OtherRuns, ReplayedRun
 from .._replay import replay as replayed_run
 from ..exceptions import RecordError
 from ..types import JSON, Injection, Step, StepDecision
@@ -36,6 +36,7 @@ def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
         "file": run.file,
         "source": run.source,
         "outcome": run.outcome,
+        "judged_by": replayed.judged_by,
         "start": {"fsm_state": replayed.start.fsm_state.value, "injections": _injections(replayed.start.injections)},
         "steps": [
             _step(index, None if index == last else index + 1, decision)
@@ -76,6 +77,8 @@ def run_lines(replayed: ReplayedRun) -> Iterator[str]:
     """Yield a title, a row for each step with the text injected after it, and the doubts below the last row."""
     run = replayed.run
     yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
+    if replayed.judged_by != "shipped":
+        yield f"judged by: {replayed.judged_by}"
     if run.task:
         yield printable(f"task: {_short(run.task, 100)}")
     steps = zip(run.steps, replayed.decisions, strict=True)
@@ -121,6 +124,8 @@ def _short(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+OWN = "own"
+"""The value of --profile for the other runs of the files."""
 KEPT_IDS = 10_000
 """Run ids that are kept, to suggest the nearest one if `--run` finds none."""
 
@@ -153,10 +158,14 @@ def replay(arguments: argparse.Namespace) -> int:
     """Replay the files; return 1 if no run could be read, or if none is the requested one."""
     from .._client import ReasonBlocks
 
-    with closing(ReasonBlocks(**read_settings(arguments))) as rb:
+    settings = read_settings(arguments)
+    others = OtherRuns() if settings.get("profile") == OWN else None
+    if others is not None:
+        settings["profile"] = others
+    with closing(ReasonBlocks(**settings)) as rb:
         if rb.disabled:
             print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
-        work = _Work(rb, arguments)
+        work = _Work(rb, arguments, others)
         with warnings_once(work.bar):
             work.all()
     return work.verdict()
@@ -165,8 +174,8 @@ def replay(arguments: argparse.Namespace) -> int:
 class _Work:
     """One invocation: replays the files one after another and sums up the results."""
 
-    def __init__(self, rb: ReasonBlocks, arguments: argparse.Namespace) -> None:
-        self.rb, self.arguments = rb, arguments
+    def __init__(self, rb: ReasonBlocks, arguments: argparse.Namespace, others: OtherRuns | None) -> None:
+        self.rb, self.arguments, self.others = rb, arguments, others
         self.summaries: list[Summary] = []
         self.seen: list[str] = []
         self.done, self.steps = 0, 0
@@ -174,6 +183,8 @@ class _Work:
         self.bar = Bar(total=sum(map(size, arguments.files)))
 
     def all(self) -> None:
+        if self.others is not None:
+            self._gather(self.others)
         before = accumulate(map(size, self.arguments.files), initial=0)
         for path, offset in zip(self.arguments.files, before, strict=False):
             self._file(path, offset)
@@ -182,6 +193,20 @@ class _Work:
         self.bar.clear()
         if not self._quiet and len(self.summaries) > 1 and self.done:
             self._show(total(self.summaries))
+
+    def _gather(self, others: OtherRuns) -> None:
+        """Replay all runs once, so that each can be judged by the others."""
+        for path in self.arguments.files:
+            for run in recorded(path, lambda at: None):
+                if not isinstance(run, RecordError):
+                    self._replayed(run)
+        others.complete = True
+
+    def _replayed(self, run: RecordedRun) -> ReplayedRun:
+        if self.others is not None:
+            self.others.task_key = run.task_key
+        chosen = self.arguments.task_profile is not None
+        return replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
 
     def verdict(self) -> int:
         if not self.seen:
@@ -220,8 +245,7 @@ class _Work:
                 yield run
 
     def _replay(self, run: RecordedRun, summary: Summary) -> None:
-        chosen = self.arguments.task_profile is not None
-        replayed = replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
+        replayed = self._replayed(run)
         self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
         summary.add(replayed)
         if self._quiet:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from .._json import JSON, retrieved_json
-from ._steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
+from ._steering import DifficultyParts, Doubt, FSMState, Injected, OwnLevel, ScoreMemory, StepDecision
 from ._step import ToolCall
 
 
@@ -64,6 +64,10 @@ class TraceState:
     faults: int = 0
     score_memory: ScoreMemory = field(default_factory=ScoreMemory)
     memories: Mapping[str, JSON] = field(default_factory=dict)
+    own_level: OwnLevel | None = None
+    """The agent's own level, None if the run is judged by the calibration alone."""
+    maxima: Mapping[str, float] = field(default_factory=dict)
+    """The largest value so far of each measure that an agent's own level is taken from."""
     evaluated: bool = False
     fired_before: tuple[bool, ...] = ()
     injected: tuple[Injected, ...] = ()
@@ -134,6 +138,8 @@ class StepLogEntry:
     cache_write_tokens: int | None = None
     latency_ms: float | None = None
     overhead_ms: float = 0.0
+    judged_by: str = "shipped"
+    """The thresholds in use: "shipped", "calibration", or the name of the agent's own level."""
     attempts: int = 0
     error: str | None = None
     # only in the final entry

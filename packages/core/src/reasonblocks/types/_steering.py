@@ -46,13 +46,15 @@ class ScoreMemory:
     """The scorer's memory of a run.
 
     `count` is the number of scored steps, `total` the sum of the first steps' raw difficulty without errors, `recent`
-    the decayed mean of the raw difficulty, and `seen` has a hash of each of the last results.
+    the decayed mean of the raw difficulty, `fresh` that of the share of results that is new, and `stall` the count of
+    steps that brought nothing new, which each other step halves.
     """
 
     count: int = 0
     total: float = 0.0
     recent: float = 0.0
-    seen: tuple[int, ...] = ()
+    fresh: float = 0.0
+    stall: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,19 @@ class Level:
 
     mean: float
     spread: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLevel:
+    """The thresholds by which a run is judged, taken from finished runs of its agent; fixed when the run starts.
+
+    `name` identifies them in the step log. `thresholds` has those of the composite and of the built-in monitors, and
+    `difficulty_mean` replaces that of the prior level.
+    """
+
+    name: str
+    thresholds: Mapping[str, float]
+    difficulty_mean: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +183,7 @@ class Settings:
 
     `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
     `custom_monitors` are True if it has to request those. `routes` maps a state's name to the name of its model.
+    `judged_by` is "calibration" if the caller gave one.
     """
 
     level: Level
@@ -186,6 +202,7 @@ class Settings:
     standing_rules: Literal["first_call", "run"] = "first_call"
     placement: Placement = "tail"
     max_guidance_chars: int = 12_000
+    judged_by: str = "shipped"
     disabled: bool = False
 
 
