@@ -73,7 +73,7 @@ class Features:
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
     - `shell`: a command was run.
-    - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
+    - `targets`: hashes of files and ids, of a command or an edit. `kinds`: hashes of the programs that a shell starts.
     - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
     - `lengths`: characters of the thought, the arguments and the results.
     - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
@@ -164,8 +164,8 @@ def features_of(
         empty=empty,
         roles=roles,
         shell=shell,
-        targets=_targets([flat for _, flat, _ in calls]),
-        kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
+        targets=_targets([flat for _, flat, _ in calls]) if shell or "edit" in roles else (),
+        kinds=_kinds(calls) if shell else (),
         gist=gist_of(values) if empty else (),
         given=longer(values),
         lengths=(
@@ -177,6 +177,10 @@ def features_of(
         stale=brought.stale and not (passing or green or waiting or moves),
         moves=moves,
     )
+
+
+def _kinds(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[int, ...]:
+    return tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls])
 
 
 def _bounded(step: Step) -> Step:
