@@ -213,7 +213,8 @@ def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _assumes(features: Features) -> bool:
-    return not _ASSUMING.isdisjoint(features.vocabulary) and _ASSUMED.search(features.thought) is not None
+    """Return True if the thought assumes something; the first one often only restates the task."""
+    return features.index > 0 and not _ASSUMING.isdisjoint(features.vocabulary) and _ASSUMED.search(features.thought) is not None
 
 
 def _shows(features: Features) -> bool:
