@@ -178,6 +178,13 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     return f"{who(recall, found)} brought next to nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
 
 
+def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about messages in which no call could be read; they are not among the remembered actions."""
+    if len(steps) < 2 or any(action.step in steps for action in recall.actions):
+        return ""
+    return f"It seems that no call could be read in {len(steps)} of your messages ({turns(recall, steps, 'message')})."
+
+
 def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about calls that brought errors or nothing new, or ""."""
     found = recall.at(steps)
