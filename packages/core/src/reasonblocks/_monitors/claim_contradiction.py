@@ -214,7 +214,11 @@ def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _assumes(features: Features) -> bool:
     """Return True if the thought assumes something; the first one often only restates the task."""
-    return features.index > 0 and not _ASSUMING.isdisjoint(features.vocabulary) and _ASSUMED.search(features.thought) is not None
+    return (
+        features.index > 0
+        and not _ASSUMING.isdisjoint(features.vocabulary)
+        and _ASSUMED.search(features.thought) is not None
+    )
 
 
 def _shows(features: Features) -> bool:
