@@ -43,6 +43,7 @@ KINDS = [
     ("semantic_loop", "reworded", "empty"),
     ("semantic_loop", "waiting", "circle"),
     ("semantic_loop", "same_result", "empty"),
+    ("semantic_loop", "unreadable", "failing"),
     ("verification_skip", "done", "editing"),
     ("verification_skip", "many", "editing"),
     ("verification_skip", "nothing", "failing"),

@@ -178,12 +178,17 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     return f"{who(recall, found)} brought next to nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
 
 
-def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
-    """Return the sentence about different calls that brought errors or nothing new, or ""."""
-    found = recall.at(steps)
-    if len(found) < 2 or len({(action.call, action.exact_call) for action in found}) < len(found):
+def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about messages in which no call could be read; they are not among the remembered actions."""
+    if len(steps) < 2 or any(action.step in steps for action in recall.actions):
         return ""
-    return f"{who(recall, found, 'different calls')} brought only errors or what was in earlier results."
+    return f"It seems that no call could be read in {len(steps)} of your messages ({turns(recall, steps, 'message')})."
+
+
+def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about calls that brought errors or nothing new, or ""."""
+    found = recall.at(steps)
+    return f"{who(recall, found)} brought only errors or what was in earlier results." if len(found) > 1 else ""
 
 
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
