@@ -176,6 +176,11 @@ def test_results_of_other_people_and_of_unknown_tools_are_not_quoted(name: str) 
     assert recalled([act(name, SECRET, q=1)]).actions[-1].line == ""
 
 
+def test_a_result_that_other_people_repeat_is_quoted_from_the_own_tool_only() -> None:
+    steps = [act("read_file", SECRET, path="a"), act("browse_web", SECRET, path="a")]
+    assert [action.line for action in recalled([*steps, *steps]).actions] == [SECRET, "", SECRET, ""]
+
+
 @pytest.mark.parametrize("role", ["web", "mail", "chat"])
 def test_a_tool_that_the_caller_says_is_of_other_people_is_not_quoted(role: str) -> None:
     steps = [act("read_file", SECRET, path="a")] * 3

@@ -82,7 +82,7 @@ class Reader:
         self.calls = [step for step in steps if step.tool_calls]
 
     def placed(self, place: str) -> list[Step]:
-        """The steps of "your last call, 3 and 5 calls ago"."""
+        """The steps of "your last call, 3 and 5 calls ago", oldest first."""
         place = place.removeprefix("most recently ")
         among = self.calls if "call" in place else self.steps
         if found := re.fullmatch(r"your last (\d+) (?:call|turn)s", place):
@@ -92,7 +92,7 @@ class Reader:
             numbers.insert(0, 1)
         assert numbers, place
         assert max(numbers) <= len(among), place
-        return [among[-number] for number in numbers]
+        return [among[-number] for number in sorted(numbers, reverse=True)]
 
     def named(self, shown: str) -> list[Step]:
         """The steps with this call."""
@@ -201,7 +201,7 @@ def check_failures(reader: Reader, found: re.Match[str]) -> None:
     if "same error" in said and "aside" not in said:
         assert len({str(outputs(step)) for step in steps}) == 1
     if quote := re.search(r': "(.*)"$', said):
-        check_quote(quote[1], steps[-1] if "your last" in found[0].lower() else steps[0])
+        check_quote(quote[1], steps[-1])
 
 
 def check_vain(reader: Reader, found: re.Match[str]) -> None:

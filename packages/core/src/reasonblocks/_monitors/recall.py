@@ -29,7 +29,7 @@ MAX_READ = 4
 """Calls, and results, of a step that are read."""
 SHORT_HASH = 0xFFFFFF
 """The bits of a hash that are stored: ten actions collide once in 400,000 runs."""
-_FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY = 1, 2, 4, 8, 16
+_FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY, _QUOTED = 1, 2, 4, 8, 16, 32
 """Flags of an action."""
 _SIZES = (8, 3, 3, 3, 3, 3, 1)
 """Bytes of the stored fields of an action."""
@@ -136,7 +136,7 @@ def _action(row: str, shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> A
         error,
         flags,
         str(shown.get(str(exact_call)) or ""),
-        str(lines.get(str(exact_result)) or ""),
+        str(lines.get(str(exact_result)) or "") if flags & _QUOTED else "",
     )
 
 
@@ -148,6 +148,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     calls, outputs = step.tool_calls[:MAX_READ], [result.output for result in step.tool_results[:MAX_READ]]
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
+    may_quote = bool(outputs) and all(trust_of(call, tool_roles) == "full" for call in calls)
     row = _packed(
         features.index,
         (features.call or 0) & SHORT_HASH,
@@ -155,7 +156,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
         (features.result or 0) & SHORT_HASH,
         exact_result,
         (features.error or 0) & SHORT_HASH,
-        _flags(features, calls, outputs),
+        _flags(features, calls, outputs) | _QUOTED * may_quote,
     )
     shown, lines = table(kept.get("shown")), table(kept.get("lines"))
     left: dict[str, JSON] = {
@@ -163,13 +164,10 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
         "rows": [*names(kept, "rows"), row][-MAX_ACTIONS:],
         "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
     }
-    if outputs:
-        line = lines.get(str(exact_result))
-        if line is None:
-            line = _line(features, calls, outputs, tool_roles)
+    left["lines"] = dict(lines)
+    if may_quote:
+        line = lines.get(str(exact_result)) or result_line(outputs[0], failing=features.failing)
         left["lines"] = _last(lines, str(exact_result), line, MAX_LINES)
-    else:
-        left["lines"] = dict(lines)
     return left
 
 
@@ -208,10 +206,3 @@ def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str
         del left[next(iter(left))]
     left[key] = text
     return left
-
-
-def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
-    """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
-    if any(trust_of(call, tool_roles) != "full" for call in calls):
-        return ""
-    return result_line(outputs[0], failing=features.failing)
