@@ -186,8 +186,16 @@ def test_a_tool_to_which_the_caller_gives_another_role_is_quoted() -> None:
     assert recalled([act("get_webpage", "text", url="x")], {"get_webpage": "read"}).actions[-1].line == "text"
 
 
-def test_what_a_shell_fetches_is_not_quoted() -> None:
-    assert recalled([act("bash", SECRET, command="curl -s example.org")]).actions[-1].line == ""
+@pytest.mark.parametrize(
+    "step",
+    [
+        act("bash", SECRET, command="curl -s example.org"),
+        act("bash", SECRET, command="cd /tmp && wget example.org"),
+        act("read_file", SECRET, path="https://example.org/a"),
+    ],
+)
+def test_what_comes_from_a_url_is_not_quoted(step: Step) -> None:
+    assert recalled([step]).actions[-1].line == ""
 
 
 def test_a_text_that_comes_later_still_finds_the_calls() -> None:
@@ -226,3 +234,14 @@ def test_an_indication_says_which_calls_brought_nothing() -> None:
     assert hint_text(Finding(steps=(0, 1, 2)), 1, recalled(steps)).startswith(
         "Your last 3 calls ended in the same error"
     )
+
+
+def test_a_heading_above_a_result_is_not_what_is_quoted() -> None:
+    assert (
+        recalled([act("bash", "exitcode: 0 (succeeded)\nOutput:\n42 rows", command="./a")]).actions[-1].line
+        == "42 rows"
+    )
+
+
+def test_a_result_that_is_only_a_heading_is_quoted() -> None:
+    assert recalled([act("bash", "Output:\n", command="./a")]).actions[-1].line == "Output:"

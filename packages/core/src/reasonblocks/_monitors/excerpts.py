@@ -20,6 +20,12 @@ READ = 400
 SAID = 2_000
 """Characters at each end of a result in which its line is looked for."""
 
+_HEADING = re.compile(
+    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout|exit ?code)\W*"
+    r"(?:0\b.*)?",
+    re.IGNORECASE,
+)
+"""A line above a result, or the report that the call itself succeeded."""
 _ENDING = '…")'
 """The end of a call that was cut: its quotes stay closed."""
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
@@ -101,12 +107,15 @@ def result_line(output: str, *, failing: bool) -> str:
 
 
 def _first(text: str) -> str:
-    """Return the first line with a letter or a digit."""
+    """Return the first line with a letter or a digit, and more than a heading if there is more."""
+    heading = ""
     while text:
         line, _, text = text.lstrip().partition("\n")
         if any(map(str.isalnum, line[:LINE])):
-            return line
-    return ""
+            if len(line) > LINE or not _HEADING.fullmatch(line):
+                return line
+            heading = heading or line
+    return heading
 
 
 def _message(text: str) -> str:

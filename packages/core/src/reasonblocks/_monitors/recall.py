@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,11 +10,10 @@ from .._json import canonical
 from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
-from .arguments import command_of
 from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
-from .memory import count, rows, table
+from .memory import count, names, table
 from .outcome import hash_of, says_nothing
 from .roles import trust_of
 from .untried import Alternatives
@@ -23,7 +23,7 @@ OWN_MEMORY = "_recall"
 
 MAX_ACTIONS = 10
 """Actions that are remembered by hashes: the newest ones, two rounds of the longest circle."""
-MAX_CALLS, MAX_LINES = 4, 2
+MAX_CALLS, MAX_LINES = 3, 2
 """Different calls, and lines of different results, that are remembered as text: those seen last."""
 MAX_READ = 4
 """Calls, and results, of a step that are read."""
@@ -31,6 +31,8 @@ SHORT_HASH = 0xFFFFFF
 """The bits of a hash that are stored: ten actions collide once in 400,000 runs."""
 _FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY = 1, 2, 4, 8, 16
 """Flags of an action."""
+_SIZES = (8, 3, 3, 3, 3, 3, 1)
+"""Bytes of the stored fields of an action."""
 _TEXTS = frozenset({str})
 
 
@@ -93,7 +95,7 @@ class Recall:
         shown, lines = table(kept.get("shown")), table(kept.get("lines"))
         self.index = index
         self.calls = count(kept, "calls")
-        self.actions = tuple([_action(row, shown, lines) for row in rows(kept, "rows")])
+        self.actions = tuple([_action(row, shown, lines) for row in names(kept, "rows")])
         self.untried: Alternatives = untried.alternatives(memories.get(untried.OWN_MEMORY), index)
 
     def at(self, steps: Iterable[int]) -> list[Action]:
@@ -110,8 +112,21 @@ class Recall:
         return len(self.actions) - self.actions.index(action)
 
 
-def _action(row: list[int], shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
-    step, call, exact_call, result, exact_result, error, flags = row
+def _packed(*fields: int) -> str:
+    """Return the numbers of an action as a short text: as a list of numbers they take twice the room."""
+    return b64encode(b"".join([field.to_bytes(size, "big") for field, size in zip(fields, _SIZES)])).decode()
+
+
+def _unpacked(row: str) -> list[int]:
+    packed, at, fields = b64decode(row), 0, []
+    for size in _SIZES:
+        fields.append(int.from_bytes(packed[at : at + size], "big"))
+        at += size
+    return fields
+
+
+def _action(row: str, shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
+    step, call, exact_call, result, exact_result, error, flags = _unpacked(row)
     return Action(
         step,
         call,
@@ -133,7 +148,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     calls, outputs = step.tool_calls[:MAX_READ], [result.output for result in step.tool_results[:MAX_READ]]
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
-    row = [
+    row = _packed(
         features.index,
         (features.call or 0) & SHORT_HASH,
         exact_call,
@@ -141,11 +156,11 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
         exact_result,
         (features.error or 0) & SHORT_HASH,
         _flags(features, calls, outputs),
-    ]
+    )
     shown, lines = table(kept.get("shown")), table(kept.get("lines"))
     left: dict[str, JSON] = {
         "calls": count(kept, "calls") + 1,
-        "rows": [*rows(kept, "rows"), row][-MAX_ACTIONS:],
+        "rows": [*names(kept, "rows"), row][-MAX_ACTIONS:],
         "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
     }
     if outputs:
@@ -197,6 +212,6 @@ def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str
 
 def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
     """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
-    if any(trust_of(call.name, command_of(call), tool_roles) != "full" for call in calls):
+    if any(trust_of(call, tool_roles) != "full" for call in calls):
         return ""
     return result_line(outputs[0], failing=features.failing)

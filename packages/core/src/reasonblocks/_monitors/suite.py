@@ -130,7 +130,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     step, roles = request.step, settings.tool_roles
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
-    lasts = features.stale and not features.settling and features.lasting >= calibration.persistence.threshold
+    lasts = features.stale and not features.changed and features.lasting >= calibration.persistence.threshold
     moment = _Moment(index=request.index, stale=features.stale, lasts=lasts)
     evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
     evaluation = evolve(evaluation, persistence=features.lasting)

@@ -61,10 +61,10 @@ def quoted(action: Action) -> str:
 def same_results(actions: Sequence[Action]) -> str:
     """Return ", each time with the same result: ..." as far as it holds for these actions; else nothing."""
     last = actions[-1]
-    if not last.exact_result:
-        return ""
     if any(action.result != last.result for action in actions):
         return ""
+    if not last.exact_result:
+        return ", each time without a result" if not any(action.exact_result for action in actions) else ""
     noun = "error" if all(action.failed for action in actions) else "result"
     if all(action.exact_result == last.exact_result for action in actions):
         return f", each time with the same {noun}{quoted(last)}"
@@ -92,7 +92,7 @@ def _repeated_exactly(recall: Recall, exact: Sequence[Action], rung: int) -> str
     named = f"You have called {last.shown} {times(recall, len(exact))}"
     if rung == 1:
         return f"{named} ({where(recall, exact)}){same_results(exact) or _newest_results(exact)}."
-    if rung == 2 or not same_results(exact):
+    if rung == 2 or not (last.exact_result and same_results(exact)):
         return f"{named}."
     if last.line and all(action.exact_result == last.exact_result for action in exact):
         return f'Known by now: {last.shown} brings "{last.line}".'
