@@ -197,13 +197,14 @@ def observe(features: Features, memory: JSON) -> Finding:
 def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the failed action of the newest result, if it failed, and the newest test, if it is red.
 
-    A look that failed contradicts no claim, and the complaint about a step without a call is no result of a tool.
+    A look that failed contradicts no claim, and the complaint about a step without a call is no result of a tool. A
+    newer call, even one without a result, may be what a claim is about.
     """
     left: dict[str, JSON] = {}
     acted = bool(features.tool) and features.result is not None
     if features.failing and acted and not (features.roles and features.roles <= _LOOKS):
         left.update(failed=[features.index], tool=features.tool)
-    elif not acted and kept.get("failed"):
+    elif not features.tool and kept.get("failed"):
         left.update(failed=kept["failed"], tool=kept.get("tool"))
     if acted and "test" in features.roles:
         left.update({"red": [features.index], "test": features.tool} if features.failing else {})

@@ -260,7 +260,7 @@ def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Mome
 
 @dataclass(slots=True, kw_only=True)
 class _Moment:
-    """The moment after step `index`: whether it brought nothing (`stale`), and whether the trouble is likely to last."""
+    """The moment after step `index`: whether it brought nothing (`stale`), and whether trouble is likely to last."""
 
     index: int
     stale: bool

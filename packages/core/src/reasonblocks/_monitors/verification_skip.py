@@ -23,6 +23,8 @@ MAX_TARGETS = 48
 """Changed targets that are remembered: the newest ones."""
 MANY = 4
 """Repeated changes of files without a check that are too many; the first change of each file does not count."""
+SHOWN = 200
+"""A change's result from this length on, in characters, shows what is there now, so that the agent sees its change."""
 _LOOKS = frozenset(("read", "search"))
 
 
@@ -41,7 +43,8 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle(left, memory, 0.8, [*(edits[-3:] or numbers(kept, "blind")), features.index], facts)
     if not features.changed:
         return settle(left, memory)
-    again += _known(features.targets, targets)
+    unseen = features.lengths[2] < SHOWN or features.stale
+    again += unseen and _known(features.targets, targets)
     left = {
         "edits": [*edits, features.index][-MAX_EDITS:],
         "targets": [*dict.fromkeys([*targets, *features.targets])][-MAX_TARGETS:],
