@@ -10,7 +10,7 @@ from .finding import Finding, settle
 from .memory import numbers, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import STALE_ADVICE, composed, had_before, nothing_new
+from .wording import STALE_ADVICE, had_before, nothing_new, told
 
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
@@ -69,14 +69,6 @@ def _plan(words: Sequence[str]) -> list[int]:
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
-    if kind == "stale" and (evidence := nothing_new(recall, finding.steps, rung)):
-        return composed(evidence, STALE_ADVICE[rung][kind], recall)
-    evidence = had_before(recall, finding.steps, rung) or "Your last steps seem to go over what is known already."
-    return composed(evidence, _NEXT[rung], recall)
-
-
-_NEXT = {
-    1: "Write down in one line what is known and what is still open, then work on the open part.",
-    2: "Go on from what is known and take a new step now.",
-    3: "Their results are known: take a step of another kind, on what is still open.",
-}
+    if kind == "stale" and (text := told(recall, finding.steps, rung, nothing_new, STALE_ADVICE)):
+        return text
+    return told(recall, finding.steps, rung, had_before, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ from .indicators import INDICATORS
 from .kinds import TYPES
 from .memory import fraction, names, table
 from .recall import Recall
-from .wording import composed, in_vain, turns
+from .wording import STALE_ADVICE, in_vain, told, turns
 
 MIN_STEPS = 2
 """Steps from which on indicators are named in a text."""
@@ -36,15 +36,7 @@ def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quie
 
 def hint_text(finding: Finding, rung: int, past: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
-    evidence = in_vain(past, finding.steps, rung) or "Your last steps seem to bring little that is new."
-    return composed(evidence, _NEXT[rung], past)
-
-
-_NEXT = {
-    1: "Say in one line what they have shown, and take the step that would show something new.",
-    2: "Leave this way now and try another one.",
-    3: "What they show is known: take a step of another kind, with another tool or another question.",
-}
+    return told(past, finding.steps, rung, in_vain, STALE_ADVICE)
 
 
 QUIET = 0.1
@@ -201,13 +193,19 @@ def _evaluation(
         failure_type=_failure_type(leading, failure_types),
         kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
-    speaker, path = _speaker(scored, injected, lasts=lasts)
-    if speaker is None:
+    past: Recall | None = None
+    text = ""
+    for speaker, path in _speakers(scored, injected, lasts=lasts):  # noqa: B007 - used after the loop
+        past = past or Recall(memories, request.index)
+        text = _text(speaker, scored, injected, past)
+        if text:
+            break
+    if not text:
         return quiet
     return evolve(
         quiet,
         inject=True,
-        intervention_text=_text(speaker, scored, injected, Recall(memories, request.index)),
+        intervention_text=text,
         injection_path=path,
         intervention_source="monitor",
         monitor=speaker,
@@ -218,7 +216,8 @@ def _evaluation(
 def _doubts(scored: _StepScores, past: Recall) -> tuple[Doubt, ...]:
     """Return the doubts that the newest step itself raises; an earlier finding may be resolved by now."""
     doubting = [name for name in DOUBTING if name in scored.fired and past.index in scored.findings[name].steps]
-    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1, past)) for name in doubting])
+    said = [(name, BY_NAME[name].say(scored.findings[name], 1, past)) for name in doubting]
+    return tuple([Doubt(monitor=name, text=text) for name, text in said if text])
 
 
 def _leading(scored: _StepScores) -> str | None:
@@ -243,22 +242,21 @@ def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
     return kind if TYPES.get(kind, own) == own else None
 
 
-def _speaker(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> tuple[str | None, str | None]:
-    """Return the monitor whose text is injected, and the path: a fired one with a new finding, or the composite's.
+def _speakers(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> Iterator[tuple[str, str]]:
+    """Yield the monitors that may speak, and the path, the best first: fired ones with a new finding, the composite's.
 
     Findings that agents recover from by themselves wait until the trouble is likely to last.
     """
     if not scored.fired and not scored.opens():
-        return None, None
+        return
     fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
     for name in fresh:
         if name in scored.fired and (lasts or _kind(name, scored.findings) not in PATIENT):
-            return name, "monitor"
+            yield name, "monitor"
     fresh = [name for name in fresh if lasts or name not in BY_NAME]
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
     if fresh and scored.opens(spent):
-        return fresh[0], "composite"
-    return None, None
+        yield from [(name, "composite") for name in fresh]
 
 
 def _fresh(scored: _StepScores, name: str, injected: tuple[Injected, ...]) -> bool:
