@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .ending import admits, declares_done
-from .features import ACKNOWLEDGED, Features
 from .excerpts import literal, shortened_sentence
+from .features import ACKNOWLEDGED, Features
 from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
 from .outcome import hash_of

@@ -104,7 +104,7 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line: line breaks and tabs as in a string of a program, other control characters left out."""
+    """Return a text as one line: line breaks and tabs as a program writes them, other control characters left out."""
     text = text.strip().translate(_ESCAPES)
     return text if text.isprintable() else "".join(filter(str.isprintable, text))
 
