@@ -14,7 +14,7 @@ from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.kinds import KINDS as KINDS_BY_TYPE
 from reasonblocks._monitors.recall import Recall
 from reasonblocks._monitors.suite import hint_text
-from reasonblocks._monitors.wording import STALE, STALE_ADVICE, repeated
+from reasonblocks._monitors.wording import STALE, repeated
 from reasonblocks.calibration import shipped
 from reasonblocks.types import Memories, Step
 from tests.core.monitors.asking import evaluate
@@ -49,7 +49,9 @@ KINDS = [
     ("cyclic_compression", "churn", "circle"),
     ("cyclic_compression", "stale", "circle"),
     ("late_sprawl", "sprawl", "failing"),
+    ("late_sprawl", "barren", "failing"),
     ("silent_topic_drift", "drift", "failing"),
+    ("silent_topic_drift", "away", "failing"),
 ]
 
 
@@ -64,7 +66,7 @@ def recalled(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None)
 
 
 def say(name: str, kind: str, run: str, rung: int) -> str:
-    found = Finding(score=0.9, steps=(6, 7, 8), facts={"kind": kind, "tool": "query_db", "count": 3})
+    found = Finding(score=0.9, steps=(6, 7, 8), facts={"kind": kind, "tool": "query_db", "said": "It works now."})
     return BY_NAME[name].say(found, rung, recalled(RUNS[run]))
 
 
@@ -90,10 +92,9 @@ class TestEachText:
     def test_it_does_not_say_to_stop(self, name: str, kind: str, run: str, rung: int) -> None:
         assert not re.search(r"wrap up|best answer|finish the task", say(name, kind, run, rung), re.IGNORECASE)
 
-    def test_without_the_actions_it_claims_nothing(self, name: str, kind: str, run: str, rung: int) -> None:
+    def test_without_the_actions_nothing_is_said_of_calls(self, name: str, kind: str, run: str, rung: int) -> None:
         found = Finding(score=0.9, steps=(6, 8), facts={"kind": kind})
-        evidence = first_sentence(BY_NAME[name].say(found, rung, Recall({}, 8)))
-        assert "seem" in evidence or kind in ("value", "assumed") or name == "silent_topic_drift"
+        assert BY_NAME[name].say(found, rung, Recall({}, 8)) == "" or kind in ("value", "drift")
 
 
 @pytest.mark.parametrize(("name", "kind", "run"), KINDS)
@@ -109,7 +110,11 @@ def test_the_third_rung_asks_for_a_step_of_another_kind(name: str, kind: str, ru
 @pytest.mark.parametrize(
     ("kind", "evidence"),
     [
-        ("stale", "Your last 3 calls brought next to nothing that was not in earlier results."),
+        (
+            "stale",
+            "Your last 3 calls brought next to nothing that was not in earlier results, "
+            'the last one being search_kb(query="leap 8").',
+        ),
         ("same_result", 'Your last 3 calls were all different and got the same result: "0 results".'),
         ("same_error", 'Your last 3 calls ended in the same error: "Error: no such table: users".'),
     ],
@@ -119,21 +124,16 @@ def test_results_that_bring_nothing_new_have_their_own_evidence(kind: str, evide
     assert STALE[kind](recalled(RUNS[run]), (6, 7, 8), 1) == evidence
 
 
-@pytest.mark.parametrize("rung", [1, 2, 3])
-def test_results_that_bring_nothing_new_have_an_advice_at_each_rung(rung: int) -> None:
-    assert STALE_ADVICE[rung].keys() == STALE.keys()
-
-
 def text_of(steps: Sequence[Step]) -> str:
     """The sentence about the last step's call, which was made before."""
     return repeated(recalled(steps), (0, len(steps) - 2, len(steps) - 1), 1)
 
 
 def test_a_call_is_named_with_how_often_where_and_the_line_that_came_back() -> None:
-    steps = [act("read_file", "# a\n\nimport os", path="a.py"), act("look", "?", n=1)] * 2
+    steps = [act("read_file", "timeout = 3", path="a.py"), act("look", "?", n=1)] * 2
     assert text_of([*steps, steps[0]]) == (
         'You have called read_file(path="a.py") 3 times (your last call, 3 and 5 calls ago), '
-        'each time with the same result: "# a".'
+        'each time with the same result: "timeout = 3".'
     )
 
 
@@ -202,7 +202,7 @@ def test_a_forgotten_call_is_not_counted() -> None:
     look = act("look", "0", q=1)
     recall = recalled([look, *[act("read_file", f"text {n}", path=f"{n}.py") for n in range(20)], look, look])
     assert repeated(recall, (21, 22), 1).startswith(
-        "You have called look(q=1) 2 times in your last 10 calls (your last 2 calls)"
+        "You have called look(q=1) 2 times in your last 20 calls (your last 2 calls)"
     )
 
 

@@ -216,8 +216,11 @@ def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _assumption(features: Features) -> str:
-    """Return the agent's sentence that assumes something; "" for none, and for a sentence of the task."""
-    if _ASSUMING.isdisjoint(features.vocabulary):
+    """Return the agent's sentence that assumes something; "" for none, and for a sentence of the task.
+
+    The first message often only restates the task.
+    """
+    if not features.index or _ASSUMING.isdisjoint(features.vocabulary):
         return ""
     found = _ASSUMED.search(features.thought)
     sentence = _sentence(features, found) if found else ""

@@ -76,6 +76,7 @@ class Features:
     - `shell`: a command was run.
     - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
     - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
+    - `settling`: this step or the one before it changed something, so that the next one may show what came of it.
     - `lengths`: characters of the thought, the arguments and the results.
     - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
       to be expected: a running process, an error that may pass and a test that still passes take their time.
@@ -116,6 +117,7 @@ class Features:
     lasting: float = 0.0
     stale_row: int = 0
     known_row: int = 0
+    settling: bool = False
 
     @property
     def barren(self) -> bool:

@@ -36,6 +36,8 @@ class _AnyCase:
 
 HEAD = 300
 """Characters at the start of a result in which an error is announced."""
+AFTER_RAISED = 300
+"""Characters of output after the last line of a traceback, up to which it is what the call ended with."""
 KIND_WORDS = 4
 """Words at the start of an error that identify its kind."""
 SHORT = 400
@@ -187,10 +189,19 @@ def call_digest(text: str) -> int:
 def says_error(text: str) -> bool:
     """Return True if a result announces an error, at its start or by a traceback; "0 errors" does not."""
     head = text[:HEAD].lower()
-    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _TRACEBACK in text:
+    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _ends_raised(text):
         return True
     start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
     return start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head))
+
+
+def _ends_raised(text: str) -> bool:
+    """Return True if a traceback is the end of the text, or nearly: one that output follows was dealt with."""
+    last = text.rfind(_TRACEBACK)
+    if last < 0:
+        return False
+    raised = _RAISED.search(text, last + len(_TRACEBACK))
+    return raised is None or len(text) - raised.end() <= AFTER_RAISED
 
 
 def error_digests(text: str) -> tuple[int, int]:

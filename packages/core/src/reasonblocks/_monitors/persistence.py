@@ -50,6 +50,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
     brought nothing were followed by another one.
     """
     kept = table(memory)
+    features.settling = features.changed or bool(count(kept, "changed"))
     errors, asked = numbers(kept, "errors"), numbers(kept, "asked")
     if _fails_again(features, errors) or _asks_again(features, asked):
         features.stale = True
@@ -73,6 +74,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         "old": (count(kept, "old") << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
         "counted": counted,
         "followed": followed,
+        "changed": int(features.changed),
         "errors": [*errors, features.error_kind or 0][-ERRORS_KEPT:],
         "asked": list(features.gist) or asked,
     }

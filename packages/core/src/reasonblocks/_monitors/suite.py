@@ -52,6 +52,8 @@ RUNGS = 3
 PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "same_result", "same_error"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
+PLAIN = 3
+"""Equal calls with equal results from which on they are told at once: many agents read something twice."""
 DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
@@ -120,8 +122,9 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     step, roles = request.step, settings.tool_roles
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
-    lasts = features.stale and features.lasting >= calibration.persistence.threshold
-    evaluation = _evaluation(scored, request, settings.failure_types, left, lasts=lasts)
+    lasts = features.stale and not features.settling and features.lasting >= calibration.persistence.threshold
+    moment = _Moment(index=request.index, stale=features.stale, lasts=lasts)
+    evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
     evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
@@ -183,7 +186,7 @@ def _fires(name: str, finding: Finding, known: Collection[str], calibration: Cal
 
 
 def _evaluation(
-    scored: _StepScores, request: Evaluate, failure_types: Mapping[str, str], memories: Memories, *, lasts: bool
+    scored: _StepScores, request: Evaluate, failure_types: Mapping[str, str], memories: Memories, moment: _Moment
 ) -> Evaluation:
     leading, injected = _leading(scored), request.injected
     quiet = Evaluation(
@@ -193,24 +196,19 @@ def _evaluation(
         failure_type=_failure_type(leading, failure_types),
         kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
-    past: Recall | None = None
-    text = ""
-    for speaker, path in _speakers(scored, injected, lasts=lasts):  # noqa: B007 - used after the loop
-        past = past or Recall(memories, request.index)
-        text = _text(speaker, scored, injected, past)
-        if text:
-            break
-    if not text:
-        return quiet
-    return evolve(
-        quiet,
-        inject=True,
-        intervention_text=text,
-        injection_path=path,
-        intervention_source="monitor",
-        monitor=speaker,
-        kind=None if _is_hint(speaker, scored, injected) else _kind(speaker, scored.findings),
-    )
+    for speaker, path in _speakers(scored, injected, moment):
+        text = _text(speaker, scored, injected, Recall(memories, request.index))
+        if text:  # the next monitor is heard if the steps that this one found can no longer be named
+            return evolve(
+                quiet,
+                inject=True,
+                intervention_text=text,
+                injection_path=path,
+                intervention_source="monitor",
+                monitor=speaker,
+                kind=None if _is_hint(speaker, scored, injected) else _kind(speaker, scored.findings),
+            )
+    return quiet
 
 
 def _doubts(scored: _StepScores, past: Recall) -> tuple[Doubt, ...]:
@@ -242,21 +240,41 @@ def _kind(name: str | None, findings: Mapping[str, Finding]) -> str | None:
     return kind if TYPES.get(kind, own) == own else None
 
 
-def _speakers(scored: _StepScores, injected: tuple[Injected, ...], *, lasts: bool) -> Iterator[tuple[str, str]]:
-    """Yield the monitors that may speak, and the path, the best first: fired ones with a new finding, the composite's.
-
-    Findings that agents recover from by themselves wait until the trouble is likely to last.
-    """
+def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Moment) -> Iterator[tuple[str, str]]:
+    """Yield the monitors that may speak, the one to be heard first, and the path: fired ones, then the composite's."""
     if not scored.fired and not scored.opens():
         return
     fresh = [name for name in scored.ranked if _rung(name, injected) <= RUNGS and _fresh(scored, name, injected)]
     for name in fresh:
-        if name in scored.fired and (lasts or _kind(name, scored.findings) not in PATIENT):
+        if name in scored.fired and (name not in BY_NAME or moment.suits(name, scored.findings[name])):
             yield name, "monitor"
-    fresh = [name for name in fresh if lasts or name not in BY_NAME]
     spent = math.fsum(part for name, part in scored.parts.items() if _rung(name, injected) > RUNGS)
-    if fresh and scored.opens(spent):
-        yield from [(name, "composite") for name in fresh]
+    if scored.opens(spent):
+        for name in fresh:
+            if moment.lasts or name not in BY_NAME:
+                yield name, "composite"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Moment:
+    """The moment after step `index`: whether it brought nothing (`stale`), and whether the trouble may last."""
+
+    index: int
+    stale: bool
+    lasts: bool
+
+    def suits(self, name: str, finding: Finding) -> bool:
+        """Return True if this finding may be told now.
+
+        One about claims may always be. One about results waits for its own step, or for another one that brings
+        nothing; and if agents recover from it by themselves, until the trouble is likely to last.
+        """
+        if name in DOUBTING or self.lasts:
+            return True
+        kind = finding.facts.get("kind")
+        if kind in PATIENT or (kind == "repeat" and len(finding.steps) < PLAIN):
+            return False
+        return self.stale or self.index in finding.steps
 
 
 def _fresh(scored: _StepScores, name: str, injected: tuple[Injected, ...]) -> bool:

@@ -126,15 +126,10 @@ def insisted(recall: Recall) -> list[Action]:
     return exact if len(newest) == INSISTENT and same else []
 
 
-def who(recall: Recall, actions: Sequence[Action], noun: str = "calls", *, short: bool = False) -> str:
-    """Return "Your last 3 calls", or "3 calls (your last call, 3 and 5 calls ago)"; `noun` replaces "calls".
-
-    In short it leaves the place of scattered calls out.
-    """
+def who(recall: Recall, actions: Sequence[Action], noun: str = "calls") -> str:
+    """Return "Your last 3 calls", or "3 calls (your last call, 3 and 5 calls ago)"; `noun` replaces "calls"."""
     place = where(recall, actions)
     count = len(actions)
-    if short and place != f"your last {count} calls":
-        return f"{count} of your last {recall.ago(actions[0])} {noun if noun == 'calls' else f'calls, all {noun},'}"
     return f"Your last {count} calls" if place == f"your last {count} calls" else f"{count} {noun} ({place})"
 
 
@@ -157,7 +152,7 @@ def failures(recall: Recall, steps: Sequence[int], rung: int) -> str:
     if len(failed) < 2:
         return ""
     last = failed[-1]
-    subject, said = who(recall, failed, short=rung > 1), quoted(last)
+    subject, said = who(recall, failed), quoted(last)
     more = failed == [*recall.actions] and recall.failed_row > len(failed)
     if more:
         subject = f"Your last {recall.failed_row} calls"
