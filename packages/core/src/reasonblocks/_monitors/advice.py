@@ -30,8 +30,8 @@ def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
         case = "result" if last.found or last.checks else "done"
     advice = _NEXT[rung][case]
     again = [action for action in actions if action.exact_call == last.exact_call]
-    if rung == _FIRST and case == "done" and len(again) > 1:
-        return f"This succeeded {recall.ago(again[0]) - 1} calls before the last one: {advice[0].lower()}{advice[1:]}"
+    if rung == _FIRST and case == "done" and last.result and len(again) > 1:
+        return f"This succeeded {recall.ago(again[0])} calls ago: {advice[0].lower()}{advice[1:]}"
     if recall.one_tool and len(again) >= INSISTENT and case in _STUCK:
         return f"{advice[:-1]}, or report that it is blocked."
     return advice
@@ -57,11 +57,11 @@ def _refuses_form(recall: Recall, last: Action) -> bool:
     return bool(last.error) and len({action.exact_call for action in alike}) >= FORM and last in alike
 
 
-_STUCK = ("error", "bare", "missing", "form", "result", "nothing_bare")
+_STUCK = ("error", "bare", "missing", "form", "nothing_bare")
 """Cases in which an agent with one tool may have no other way."""
 _NEXT: Mapping[int, Mapping[str, str]] = {
     _FIRST: {
-        "offers": "Read to its end what the error offers, and take one of these.",
+        "offers": "Take one of those that the error itself offers.",
         "missing": "Find out first what is really there, and build the next call on that.",
         "form": "It refuses the form of the call, not its content: compare the call with what the error asks for.",
         "bare": "Do what the error asks for before you make this call again.",

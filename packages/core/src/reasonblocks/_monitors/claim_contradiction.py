@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .ending import admits, declares_done
-from .excerpts import literal, shortened_sentence
+from .excerpts import SENTENCE, literal, shortened_line
 from .features import ACKNOWLEDGED, Features
 from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
@@ -246,7 +246,7 @@ def _sentence(features: Features, found: re.Match[str]) -> str:
         return ""
     before = [end.end() for end in _SENTENCE.finditer(features.said, 0, found.start())]
     after = _SENTENCE.search(features.said, found.end())
-    return shortened_sentence(features.said[before[-1] if before else 0 : after.start() if after else None])
+    return shortened_line(features.said[before[-1] if before else 0 : after.start() if after else None], SENTENCE)
 
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:

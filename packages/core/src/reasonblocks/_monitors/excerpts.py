@@ -115,26 +115,26 @@ def result_line(output: str, *, failing: bool) -> str:
     That is the message of an error, or else a result that has one line only: one of many lines does not stand for all.
     """
     text = output if len(output) <= 2 * SAID else f"{output[:SAID]}\n{output[-SAID:]}"
-    found = _message(text) if failing else ""
-    if not found:
-        found = text.strip()
-        if "\n" in found or not any(map(str.isalnum, found[:LINE])):
-            return ""
-    return shortened_line(found)
+    if failing:
+        return shortened_line(_message(text) or _first(text))
+    text = text.strip()
+    return shortened_line(text) if "\n" not in text and any(map(str.isalnum, text[:LINE])) else ""
 
 
-def shortened_line(text: str) -> str:
+def _first(text: str) -> str:
+    """Return the first line with a letter."""
+    while text:
+        line, _, text = text.lstrip().partition("\n")
+        if any(map(str.isalpha, line[:LINE])):
+            return line
+    return ""
+
+
+def shortened_line(text: str, limit: int = LINE) -> str:
     """Return the start of a line in at most 120 characters, and fewer if they take many bytes."""
-    line = one_line(text[: 4 * LINE])
-    if len(line) > LINE:
-        line = f"{line[: LINE - 1].rstrip()}…"
-    return line if size(line) <= LINE_BYTES else f"{cut(line, LINE_BYTES - 3)}…"
-
-
-def shortened_sentence(text: str) -> str:
-    """Return the start of a sentence in at most 100 characters."""
-    line = one_line(text[: 4 * SENTENCE])
-    line = line if len(line) <= SENTENCE else f"{line[: SENTENCE - 1].rstrip()}…"
+    line = one_line(text[: 4 * limit])
+    if len(line) > limit:
+        line = f"{line[: limit - 1].rstrip()}…"
     return line if size(line) <= LINE_BYTES else f"{cut(line, LINE_BYTES - 3)}…"
 
 

@@ -10,7 +10,7 @@ from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import STALE_ADVICE, nothing_gained, told
+from .wording import STALE_ADVICE, insisted, nothing_gained, told
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -93,7 +93,10 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     (kind,) = texts(finding.facts, "kind")
     if kind == "barren":
         return told(recall, finding.steps, rung, nothing_gained, STALE_ADVICE)
-    return told(recall, finding.steps, rung, _turned, _NEXT)
+    if insisted(recall) or len(recall.failed_lately()) > 1:
+        return told(recall, finding.steps, rung, _turned, _NEXT)
+    evidence = _turned(recall, finding.steps, rung)
+    return f"{evidence} {_NEXT[rung]}" if evidence else ""
 
 
 def _turned(recall: Recall, steps: Sequence[int], rung: int) -> str:

@@ -25,7 +25,7 @@ OWN_MEMORY = "_recall"
 
 MAX_ACTIONS = 20
 """Actions that are remembered by hashes: the newest ones."""
-MAX_CALLS, MAX_LINES = 4, 2
+MAX_CALLS, MAX_LINES = 4, 4
 """Different calls, and lines of different results, that are remembered as text: those seen last."""
 MANY_TOOLS = 2
 """Different tools that are remembered: more are many."""
