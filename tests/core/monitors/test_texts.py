@@ -211,6 +211,7 @@ def test_a_forgotten_call_is_not_counted() -> None:
     [
         ('It got "No. Not now." again. Try b.', 'It got "No. Not now." again.'),
         ('A 5" pipe failed. Try b.', 'A 5" pipe failed.'),
+        ("It got `5\" wide. Not now.` again. Try b.", "It got `5\" wide. Not now.` again."),
         ("No end", "No end"),
     ],
 )
@@ -325,7 +326,7 @@ class TestQuotesAreLiteral:
 
 def test_a_claim_is_quoted_in_the_agents_own_words() -> None:
     steps = [
-        act("query_db", "Error: locked by Bob", is_error=True, q="UPDATE x"),
+        act("send_money", "Error: locked by Bob", is_error=True, to="eve"),
         act("look", "ok", thought="Right. The Query has been successfully executed. Now on.", n=1),
     ]
     memory: Memories = {}
