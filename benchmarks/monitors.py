@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     measured.add_argument("--detector", metavar="WHAT", help=f"instead of the library: {CONFIGURATION}")
     measured.add_argument("--leave-source-out", action="store_true", help="calibrate on the other sources")
     measured.add_argument("--folds", type=int, metavar="N", help="calibrate on the source's other folds of tasks")
+    measured.add_argument("--own-level", action="store_true", help="also by the level of 20, 50, all other runs")
     options.add_argument(
         "--vs", metavar="WHAT", action="append", default=[], help=f"beside it, with paired differences: {CONFIGURATION}"
     )
@@ -85,6 +86,7 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
     from _monitors.cost import cost_table
     from _monitors.hindsight_tables import compared_table, monitors_table, needed_table, troubles_table
     from _monitors.measure import difference, measure
+    from _monitors.own_levels import own_level_table
     from _monitors.staleness import stale_runs
     from _monitors.table import difference_table, tables
     from _monitors.trail import side_by_side
@@ -105,6 +107,10 @@ def measured(given: argparse.Namespace) -> Iterator[Table]:
         yield difference_table(difference(figures["this"], figures[name]), "this", name)
         if given.cost and Path(name).is_dir():
             yield cost_table(sources, name)
+    if given.own_level:
+        yield own_level_table(
+            sources, stale, named("default").trails(sources, given.workers), given.boot, given.workers
+        )
 
 
 def read(given: argparse.Namespace) -> None:

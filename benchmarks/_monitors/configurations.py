@@ -19,7 +19,7 @@ from .build import other_build
 from .sources import Source
 from .trail import Judge, Trail, judged, library, side_by_side
 
-__all__ = ["Configuration", "Fit", "fitted_elsewhere", "fitted_in_folds", "named", "unfitted"]
+__all__ = ["Configuration", "Fit", "fitted_elsewhere", "fitted_in_folds", "in_library", "named", "unfitted"]
 
 Fit: TypeAlias = "Callable[[Sequence[Observed], Calibration | None], Calibration]"
 """From finished runs, around another calibration or from nothing. Raises `ConfigError` where it cannot."""
@@ -71,7 +71,7 @@ def fitted_elsewhere(fit: Fit = fit) -> Configuration:
 
     def trails(sources: Sequence[Source], workers: int) -> list[list[Trail]]:
         seen = _seen(sources, workers)
-        return [judged(_library(fit(_others(seen, source), None)), source.runs, workers) for source in sources]
+        return [judged(in_library(fit(_others(seen, source), None)), source.runs, workers) for source in sources]
 
     return Configuration(about="Each source by a calibration that was fitted to all the others.", trails=trails)
 
@@ -106,7 +106,7 @@ def _by_folds(
     for fold in range(folds):
         held = [place for place, task in enumerate(source.tasks) if fold_of[task] == fold]
         rest = [run for run in seen if fold_of[run.task_key] != fold]
-        judge = _library(_fitted(fit, rest, prior, prior))
+        judge = in_library(_fitted(fit, rest, prior, prior))
         found |= zip(held, judged(judge, [source.runs[place] for place in held], workers))
     return [found[place] for place in range(len(source.runs))]
 
@@ -134,5 +134,6 @@ def _others(seen: Mapping[str, Sequence[Observed]], source: Source) -> list[Obse
     return [run for name, runs in seen.items() if name != source.name for run in runs]
 
 
-def _library(calibration: Calibration) -> Judge:
+def in_library(calibration: Calibration) -> Judge:
+    """Return the judge that is the library with this calibration."""
     return library(loads(as_toml(calibration)))

@@ -72,12 +72,8 @@ class _Session:
         _, taken = _timed(lambda: self._session.end_step(*given))
         self._taken.append(self._begun + taken)
 
-    def finish(self, *given: Any, **keywords: Any) -> Any:
-        return self._session.finish(*given, **keywords)
-
-    @property
-    def final_decision(self) -> Any:
-        return self._session.final_decision
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -17,7 +17,7 @@ from .sources import Source, failed
 from .states import StatesOf, states_of
 from .trail import Trail
 
-__all__ = ["Cost", "Figures", "OneThreshold", "difference", "measure", "scored_source"]
+__all__ = ["Cost", "Figures", "OneThreshold", "core_lift", "difference", "measure", "scored_source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,13 @@ def difference(one: Figures, other: Figures) -> dict[str, Draws]:
 def _macro(figures: Sequence[Mapping[str, Draws]]) -> dict[str, Draws]:
     have = {name: [one[name] for one in figures if name in one] for name in COLUMNS}
     return {name: mean_of(draws) for name, draws in have.items() if draws}
+
+
+def core_lift(sources: Sequence[Source], trails: Sequence[Sequence[Trail]], boot: int) -> Lift | None:
+    """Return the odds of failure over the core sources alone, which takes a fraction of the time of `measure`."""
+    core = [(one, told) for one, told in zip(sources, trails, strict=True) if one.core]
+    tables = [first_firings(scored_source(one, told, boot)) for one, told in core]
+    return _core_lift([found for found in tables if found])
 
 
 def _core_lift(tables: Sequence[Tables]) -> Lift | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks._json import compact
 from reasonblocks._monitors.features import features_of
+from reasonblocks._own_level import summary_of
 from reasonblocks._replay import replay
 from reasonblocks.adapters import RunOptions
 from reasonblocks.ports import Evaluate
@@ -49,7 +50,7 @@ class Trail:
     What a baseline does not have is empty. `fired` has the monitors over their thresholds, `gates` the gate's decision.
     `monitors_us` is the time of all monitors with the features that they share, `features_us` that of the features
     alone. `state_bytes` is the length of the trace state after the last step. `told` has an entry an intervention, None
-    for a baseline.
+    for a baseline. `summary` is what an agent's own level is taken from.
     """
 
     scores: tuple[float, ...]
@@ -58,6 +59,7 @@ class Trail:
     fired: tuple[tuple[str, ...], ...] = ()
     gates: tuple[str | None, ...] = ()
     told: tuple[Intervention, ...] | None = None
+    summary: Mapping[str, float] = field(default_factory=dict, compare=False)
     monitors_us: tuple[float, ...] = field(default=(), compare=False)
     features_us: tuple[float, ...] = field(default=(), compare=False)
     state_bytes: int | None = None
@@ -101,7 +103,7 @@ def library(calibration: CalibrationSource | None = None) -> Judge:
 
 
 def _replayed(calibration: CalibrationSource | None, runs: Sequence[RecordedRun]) -> list[Trail]:
-    with _Watched(calibration=calibration, strict=True) as rb:
+    with _Watched(calibration=calibration, profile=None, strict=True) as rb:
         return [rb.trail(run) for run in runs]
 
 
@@ -121,6 +123,7 @@ class _Watched(ReasonBlocks):
             states=tuple(decision.fsm_state for decision in decisions),
             fired=tuple(decision.monitors_fired for decision in decisions),
             gates=tuple(decision.gate_decision for decision in decisions),
+            summary=dict(summary_of(self._last.trace.state)),
             told=tuple(_told(decisions, self._stopwatch.speakers)),
             monitors_us=tuple(self._stopwatch.monitors_us),
             features_us=tuple(self._stopwatch.features_us),

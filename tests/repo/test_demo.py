@@ -72,10 +72,13 @@ def test_both_runs_are_the_same_until_a_finding_is_read(plain: Run, steered: Run
     assert plain.steps[heard].did != steered.steps[heard].did
 
 
-def test_the_finding_names_the_steps_that_it_is_about(steered: Run) -> None:
-    ran = [at for at, step in enumerate(steered.steps[: steered.heard[0]]) if step.did == ["run_tests"]]
-    first, *between, last = map(str, ran)
-    assert f"Steps {', '.join([first, *between])} and {last} called run_tests" in steered.guidance[steered.heard[0]]
+def test_the_finding_says_where_the_calls_are_that_it_is_about(steered: Run) -> None:
+    heard = steered.heard[0]
+    ago = [heard - at for at, step in enumerate(steered.steps[:heard]) if step.did == ["run_tests"]]
+    *older, last = map(str, ago)
+    place = f"your last call, {', '.join(older[:0:-1])} and {older[0]} calls ago"
+    assert last == "1"
+    assert f"You have called run_tests() {len(ago)} times ({place})" in steered.guidance[heard]
 
 
 # --- the script

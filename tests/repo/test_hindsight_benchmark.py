@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,13 @@ from _monitors.excerpts import as_markdown, excerpts, missed
 from _monitors.flat import FlatStep
 from _monitors.hindsight import Hindsight, hindsight, overall
 from _monitors.hindsight_tables import monitors_table, troubles_table
+from _monitors.own_levels import own_level_table
 from _monitors.sources import CLOSED, Source, read_sources
 from _monitors.staleness import stale_steps, troubles
 from _monitors.trail import Intervention, Trail, library
 
+from reasonblocks._own_level import KEPT
+from reasonblocks.calibration._statistics import Interval
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, Usage
 
@@ -224,6 +228,26 @@ def test_both_builds_time_the_steps_of_the_same_runs(tmp_path: Path) -> None:
     rows = {row["build"]: row for row in table.rows}
     assert [rows[build]["steps"] for build in ("this", str(ROOT))] == [10, 10]
     assert all(isinstance(rows["ratio"][name], float) for name in ("features_us", "monitors_us", "whole_us"))
+
+
+def judged_by_own_level(path: Path, tasks: Sequence[str]) -> list[object]:
+    """The interventions in 100 steps, first as shipped, then by draw, if all earlier runs looked as bad as can be."""
+    line = {"source": "a", "outcome": "failure", "steps": [step("cat a", PAGE)] * 8}
+    path.write_text("".join(json.dumps({**line, "task_key": task}) + "\n" for task in tasks), encoding="utf-8")
+    (source,) = read_sources([str(path)])
+    trails = [replace(trail, summary=dict.fromkeys(KEPT, 1.0)) for trail in library()(source.runs)]
+    table = own_level_table([source], [[[True] * 8] * len(tasks)], [trails], boot=0, workers=1)
+    return [row["per_100"].point for row in table.rows if isinstance(row["per_100"], Interval)]
+
+
+def test_a_run_is_judged_by_the_level_of_runs_of_other_tasks(tmp_path: Path) -> None:
+    shipped, *own = judged_by_own_level(tmp_path / "runs.jsonl", [str(number) for number in range(40)])
+    assert shipped not in own
+
+
+def test_runs_of_the_same_task_give_no_level(tmp_path: Path) -> None:
+    shipped, *own = judged_by_own_level(tmp_path / "runs.jsonl", ["the same"] * 40)
+    assert {*own} == {shipped}
 
 
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_loop_of_one_s_own_runs_and_is_steered() -> None:
     given = {"task": "Fix the failing tests.", "system_prompt": "You fix bugs.", "as_messages": as_messages}
     names = ran(LOOP, {**given, "call_model": call_model, "run_tool": lambda call: "3 failed"})
     assert len(names["session"].step_log) == len(requests) == 5
-    assert any("run_tests with the same arguments" in messages[-1]["content"] for messages in requests)
+    assert any("You have called run_tests() 2 times" in messages[-1]["content"] for messages in requests)
     assert "REASONBLOCKS" not in repr(names["messages"])
 
 

@@ -26,6 +26,7 @@ RUNS: Mapping[str, Sequence[Step]] = {
     "failing": [act("look", str(n), n=n) for n in range(6)] + [SQL] * 3,
     "empty": [act("search_kb", "0 results", query=f"leap {n}") for n in range(9)],
     "editing": [act("look", str(n), n=n) for n in range(6)] + [EDIT] * 3,
+    "silent": [act("look", str(n), n=n) for n in range(6)] + [Step(thought="I think.")] * 3,
     "circle": [act("read_file", f"text {n % 3}", path=f"{n % 3}.py") for n in range(9)],
 }
 KINDS = [
@@ -43,15 +44,16 @@ KINDS = [
     ("semantic_loop", "reworded", "empty"),
     ("semantic_loop", "waiting", "circle"),
     ("semantic_loop", "same_result", "empty"),
+    ("semantic_loop", "unreadable", "silent"),
     ("verification_skip", "done", "editing"),
     ("verification_skip", "many", "editing"),
     ("verification_skip", "nothing", "failing"),
     ("cyclic_compression", "churn", "circle"),
     ("cyclic_compression", "stale", "circle"),
     ("late_sprawl", "sprawl", "failing"),
-    ("late_sprawl", "barren", "failing"),
+    ("late_sprawl", "barren", "empty"),
     ("silent_topic_drift", "drift", "failing"),
-    ("silent_topic_drift", "away", "failing"),
+    ("silent_topic_drift", "away", "empty"),
 ]
 
 
@@ -94,7 +96,7 @@ class TestEachText:
 
     def test_without_the_actions_nothing_is_said_of_calls(self, name: str, kind: str, run: str, rung: int) -> None:
         found = Finding(score=0.9, steps=(6, 8), facts={"kind": kind})
-        assert BY_NAME[name].say(found, rung, Recall({}, 8)) == "" or kind in ("value", "drift")
+        assert BY_NAME[name].say(found, rung, Recall({}, 8)) == "" or kind in ("value", "drift", "unreadable")
 
 
 @pytest.mark.parametrize(("name", "kind", "run"), KINDS)
@@ -183,8 +185,16 @@ def test_a_tool_to_which_the_caller_gives_another_role_is_quoted() -> None:
     assert recalled([act("get_webpage", "text", url="x")], {"get_webpage": "read"}).actions[-1].line == "text"
 
 
-def test_what_a_shell_fetches_is_not_quoted() -> None:
-    assert recalled([act("bash", SECRET, command="curl -s example.org")]).actions[-1].line == ""
+@pytest.mark.parametrize(
+    "step",
+    [
+        act("bash", SECRET, command="curl -s example.org"),
+        act("bash", SECRET, command="cd /tmp && wget example.org"),
+        act("read_file", SECRET, path="https://example.org/a"),
+    ],
+)
+def test_what_comes_from_a_url_is_not_quoted(step: Step) -> None:
+    assert recalled([step]).actions[-1].line == ""
 
 
 def test_a_text_that_comes_later_still_finds_the_calls() -> None:
@@ -211,7 +221,7 @@ def test_a_forgotten_call_is_not_counted() -> None:
     [
         ('It got "No. Not now." again. Try b.', 'It got "No. Not now." again.'),
         ('A 5" pipe failed. Try b.', 'A 5" pipe failed.'),
-        ("It got `5\" wide. Not now.` again. Try b.", "It got `5\" wide. Not now.` again."),
+        ('It got `5" wide. Not now.` again. Try b.', 'It got `5" wide. Not now.` again.'),
         ("No end", "No end"),
     ],
 )
@@ -340,3 +350,14 @@ def test_a_claim_is_quoted_in_the_agents_own_words() -> None:
 def test_a_claim_without_a_sentence_to_quote_is_not_mentioned() -> None:
     found = Finding(score=0.9, steps=(6, 7, 8), facts={"kind": "claim"})
     assert BY_NAME["claim_contradiction"].say(found, 1, recalled(RUNS["failing"])) == ""
+
+
+def test_a_heading_above_a_result_is_not_what_is_quoted() -> None:
+    assert (
+        recalled([act("bash", "exitcode: 0 (succeeded)\nOutput:\n42 rows", command="./a")]).actions[-1].line
+        == "42 rows"
+    )
+
+
+def test_a_result_that_is_only_a_heading_is_quoted() -> None:
+    assert recalled([act("bash", "Output:\n", command="./a")]).actions[-1].line == "Output:"

@@ -93,6 +93,12 @@ def test_names_with_blanks_are_taken_from_tools_of_a_known_role_only() -> None:
     assert named == {"ask": (), "search": ("General Mills", "Jus-Rol")}
 
 
+def test_a_value_in_quotes_counts_as_tried() -> None:
+    found = "Similar: ['Baking mix', 'General Mills', 'Jus-Rol']"
+    steps = [act("search", found, query='"Baking mix"'), act("search", found, query="General Mills")]
+    assert untried(steps).names == ("Jus-Rol",)
+
+
 def lists(text: str, *, code: bool = False) -> list[list[str]]:
     return [members for _, members in lists_in(text, quoted=True, code=code)]
 

@@ -30,8 +30,7 @@ from ._text import clip, ends, words
 from .types import JSON, DifficultyParts, Level, Novelty, ScoreMemory, Step, ToolResult
 
 SHIPPED_LEVEL = Level(mean=0.19, spread=0.034)
-"""The level of `raw` without errors in the first steps of recorded runs of coding, SQL, web and service agents. A run
-whose decayed mean stays above its own level is in SLOW, and one that stays a spread below it is in FAST."""
+"""The level of `raw` without errors in the first steps of recorded runs of coding, SQL, web and service agents."""
 MARGIN = 0.07
 """Distance of the first level above the prior's mean, in `raw`; it shrinks as the run's own steps come in."""
 LEVEL_STEPS = 8

@@ -22,6 +22,12 @@ READ = 400
 SAID = 2_000
 """Characters at each end of a result in which its line is looked for."""
 
+_HEADING = re.compile(
+    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout|exit ?code)\W*"
+    r"(?:0\b.*)?",
+    re.IGNORECASE,
+)
+"""A line above a result, or the report that the call itself succeeded."""
 _ENDING = "…)"
 """The end of a call that was cut."""
 _QUOTES = ('"', "`", '"""')
@@ -118,7 +124,14 @@ def result_line(output: str, *, failing: bool) -> str:
     if failing:
         return shortened_line(_message(text) or _first(text))
     text = text.strip()
-    return shortened_line(text) if "\n" not in text and any(map(str.isalnum, text[:LINE])) else ""
+    if "\n" in text:
+        lines = [line for line in text.split("\n") if line.strip() and not _is_heading(line)]
+        text = lines[0] if len(lines) == 1 else ""
+    return shortened_line(text) if any(map(str.isalnum, text[:LINE])) else ""
+
+
+def _is_heading(line: str) -> bool:
+    return len(line) <= LINE and _HEADING.fullmatch(line) is not None
 
 
 def _first(text: str) -> str:

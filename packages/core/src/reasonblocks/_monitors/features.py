@@ -74,16 +74,14 @@ class Features:
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
     - `shell`: a command was run.
-    - `targets`: hashes of files and ids. `kinds`: hashes of tools, or of the programs that a shell starts.
+    - `targets`: hashes of files and ids, of a command or an edit. `kinds`: hashes of the programs that a shell starts.
     - `given`: the longer words of the arguments. `gist`: hashes of their stems, only if the step is `empty`.
-    - `settling`: this step or the one before it changed something, so that the next one may show what came of it.
     - `lengths`: characters of the thought, the arguments and the results.
     - `brought`: what the step brought that was not there before. `stale`: that was nothing, although something new was
       to be expected: a running process, an error that may pass and a test that still passes take their time.
     - `moves`: the step does something, and only an acknowledgement comes back.
-    - `lasting`: the chance that the trouble lasts, 0 to 1; `stale_row`: how many of the newest steps in a row, at most
-      eight, brought nothing; `known_row`: the same of those whose results earlier ones had. All three are 0 until the
-      suite has estimated them.
+    - `lasting`: the chance that the trouble lasts, 0 to 1; `known_row`: how many of the newest steps in a row, at most
+      eight, brought what earlier results had. Both are 0 until the suite has estimated them.
     """
 
     index: int
@@ -115,9 +113,7 @@ class Features:
     moves: bool
     said: str = ""
     lasting: float = 0.0
-    stale_row: int = 0
     known_row: int = 0
-    settling: bool = False
 
     @property
     def barren(self) -> bool:
@@ -171,8 +167,8 @@ def features_of(
         empty=empty,
         roles=roles,
         shell=shell,
-        targets=_targets([flat for _, flat, _ in calls]),
-        kinds=tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls]),
+        targets=_targets([flat for _, flat, _ in calls]) if shell or "edit" in roles else (),
+        kinds=_kinds(calls) if shell else (),
         gist=gist_of(values) if empty else (),
         given=longer(values),
         lengths=(
@@ -185,6 +181,10 @@ def features_of(
         moves=moves,
         said=written,
     )
+
+
+def _kinds(calls: Sequence[tuple[ToolCall, str, str]]) -> tuple[int, ...]:
+    return tuple([hash_of(f"{call.name} {said[:40].lstrip().partition(' ')[0]}") for call, _, said in calls])
 
 
 def _bounded(step: Step) -> Step:

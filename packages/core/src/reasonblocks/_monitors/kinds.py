@@ -9,8 +9,8 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "contradiction": ("claim", "red", "value", "assumed"),
         "loop": (
-            "repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting", "same_result",
-            "same_error",
+            "repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting", "unreadable",
+            "same_result", "same_error",
         ),
         "unverified": ("done", "nothing", "many"),
         "churn": ("churn", "stale"),

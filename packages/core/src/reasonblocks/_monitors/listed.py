@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 HEAD = 2_000
 """Characters of a result in which lists are looked for."""
@@ -27,6 +28,7 @@ _CODE = frozenset('(){}=<>\\"')
 _MARKS = frozenset(":-*•+.)x")
 """Last characters of the first word of a line that may be an item of a list; "x" is that of `ls -l`."""
 _NUMBER = re.compile(r"[-+]?[\d.,:%]+")
+_STRING = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
 _ARRAY = re.compile(r"\[([^\[\]{}()]{3,800})\]")
 _TUPLE = re.compile(r"""\(["']([^"'()]{1,40})["'],""")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,3}[.)])")
@@ -79,26 +81,23 @@ def _values(parts: list[str]) -> dict[str, list[str]]:
 
 def _arrays(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
     for found in _ARRAY.finditer(text):
-        members = _members([part.strip() for part in found[1].split(",")], quoted=quoted)
-        if members:
-            yield "[", members
-
-
-def _members(parts: list[str], *, quoted: bool) -> list[str]:
-    """Return the members of an array, or none if one of them is no name."""
-    if not 2 <= len(parts) <= LONGEST_LIST:
-        return []
-    members = []
-    for part in parts:
-        inner = part[1:-1] if len(part) > 2 and part[0] == part[-1] and part[0] in "'\"" else ""
-        if not _is_name(inner or part) and not (quoted and inner and _is_phrase(inner)):
-            return []
-        members.append(inner or part)
-    return _distinct(members)
+        inner = found[1].strip()
+        if inner[0] in "'\"":
+            parts = [one or other for one, other in _STRING.findall(inner)]
+        else:
+            parts = [part.strip() for part in inner.split(",")]
+        members = [part for part in parts if _is_name(part) or (quoted and _is_phrase(part))]
+        if 2 <= len(members) <= LONGEST_LIST and (inner[0] in "'\"" or len(members) == len(parts)):
+            yield "[", _distinct(members)
 
 
 def _is_name(word: str) -> bool:
-    if not 1 < len(word) <= LONGEST_NAME or word[0] in "_." or word.lower() in _NO_NAMES:
+    return 1 < len(word) <= LONGEST_NAME and _may_name(word)
+
+
+@lru_cache(maxsize=2_048)  # the names of a run come back again and again
+def _may_name(word: str) -> bool:
+    if word[0] in "_." or word.lower() in _NO_NAMES:
         return False
     if word.isdigit():
         return len(word) >= SHORTEST_ID
@@ -106,7 +105,9 @@ def _is_name(word: str) -> bool:
 
 
 def _is_phrase(text: str) -> bool:
-    return len(text) <= LONGEST_NAME and text.count(" ") < MOST_WORDS and _QUOTED.fullmatch(text) is not None
+    if not 1 < len(text) <= LONGEST_NAME or text.count(" ") >= MOST_WORDS:
+        return False
+    return _QUOTED.fullmatch(text) is not None and any(map(str.isalpha, text))
 
 
 def _distinct(members: list[str]) -> list[str]:

@@ -22,6 +22,8 @@ from .memory import count, fraction, numbers, table
 
 OWN_MEMORY = "_persistence"
 """The key of this memory among those of the monitors; snapshots have it."""
+RETRIES = 2
+"""Errors in a row that may pass, such as timeouts, after which another one is trouble like any other."""
 WINDOW = 8
 """Newest steps whose results and calls are counted."""
 AHEAD, LASTING = 4, 2
@@ -50,9 +52,9 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
     brought nothing were followed by another one.
     """
     kept = table(memory)
-    features.settling = features.changed or bool(count(kept, "changed"))
     errors, asked = numbers(kept, "errors"), numbers(kept, "asked")
-    if _fails_again(features, errors) or _asks_again(features, asked):
+    passed = count(kept, "passed") + 1 if features.passing else 0
+    if _fails_again(features, errors) or _asks_again(features, asked) or (passed > RETRIES and features.brought.stale):
         features.stale = True
     steps, stale, called = count(kept, "steps") + 1, count(kept, "stale"), count(kept, "called")
     counted, followed = count(kept, "counted"), count(kept, "followed")
@@ -74,7 +76,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         "old": (count(kept, "old") << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
         "counted": counted,
         "followed": followed,
-        "changed": int(features.changed),
+        "passed": min(passed, RETRIES + 1),
         "errors": [*errors, features.error_kind or 0][-ERRORS_KEPT:],
         "asked": list(features.gist) or asked,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -10,12 +11,12 @@ from .._json import canonical
 from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
-from .arguments import command_of, flattened
+from .arguments import flattened
 from .complaints import names_part, says_blocked, says_missing, says_offer
 from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
-from .memory import count, numbers, rows, table
+from .memory import count, names, numbers, table
 from .outcome import SHORT, error_digests, hash_of, says_nothing
 from .roles import NAME_HEAD, trust_of
 from .untried import Alternatives
@@ -36,6 +37,8 @@ SHORT_HASH = 0xFFFFFF
 _FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY, _BLANK, _BARE, _LOOKS = 1, 2, 4, 8, 16, 32, 64, 128
 _MISSING, _OFFERS, _NAMES, _REFUSED = 256, 512, 1024, 2048
 """Flags of an action."""
+_SIZES = (8, 3, 3, 3, 3, 3, 2)
+"""Bytes of the stored fields of an action."""
 _TEXTS = frozenset({str})
 
 
@@ -139,7 +142,7 @@ class Recall:
         self.calls = count(kept, "calls")
         self.failed_row = count(kept, "failed_row")
         self.one_tool = len(numbers(kept, "tools")) < MANY_TOOLS
-        self.actions = tuple([_action(row, shown, lines) for row in rows(kept, "rows")])
+        self.actions = tuple([_action(row, shown, lines) for row in names(kept, "rows")])
         self.untried: Alternatives = untried.alternatives(memories.get(untried.OWN_MEMORY), index)
 
     def at(self, steps: Iterable[int]) -> list[Action]:
@@ -165,8 +168,21 @@ class Recall:
         return len(self.actions) - self.actions.index(action)
 
 
-def _action(row: list[int], shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
-    step, call, exact_call, result, exact_result, error, flags = row
+def _packed(*fields: int) -> str:
+    """Return the numbers of an action as a short text: as a list of numbers they take twice the room."""
+    return b64encode(b"".join([field.to_bytes(size, "big") for field, size in zip(fields, _SIZES)])).decode()
+
+
+def _unpacked(row: str) -> list[int]:
+    packed, at, fields = b64decode(row), 0, []
+    for size in _SIZES:
+        fields.append(int.from_bytes(packed[at : at + size], "big"))
+        at += size
+    return fields
+
+
+def _action(row: str, shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
+    step, call, exact_call, result, exact_result, error, flags = _unpacked(row)
     return Action(
         step,
         call,
@@ -189,7 +205,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
     flags = _flags(features, calls, outputs)
-    row = [
+    row = _packed(
         features.index,
         (features.call or 0) & SHORT_HASH,
         exact_call,
@@ -197,13 +213,13 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
         exact_result,
         _error(features, outputs) & SHORT_HASH,
         flags,
-    ]
+    )
     shown, lines = table(kept.get("shown")), table(kept.get("lines"))
     left: dict[str, JSON] = {
         "calls": count(kept, "calls") + 1,
         "failed_row": count(kept, "failed_row") + 1 if flags & _FAILED else 0,
         "tools": _tools(numbers(kept, "tools"), calls),
-        "rows": [*rows(kept, "rows"), row][-MAX_ACTIONS:],
+        "rows": [*names(kept, "rows"), row][-MAX_ACTIONS:],
         "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
     }
     if outputs:
@@ -287,6 +303,6 @@ def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str
 
 def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
     """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
-    if any(trust_of(call.name, command_of(call), tool_roles) != "full" for call in calls):
+    if any(trust_of(call, tool_roles) != "full" for call in calls):
         return ""
     return result_line(outputs[0], failing=features.failing)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from ..types import JSON, ToolCall
+
 FOREIGN = ("web", "mail", "chat")
 """The roles of tools that return other people's text: no text to the agent may quote it."""
 ROLES = ("edit", "test", "read", "search", "finish", *FOREIGN)
@@ -30,13 +32,13 @@ _PARTS = {
 }
 _FOREIGN_PARTS = frozenset(
     "web website websites webpage webpages site sites page pages browse browser url urls link links http https html "
-    "wikipedia wiki internet online google bing duckduckgo tavily serp crawl crawler scrape scraper rss news feed "
-    "feeds review reviews feedback mail mails email emails inbox gmail outlook calendar chat chats slack discord "
-    "telegram whatsapp sms dm message messages channel channels comment comments tweet tweets post posts forum thread "
-    "threads reply replies conversation conversations issue issues ticket tickets".split()
+    "wikipedia wiki internet online google bing duckduckgo tavily serp crawl crawler scrape scraper fetch download rss "
+    "news feed feeds review reviews feedback mail mails email emails inbox gmail outlook calendar chat chats slack "
+    "discord telegram whatsapp sms dm message messages channel channels comment comments tweet tweets post posts forum "
+    "thread threads reply replies conversation conversations issue issues ticket tickets".split()
 )
 """Parts of the names of tools that return other people's text."""
-_FETCHES = re.compile(r"\b(?:curl|wget|lynx|httpx?|gh|mail)\b|https?://")
+_FETCHES = re.compile(r"(?:^|[;&|(\n]\s*)(?:curl|wget|lynx|httpx?|gh|mail)\s|https?://")
 _ACTS = frozenset(
     "send pay transfer refund delete remove cancel book buy order purchase schedule reserve invite exchange return "
     "modify update create submit finish done answer final post share publish deploy merge write".split()
@@ -137,18 +139,24 @@ def is_shell(name: str, command: str = "") -> bool:
     return shell or (not role and bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " "))
 
 
-def trust_of(name: str, command: str, given: Mapping[str, str]) -> str:
+def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
     """Return how much of a call's results may be shown.
 
     - "full": a line of it, since a tool of this role returns what is the user's own.
     - "names": only names from its lists, since the tool's role is unknown.
     - "none": nothing, since the tool returns other people's text.
     """
-    own = given.get(name)
+    own = given.get(call.name)
     if own:
         return "none" if own in FOREIGN else "full"
-    trust = _trust_by_name(name[:NAME_HEAD])
-    return "none" if trust == "full" and command and _FETCHES.search(command[:COMMAND_HEAD]) else trust
+    trust = _trust_by_name(call.name[:NAME_HEAD])
+    return "none" if trust != "none" and _fetches(call.arguments) else trust
+
+
+def _fetches(given: JSON) -> bool:
+    """Return True if an argument has a URL in it, or is a command that fetches something."""
+    values = given.values() if isinstance(given, (dict, Mapping)) else (given,)
+    return any(isinstance(value, str) and _FETCHES.search(value, 0, COMMAND_HEAD) for value in values)
 
 
 @lru_cache(maxsize=1024)

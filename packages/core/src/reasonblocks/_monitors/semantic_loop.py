@@ -23,6 +23,7 @@ from .wording import (
     repeated,
     same_result,
     told,
+    unread,
 )
 
 NAME = "semantic_loop"
@@ -150,16 +151,14 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle({"rows": before}, memory)
     new = _action(features)
     kept = [*before, new.row][-WINDOW:]
+    repeats = kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]]
     checks = (
-        ()
-        if not features.tool and not features.failing
-        else (
-            *(_REPEATING if kept[-1][_OUTCOME] in [row[_OUTCOME] for row in kept[:-1]] else ()),
-            *(_ALIKE if new.says and new.result in [row[2] for row in kept[:-1]] else ()),
-            *(_FAILING if new.error else ()),
-            *(_SEARCHING if new.is_empty else ()),
-            *(_CHANGING if new.edits else ()),
-        )
+        *(_REPEATING if repeats and features.tool else ()),
+        *((_same_result,) if new.says and new.result in [row[2] for row in kept[:-1]] else ()),
+        *(_FAILING if new.error and features.tool else ()),
+        *((_unreadable,) if repeats and new.error and not features.tool else ()),
+        *((_reworded,) if new.is_empty else ()),
+        *((_redone,) if new.edits else ()),
     )
     # Most steps need no check: their stored rows stay unread, since reading all twelve takes five times as long as the
     # comparison above.
@@ -299,6 +298,12 @@ def _tried(actions: list[Action]) -> Match:
     return Match(0.65, "retry", steps) if len(steps) >= 2 and not last.passes else _NO_MATCH
 
 
+def _unreadable(actions: list[Action]) -> Match:
+    """Find steps in a row whose call could not be read, so that nothing came back but the same complaint."""
+    steps = _streak(actions)
+    return Match(min(1.0, 0.45 + 0.1 * len(steps)), "unreadable", steps) if len(steps) >= 2 else _NO_MATCH
+
+
 def _same_result(actions: list[Action]) -> Match:
     """Find different calls in the newest few actions that brought the same result."""
     alike = [action for action in actions[-NEWEST:] if action.says and action.result == actions[-1].result]
@@ -323,9 +328,6 @@ def _reworded(actions: list[Action]) -> Match:
 _REPEATING = (_repeat, _again, _cycle)
 """Checks that find nothing in an action with a new outcome."""
 _FAILING = (_error, _failing, _tried)
-_SEARCHING = (_reworded,)
-_CHANGING = (_redone,)
-_ALIKE = (_same_result,)
 
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:
@@ -337,7 +339,7 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     return f"{evidence} {_NEXT[rung][kind]}" if evidence else ""
 
 
-_ONE_WAY = ("unmoved", "redone", "waiting")
+_ONE_WAY = ("unmoved", "redone", "waiting", "unreadable")
 """Kinds of trouble that another value of an argument would not end."""
 _EVIDENCE: Mapping[str, Phrase] = {
     "repeat": repeated,
@@ -350,6 +352,7 @@ _EVIDENCE: Mapping[str, Phrase] = {
     "reworded": nothing_found,
     "same_result": same_result,
     "waiting": repeated,
+    "unreadable": unread,
 }
 _CYCLE = {
     1: "Say in one line what these results already show, and take a step that is not among them.",
@@ -362,16 +365,19 @@ _NEXT = {
     1: {
         "unmoved": "If you changed something in between, it made no difference: look for the cause in another place.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
+        "unreadable": "Write one call in the format that is asked for, and nothing around it.",
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
         "unmoved": "Read another part now.",
         "redone": "Read the place and decide anew.",
+        "unreadable": "Write one call now.",
         "waiting": "Look for the reason now.",
     },
     3: {
         "unmoved": "The cause may be elsewhere: take a step of another kind, such as reading how this result is made.",
         "redone": "Making it again has not helped: take a step of another kind, such as a test of what is there.",
+        "unreadable": "Take a step of another kind: the shortest call that the format allows.",
         "waiting": "Asking has not helped: take a step of another kind, such as a look at the log.",
     },
 }

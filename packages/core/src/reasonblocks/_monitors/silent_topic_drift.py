@@ -38,9 +38,11 @@ NOTE = 0.3
 """Score of a drift that has only begun."""
 MOST = 0.8
 """Score of a drift that is plain."""
+ASIDE = 0.65
+"""Score of such calls: less than that of most other findings, since a step can serve the task without naming it."""
 LIKELY = 0.5
 """Chance that the trouble lasts from which on such calls are drift."""
-AWAY = 3
+AWAY = 2
 """Calls in a row that name nothing of the task, and bring nothing new, that are drift."""
 _COMMON = frozenset(
     "that this with from have will your what when where which there their then than them they been into also each "
@@ -74,9 +76,9 @@ def observe(features: Features, memory: JSON) -> Finding:
     steps = numbers(away, "away")
     score = _score(off, features.index)
     drifts = len(steps) >= AWAY and steps[-1] == features.index and features.lasting >= LIKELY
-    if drifts and score < MOST:
+    if drifts and score < ASIDE:
         facts: dict[str, JSON] = {"kind": "away", "tool": features.tool, "count": len(steps)}
-        return settle(left, memory, min(MOST, 0.35 + 0.1 * len(steps)), steps, facts)
+        return settle(left, memory, ASIDE, steps, facts)
     return settle(left, memory, score, off, {"kind": "drift", "tool": features.tool, "count": len(off)})
 
 
@@ -86,19 +88,21 @@ def _away(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
     They count once a step has named a word of the task, so that both are in one language. A step without words to
     compare is passed over.
     """
-    subject, pairs = _subject(features.task)
     known, steps = bool(kept.get("known")), numbers(kept, "away")
-    used = features.vocabulary | features.given
-    if not features.task.isascii():
-        used = frozenset([word[:STEM] for word in used])
-    if pairs:
-        return {}
-    if not used.isdisjoint(subject):
+    if known and not features.barren:
         return {"known": True}
-    if not features.barren or not known:
-        return {"known": known}
-    named = features.call is not None and bool(features.given)
-    return {"known": True, "away": [*steps, features.index][-MANY:] if named else steps}
+    if _subject(features.task)[1]:
+        return {}
+    named = {word[:STEM] for word in (*features.vocabulary, *features.given, *words(features.tool.replace("_", " ")))}
+    if not known or not named.isdisjoint(_stems(features.task)):
+        return {"known": known or not named.isdisjoint(_stems(features.task))}
+    speaks = features.call is not None and bool(features.given)
+    return {"known": True, "away": [*steps, features.index][-MANY:] if speaks else steps}
+
+
+@lru_cache(maxsize=64)
+def _stems(task: str) -> frozenset[str]:
+    return frozenset([word[:STEM] for word in _subject(task)[0]])
 
 
 def _score(off: list[int], now: int) -> float:

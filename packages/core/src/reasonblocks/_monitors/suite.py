@@ -49,7 +49,7 @@ RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
 """Texts of one monitor: the evidence, a firmer and shorter one, a request for another kind of step."""
-PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "same_result", "same_error"})
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "away", "same_result", "same_error"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 PLAIN = 3
@@ -122,7 +122,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     step, roles = request.step, settings.tool_roles
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
-    lasts = features.stale and not features.settling and features.lasting >= calibration.persistence.threshold
+    lasts = features.stale and not features.changed and features.lasting >= calibration.persistence.threshold
     moment = _Moment(index=request.index, stale=features.stale, lasts=lasts)
     evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
     evaluation = evolve(evaluation, persistence=features.lasting)
@@ -134,7 +134,6 @@ def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSO
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
     features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.stale_row = persistence.row(table(kept), "stale")
     features.known_row = persistence.row(table(kept), "old")
     return kept
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
 
 from .._json import MAX_INT
 from ..types import JSON, Step, ToolCall
-from .arguments import command_of, flattened
+from .arguments import command_of
 from .features import Features
 from .listed import LONGEST_LIST, LONGEST_NAME, SHORT, lists_in
 from .memory import count, rows, table
@@ -22,6 +23,8 @@ OWN_MEMORY = "_untried"
 
 BITS = 2_048
 """Bits of the set of all used values; two values that share a bit only hide an alternative."""
+FEW = 96
+"""Bits that are stored one by one: of more, all bits take less room."""
 MAX_LISTS = 8
 """Lists that are remembered: those seen last."""
 MAX_LENGTH = 700
@@ -52,6 +55,7 @@ MAX_PARTS = 6
 
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
 _EDGES = ".:-"
+_QUOTES = " \"'"
 _READ = frozenset({"read"})
 
 
@@ -122,7 +126,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     """
     kept = table(memory)
     lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
-    bits, last = _bits(kept.get("used")), count(kept, "last")
+    used, last = _unpacked(kept.get("used")), count(kept, "last")
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
@@ -130,7 +134,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         in_use = one.points >= TAKEN and one.used > index - NOW
         if not (in_use or offered or (newest and one.kind in kinds)):
             continue
-        names = [name for name in one.members if not any(_has(bits, known) for known in _names_of(name.lower()))]
+        names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
             return Alternatives(tuple(names[:NAMED]), newest, offered)
     return _NONE
@@ -145,14 +149,14 @@ def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[st
     whole: set[str] = set()
     words: set[str] = set()
     for call in calls:
-        given = call.arguments
-        flat = given if isinstance(given, str) else flattened(given)
-        found = {*_WORD.findall(flat[:USED_HEAD])}
-        values = {value for value in _whole(given) if len(value) <= LONGEST_NAME}
+        texts = [*_texts(call.arguments)]
+        said = texts[0] if len(texts) == 1 else " ".join(texts)
+        found = {*_WORD.findall(said[:USED_HEAD])}
+        values = {value.strip(_QUOTES) for value in texts if len(value) <= LONGEST_NAME + 2}
         used.update(found, values, (call.name,))
         if looks and not acts_on(call.name):
             whole |= values
-            if len(flat) <= SHORT_COMMAND and (is_shell(call.name) or (flat is not given and command_of(call))):
+            if len(said) <= SHORT_COMMAND and (is_shell(call.name) or (_is_table(call.arguments) and command_of(call))):
                 words |= found
     return used, _with_ends(whole), _with_ends(words)
 
@@ -162,14 +166,18 @@ def _with_ends(values: set[str]) -> set[str]:
     return {*values, *[value.rstrip("/").rpartition("/")[2] for value in values if "/" in value]}
 
 
-def _whole(given: JSON) -> Iterator[str]:
+def _is_table(given: JSON) -> bool:
+    return isinstance(given, (dict, Mapping))
+
+
+def _texts(given: JSON) -> Iterator[str]:
     """Yield the values of arguments that are texts or numbers, or lists of texts."""
     if isinstance(given, str):
-        yield given.strip()
+        yield given
     elif isinstance(given, (dict, Mapping)):
         for value in given.values():
             if isinstance(value, str):
-                yield value.strip()
+                yield value
             elif isinstance(value, (list, tuple)):
                 yield from [item for item in value[:LONGEST_LIST] if isinstance(item, str)]
             elif isinstance(value, int) and abs(value) <= MAX_INT:
@@ -185,28 +193,38 @@ def _names_of(value: str) -> tuple[str, ...]:
     return value, parts[-1], "/".join(parts[-2:])
 
 
-def _bits(encoded: JSON) -> bytearray:
-    """Return the set of used values: each form sets the bit of its hash."""
-    return bytearray(b64decode(encoded)) if isinstance(encoded, str) else bytearray(BITS // 8)
+def _place(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) % BITS
 
 
-def _has(bits: bytearray, name: str) -> bool:
-    place = crc32(name.encode("utf-8", "replace")) % BITS
-    return bits[place >> 3] >> (place & 7) & 1 == 1
+def _unpacked(encoded: JSON) -> set[int] | bytearray:
+    """Return the used values: the places of the bits that are set, or all bits if they are many."""
+    raw = b64decode(encoded) if isinstance(encoded, str) else b""
+    return bytearray(raw) if len(raw) == BITS // 8 else {*unpack(f">{len(raw) // 2}H", raw)}
+
+
+def _has(used: set[int] | bytearray, name: str) -> bool:
+    place = _place(name)
+    return place in used if isinstance(used, set) else used[place >> 3] >> (place & 7) & 1 == 1
 
 
 def _marked(encoded: JSON, values: Iterable[str]) -> str:
-    """Return the set of used values with these added: their names, and the folders of paths."""
-    bits = _bits(encoded)
-    for value in "\n".join(values).lower().split("\n"):
+    """Return the used values with these added: their names, and the folders of paths."""
+    said = "\n".join(values).lower().split("\n")
+    names = [value.strip(_EDGES) for value in said]
+    for value in said:
         if "/" in value:
-            names: Iterable[str] = (*_names_of(value), *value.split("/")[-MAX_PARTS:])
-        else:
-            names = (value.strip(_EDGES),)
-        for name in names:
-            place = crc32(name.encode("utf-8", "replace")) % BITS
-            bits[place >> 3] |= 1 << (place & 7)
-    return b64encode(bits).decode()
+            names += (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+    places = [crc32(name.encode("utf-8", "replace")) % BITS for name in names]
+    used = _unpacked(encoded)
+    if isinstance(used, set):
+        used.update(places)
+        if len(used) <= FEW:
+            return b64encode(pack(f">{len(used)}H", *sorted(used))).decode()
+        places, used = [*used], bytearray(BITS // 8)
+    for place in places:
+        used[place >> 3] |= 1 << (place & 7)
+    return b64encode(used).decode()
 
 
 def _taken(
@@ -233,18 +251,17 @@ def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Ite
     offers = features.failing and not features.shell and "test" not in features.roles
     room = MAX_ADDED
     for result in step.tool_results[:MAX_CALLS]:
-        call = calls.get(result.call_id)
-        name, command = (call.name, command_of(call)) if call else (result.name, "")
-        trust = trust_of(name, command, tool_roles)
+        call = calls.get(result.call_id) or ToolCall(id="", name=result.name)
+        trust = trust_of(call, tool_roles)
         if trust == "none":
             continue
         points = OFFERED if offers and len(result.output) <= SHORT and "Traceback" not in result.output else 0
-        program = command.lstrip().partition(" ")[0] if features.shell else ""
+        program = command_of(call).lstrip().partition(" ")[0] if features.shell else ""
         for label, members in lists_in(result.output, quoted=trust == "full", code=code):
             room -= sum(map(len, members))
             if room < 0:
                 return
-            yield _List(hash_of(f"{name} {program} {label}"), features.index, -1, points, -1, members)
+            yield _List(hash_of(f"{call.name} {program} {label}"), features.index, -1, points, -1, members)
 
 
 def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:

@@ -64,10 +64,10 @@ def quoted(action: Action) -> str:
 def same_results(actions: Sequence[Action]) -> str:
     """Return ", each time with the same result: ..." as far as it holds for these actions; else nothing."""
     last = actions[-1]
-    if not last.exact_result:
-        return ""
     if any(action.result != last.result for action in actions):
         return ""
+    if not last.exact_result:
+        return ", each time without a result" if not any(action.exact_result for action in actions) else ""
     if all(action.is_blank for action in actions):
         return ", and each time nothing came back"
     noun = "error" if all(action.failed for action in actions) else "result"
@@ -214,17 +214,22 @@ def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     return f"{who(recall, found)} brought next to nothing that was not in earlier results{last}."
 
 
-def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
-    """Return the sentence about different calls that brought errors or nothing new, or ""."""
-    found = recall.at(steps)
-    if len(found) < 2 or len({(action.call, action.exact_call) for action in found}) < len(found):
+def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about messages in which no call could be read; they are not among the remembered actions."""
+    if len(steps) < 2 or any(action.step in steps for action in recall.actions):
         return ""
-    if not found[-1].shown:
+    return f"No call could be read in {len(steps)} of your messages ({turns(recall, steps, 'message')})."
+
+
+def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    """Return the sentence about calls that brought errors or nothing new, or ""."""
+    found = recall.at(steps)
+    if len(found) < 2 or not found[-1].shown:
         return ""
     if _failed(found):
         return failures(recall, steps, rung)
     last = f", the last one being {found[-1].shown}" if rung == 1 else ""
-    return f"{who(recall, found, 'different calls')} brought only errors or what was in earlier results{last}."
+    return f"{who(recall, found)} brought only errors or what was in earlier results{last}."
 
 
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
