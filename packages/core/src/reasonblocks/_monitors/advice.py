@@ -32,7 +32,8 @@ def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
     again = [action for action in actions if action.exact_call == last.exact_call]
     if rung == _FIRST and case == "done" and last.result and len(again) > 1:
         return f"This succeeded {recall.ago(again[0])} calls ago: {advice[0].lower()}{advice[1:]}"
-    if recall.one_tool and len(again) >= INSISTENT and case in _STUCK:
+    in_row = all(action.exact_call == last.exact_call for action in recall.actions[-INSISTENT:])
+    if recall.one_tool and in_row and len(again) >= INSISTENT and case in _STUCK:
         return f"{advice[:-1]}, or report that it is blocked."
     return advice
 

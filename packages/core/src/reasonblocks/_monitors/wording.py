@@ -122,7 +122,8 @@ def insisted(recall: Recall) -> list[Action]:
         return []
     exact = recall.like(recall.actions[-1])
     newest = exact[-INSISTENT:]
-    same = len({action.result for action in newest}) == 1 or _failed(newest)
+    edited = any(action.edits for action in recall.actions if action.step > newest[0].step)
+    same = len({action.result for action in newest}) == 1 or (_failed(newest) and not edited)
     return exact if len(newest) == INSISTENT and same else []
 
 
