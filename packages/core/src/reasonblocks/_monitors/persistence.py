@@ -101,6 +101,12 @@ def chance(numbers: tuple[float, float, float, float], weights: Weights) -> floa
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, z)))), 4)
 
 
+def complete(features: Features, numbers: tuple[float, float, float, float], memory: JSON, weights: Weights) -> None:
+    """Complete the features by the chance that the trouble lasts, and by the steps in a row that brought nothing."""
+    features.lasting = chance(numbers, weights)
+    features.known_row = row(table(memory), "old")
+
+
 def row(memory: Mapping[str, JSON], name: str) -> int:
     """Return how many of the newest steps in a row, at most eight, have their bit set."""
     bits, steps = count(memory, name), 0

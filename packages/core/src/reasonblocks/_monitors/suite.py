@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from .. import _novelty as novelty
 from .._json import evolve
@@ -66,7 +65,6 @@ DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
 """The key of the suite's own memory among those of the monitors; snapshots have it."""
-_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
@@ -100,8 +98,8 @@ class SuiteSettings:
     """A client's settings for all monitors. `failure_types` are those of the caller's own monitors, by name."""
 
     calibration: Calibration
-    tool_roles: Mapping[str, str] = _NO_NAMES
-    failure_types: Mapping[str, str] = _NO_NAMES
+    tool_roles: Mapping[str, str] = field(default_factory=dict)
+    failure_types: Mapping[str, str] = field(default_factory=dict)
 
 
 def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Memories]:
@@ -141,8 +139,7 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
 def _estimate(features: Features, memory: JSON, calibration: Calibration) -> JSON:
     """Complete the features by the chance that the trouble lasts; return the memory for it."""
     numbers, kept = persistence.measure(features, memory)
-    features.lasting = persistence.chance(numbers, calibration.persistence)
-    features.known_row = persistence.row(table(kept), "old")
+    persistence.complete(features, numbers, kept, calibration.persistence)
     return kept
 
 

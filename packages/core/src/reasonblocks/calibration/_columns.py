@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._monitors import indicators
+from .. import _novelty as novelty
+from .._calibration_file import shipped
+from .._monitors import indicators, persistence
 from .._monitors.builtin import MONITORS
 from .._monitors.features import features_of
 from .._scoring import calm_of, parts_of
@@ -167,14 +169,22 @@ class Observed:
     evidence: tuple[Mapping[str, float], ...]
     findings: tuple[Mapping[str, float], ...]
     calm: tuple[float, ...]
+    numbers: tuple[tuple[float, ...], ...]
+    stale: tuple[bool, ...]
 
 
 def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> Observed:
     """Return what a fit needs of the run."""
     memories: dict[str, JSON] = {}
-    gathered, findings, calm = [], [], []
+    gathered, findings, calm, numbers, stale = [], [], [], [], []
+    lasting = shipped().persistence
     for index, step in enumerate(run.steps):
-        features = features_of(step, index, run.task or "", tool_roles or {})
+        brought, memories[novelty.OWN_MEMORY] = novelty.observe(step, memories.get(novelty.OWN_MEMORY))
+        features = features_of(step, index, run.task or "", tool_roles or {}, brought)
+        row, memories[persistence.OWN_MEMORY] = persistence.measure(features, memories.get(persistence.OWN_MEMORY))
+        persistence.complete(features, row, memories[persistence.OWN_MEMORY], lasting)
+        numbers.append(row)
+        stale.append(features.stale)
         measured, memories[indicators.OWN_MEMORY] = indicators.gather(features, memories.get(indicators.OWN_MEMORY))
         found = {monitor.name: monitor.observe(features, memories.get(monitor.name)) for monitor in MONITORS}
         memories.update({name: finding.memory for name, finding in found.items()})
@@ -189,6 +199,8 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
         evidence=tuple(gathered),
         findings=tuple(findings),
         calm=tuple(calm),
+        numbers=tuple(numbers),
+        stale=tuple(stale),
     )
 
 

@@ -20,6 +20,7 @@ from .._scoring import LEVEL_STEPS, SHIPPED_LEVEL
 from ..exceptions import ConfigError, ExtraMissing
 from ..types import Level
 from ._columns import Observed, by_source
+from ._lasting import fit_lasting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,7 +169,7 @@ def fitted(runs: Sequence[Observed], prior: Calibration | None, false_alarms: fl
         level=SHIPPED_LEVEL if prior is None else _level(runs),
         fires={},
         composite=1.0,
-        persistence=(prior or shipped()).persistence,
+        persistence=fit_lasting(runs, shipped().persistence) if prior is None else prior.persistence,
         evidence={
             name: IndicatorWeight(weight=weights[name], centre=round(centres[name], 3))
             for name in INDICATORS
