@@ -93,7 +93,8 @@ def test_what_is_malformed_is_said_and_left_out(command: Command, write: Write, 
 
 def test_a_dash_prints_the_file_alone(command: Command, write: Write) -> None:
     done = command("calibrate", write("a.jsonl", *records(40)), "--out", "-")
-    assert set(loads(done.out)) == {"difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence"}
+    keys = {"difficulty_mean", "difficulty_spread", "composite_fires", "fires", "evidence", "persistence"}
+    assert set(loads(done.out)) == keys
 
 
 def test_json_is_one_object(command: Command, write: Write, out: Path) -> None:

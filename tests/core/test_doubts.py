@@ -205,11 +205,15 @@ last = st.sampled_from([CLAIMS, DONE, HONEST, Step(thought="I leave it there.")]
 @quick
 @given(steps=st.lists(st.sampled_from([EDIT, FAILS, PASSES]), max_size=5), end=last)
 def test_doubts_follow_the_rule(steps: list[Step], end: Step) -> None:
-    """Stated without the monitors: a claim of success right after a failure; "done" over changes that no test saw."""
+    """Stated without the monitors: a claim of success right after a failure; "done" over changes that no test saw, or
+    over a newest test that failed.
+    """
     expected = set()
+    tested = max((at for at, step in enumerate(steps) if step in (FAILS, PASSES)), default=-1)
     if end is CLAIMS and steps and steps[-1] is FAILS:
         expected.add("claim_contradiction")
-    tested = max((at for at, step in enumerate(steps) if step in (FAILS, PASSES)), default=-1)
+    if end is DONE and tested >= 0 and steps[tested] is FAILS:
+        expected.add("claim_contradiction")
     if end is DONE and EDIT in steps[tested + 1 :]:
         expected.add("verification_skip")
     assert {one.monitor for one in doubts(ran(*steps, end))} == expected

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks._json import evolve
+from reasonblocks._monitors.builtin import Calibration
 from reasonblocks._own_level import (
     COMPOSITE,
     DIFFICULTY,
@@ -25,6 +26,11 @@ from reasonblocks._own_level import (
 )
 from reasonblocks.calibration import shipped
 from reasonblocks.types import Evaluation
+
+
+def lasting(calibration: Calibration) -> float:
+    return calibration.persistence.threshold
+
 
 UNIT = st.floats(0, 1)
 SUMMARIES = st.fixed_dictionaries(dict.fromkeys((*MEASURES, DIFFICULTY), UNIT))
@@ -46,7 +52,7 @@ def test_no_profile_changes_nothing() -> None:
 
 
 def test_twenty_runs_count() -> None:
-    assert judged(shipped(), profile(0.9, MIN_RUNS)).composite > shipped().composite
+    assert lasting(judged(shipped(), profile(0.9, MIN_RUNS))) > lasting(shipped())
 
 
 def test_a_calibration_that_does_not_want_the_own_level_is_unchanged() -> None:
@@ -73,25 +79,26 @@ def test_an_agent_that_scores_higher_gets_no_lower_threshold(one: float, other: 
 
 @given(UNIT, st.integers(MIN_RUNS, 150), st.integers(0, 50))
 def test_more_runs_of_the_same_kind_move_a_threshold_further(value: float, runs: int, more: int) -> None:
-    few, many = (
-        judged(shipped(), profile(value, runs)).composite,
-        judged(shipped(), profile(value, runs + more)).composite,
-    )
-    assert abs(few - shipped().composite) <= abs(many - shipped().composite)
+    few, many = (lasting(judged(shipped(), profile(value, number))) for number in (runs, runs + more))
+    assert lasting(shipped()) <= few <= many
 
 
 @given(st.lists(UNIT, min_size=MIN_RUNS, max_size=200))
 def test_many_runs_reach_their_own_threshold_rarely(values: list[float]) -> None:
-    found = AgentProfile(runs=tuple([{COMPOSITE: 0.5 + value / 2.1} for value in values] * 50))
-    own = judged(shipped(), found).composite
-    reached = sum(run[COMPOSITE] >= own + 0.005 for run in found.runs)
+    found = AgentProfile(runs=tuple([{PERSISTENCE: 0.8 + value / 6} for value in values] * 50))
+    own = lasting(judged(shipped(), found))
+    reached = sum(run[PERSISTENCE] >= own + 0.005 for run in found.runs)
     assert reached <= FLAGGED * len(found.runs)
 
 
 def test_a_measure_that_too_few_runs_have_keeps_its_threshold() -> None:
     runs = tuple([{COMPOSITE: 0.9} for _ in range(50)])
-    made = judged(shipped(), AgentProfile(runs=runs))
-    assert (made.fires, made.persistence) == (shipped().fires, shipped().persistence)
+    assert judged(shipped(), AgentProfile(runs=runs)) == shipped()
+
+
+def test_the_thresholds_of_the_monitors_and_of_the_composite_stay() -> None:
+    made = judged(shipped(), profile(0.9))
+    assert (made.fires, made.composite) == (shipped().fires, shipped().composite)
 
 
 def test_the_usual_difficulty_moves_the_prior() -> None:

@@ -29,7 +29,7 @@ def test_show_has_each_agents_thresholds_beside_the_shipped_ones(command: Comman
     done = command("profile", "show", "--file", file.path, "--json")
     driver, clerk = done.objects
     assert (driver["agent_name"], driver["runs"], driver["judged_by"]) == ("driver", 1, "shipped")
-    shipped, own = clerk["thresholds"]["composite"]
+    shipped, own = clerk["thresholds"]["persistence"]
     assert (clerk["runs"], clerk["judged_by"][:12], own > shipped) == (30, "own:30 runs:", True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasonblocks.types import Evaluation, Step, ToolResult
+from reasonblocks.types import Evaluation, Step, ToolCall, ToolResult
 
 Act = Callable[..., Step]
 Fired = Callable[[Sequence[Step]], set[str]]
@@ -164,3 +164,9 @@ def test_assumptions_between_results_that_say_something_are_quiet(act: Act, fire
     found = "The account has had a positive balance since March, and no payment was refused in that time: case {}."
     steps = [act("look", found.format(n), thought="I will assume that it is positive.", n=n) for n in range(4)]
     assert NAME not in fired(steps)
+
+
+def test_a_newer_call_without_a_result_is_what_a_claim_may_be_about(act: Act, fired: Fired) -> None:
+    unseen = Step(tool_calls=(ToolCall(id="d", name="create_file", arguments={"path": "b.json"}),))
+    failed = act("run_program", "Error: a.json is a folder", is_error=True, path="a.json")
+    assert fired([failed, unseen, *says("The file b.json was created successfully.")]) == set()

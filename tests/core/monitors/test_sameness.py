@@ -154,3 +154,13 @@ def test_the_same_complaint_about_steps_without_a_call_is_no_repeated_call(play:
     )
     said = [evaluation.intervention_text or "" for evaluation in play([complaint] * 6)]
     assert not any("You have called" in text for text in said)
+
+
+def test_changes_whose_results_show_what_is_there_now_are_quiet(act: Act, fired: Fired) -> None:
+    shown = "Edit was successful. Here is the file from line {0}:\n" + "{0} = rows[{0}] if leap{0} else days{0}\n" * 6
+    steps = [act("edit_file", shown.format(n), path="parser.py", line=n) for n in range(100, 107)]
+    assert fired(steps) == set()
+
+
+def test_a_programs_message_after_its_name_is_an_error(act: Act) -> None:
+    assert features_of(act("bash", "mv: cannot move 'a' to a folder in itself", command="mv a a/b"), 0).failing

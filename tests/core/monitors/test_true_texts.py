@@ -82,7 +82,7 @@ class Reader:
         self.calls = [step for step in steps if step.tool_calls]
 
     def placed(self, place: str) -> list[Step]:
-        """The steps of "your last call, 3 and 5 calls ago"."""
+        """The steps of "your last call, 3 and 5 calls ago", oldest first."""
         place = place.removeprefix("most recently ")
         among = self.calls if "call" in place else self.steps
         if found := re.fullmatch(r"your last (\d+) (?:call|turn)s", place):
@@ -92,7 +92,7 @@ class Reader:
             numbers.insert(0, 1)
         assert numbers, place
         assert max(numbers) <= len(among), place
-        return [among[-number] for number in numbers]
+        return [among[-number] for number in sorted(numbers, reverse=True)]
 
     def named(self, shown: str) -> list[Step]:
         """The steps with this call."""
@@ -104,8 +104,9 @@ def written(step: Step) -> str:
     calls = []
     for call in step.tool_calls:
         assert isinstance(call.arguments, Mapping)
-        value = " ".join(str(call.arguments["path"]).split()).replace('"', "'")
-        calls.append(f'{call.name}(path="{value}")')
+        value = str(call.arguments["path"]).strip().replace("\n", "\\n")
+        mark = "`" if '"' in value else '"'
+        calls.append(f"{call.name}(path={mark}{value}{mark})")
     return " + ".join(calls)
 
 
@@ -121,17 +122,20 @@ def masked(step: Step) -> list[str]:
     return [re.sub(r"\d", "#", output) for output in outputs(step)]
 
 
+QUOTE = re.compile(r"""(?:: |with: |last: )(?P<mark>["`])(?P<line>.*)(?P=mark)$""")
+
+
 def check_quote(line: str, step: Step) -> None:
     """A quoted line is in the result, and everybody's call in that step is the user's own."""
     assert {call.name for call in step.tool_calls} <= OWN
     assert len(line) <= 120
-    lines = [" ".join(part.split()).replace('"', "'") for output in outputs(step) for part in output.split("\n")]
+    lines = [part for output in outputs(step) for part in output.split("\n")]
     assert any(part.startswith(line.removesuffix("…")) for part in lines), line
 
 
 def check_same(steps: Sequence[Step], said: str) -> None:
     """The phrase ", each time with the same result: ..."."""
-    if "the same" not in said:
+    if "the same" not in said and "nothing" not in said:
         return
     if "aside" in said:
         assert len({str(masked(step)) for step in steps}) == 1
@@ -139,8 +143,10 @@ def check_same(steps: Sequence[Step], said: str) -> None:
         assert len({str(outputs(step)) for step in steps}) == 1
     if "error" in said.partition(":")[0]:
         assert all(map(failed, steps))
-    if quote := re.search(r': "(.*)"$', said):
-        check_quote(quote[1], steps[-1])
+    if "nothing came back" in said:
+        assert not any(output for step in steps for output in outputs(step))
+    if quote := QUOTE.search(said):
+        check_quote(quote["line"], steps[-1])
 
 
 def check_called(reader: Reader, found: re.Match[str]) -> None:
@@ -169,13 +175,6 @@ def check_nearly(reader: Reader, found: re.Match[str]) -> None:
     assert reader.named(found[1])
 
 
-def check_known(reader: Reader, found: re.Match[str]) -> None:
-    steps = reader.named(found[1])
-    assert len(steps) > 1
-    if found[2]:
-        check_quote(found[2], steps[-1])
-
-
 def who(reader: Reader, found: re.Match[str]) -> list[Step]:
     """The steps of "Your last 3 calls", or of "3 calls (your last call, 3 and 5 calls ago)"."""
     groups = found.groupdict()
@@ -200,8 +199,8 @@ def check_failures(reader: Reader, found: re.Match[str]) -> None:
     said = found["said"] or ""
     if "same error" in said and "aside" not in said:
         assert len({str(outputs(step)) for step in steps}) == 1
-    if quote := re.search(r': "(.*)"$', said):
-        check_quote(quote[1], steps[-1] if "your last" in found[0].lower() else steps[0])
+    if quote := QUOTE.search(said):
+        check_quote(quote["line"], steps[-1] if "your last" in found[0].lower() else steps[0])
 
 
 def check_vain(reader: Reader, found: re.Match[str]) -> None:
@@ -232,20 +231,19 @@ def check_changed(reader: Reader, found: re.Match[str]) -> None:
     assert all("edit_file" in written(step) for step in steps)
 
 
-NOTHING_TO_CHECK = re.compile(r".*\bseems?\b.*")
 WHO = (
     r"(?:Your last (?P<last>\d+) (?P<unit>call)s|(?P<count>\d+) (?:different calls|calls|searches) "
     r"\((?P<place>[^()]*)\))(?: were all different and)?"
 )
 TIMES = r"(\d+) times(?: in your last (\d+) calls)?"
+BACK = r"(, (?:and )?(?:each time|the last \d+ times|it failed) .*)?"
 STATEMENTS: Mapping[str, Callable[[Reader, re.Match[str]], None]] = {
-    rf"You have called (.+?) {TIMES}(?: \(([^()]*)\))?(, (?:each time|the last \d+ times) with .*)?\.": check_called,
-    r"You have made nearly the same (?:call|change) \d+ times.*?, the last being (.+?\))(?:, each.*)?\.": check_nearly,
+    rf"You have called (.+?) {TIMES}(?: \(([^()]*)\))?{BACK}\.": check_called,
+    r"You have made nearly the same (?:call|change) \d+ times.*?, the last being (.+?\))(?:, .*)?\.": check_nearly,
     rf"You have made the same change {TIMES}(?: \([^()]*\))?: (.+)\.": check_changed,
-    r'Known by now: (.+?) brings (?:"(.*)"|the same each time)\.': check_known,
     rf"{WHO} went (?:twice around the same|around one) circle of (?P<period>\d+) calls.*": check_circle,
     rf"{WHO} (?:failed|ended in)(?P<said>.*)\.": check_failures,
-    rf"{WHO} failed, or brought a result that was there before\.": check_vain,
+    rf"{WHO} failed, or brought a result that was there before.*": check_vain,
     rf"{WHO} were made before, with the same results.*": check_before,
     rf"{WHO} got (?P<said>the same result.*)\.": check_different,
     rf"{WHO} found nothing.*": check_empty,
@@ -254,7 +252,7 @@ STATEMENTS: Mapping[str, Callable[[Reader, re.Match[str]], None]] = {
 
 def check(evidence: str, steps: Sequence[Step]) -> None:
     """A text says what it says in one of these ways, and it is true."""
-    if not evidence or NOTHING_TO_CHECK.fullmatch(evidence):
+    if not evidence:
         return
     fitting = [(found, how) for form, how in STATEMENTS.items() if (found := re.fullmatch(form, evidence))]
     assert fitting, evidence

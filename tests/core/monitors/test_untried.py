@@ -132,6 +132,7 @@ def test_a_list_is_found_by_its_form(text: str, members: list[str]) -> None:
         "def f(a, b, c):\n    return a, b, c",
         "date: 2022-01-01\nid: 17\nrecipient: me",
         "12\n13\n14",
+        "see [    ]",
         "Note: yes, no.",
         "{'ok': true, 'total': 3.5}",
     ],

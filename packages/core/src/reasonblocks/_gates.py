@@ -40,7 +40,9 @@ TIER_RULES: MappingProxyType[Tier, TierRule] = MappingProxyType(
     }
 )
 
-_SENTENCE = re.compile(r"""(?:"[^"]*"|"(?![^"]*")|[^"])+?[.!?](?=\s|$)""")
+_SENTENCE = re.compile(
+    r"(?:" + r'"""(?:(?!""").)*"""' + r"""|"[^"]*"|`[^`]*`|"(?![^"]*")|`(?![^`]*`)|[^"`])+?[.!?](?=\s|$)"""
+)
 """A sentence; a full stop inside quotes does not end it."""
 _UNTRIED = re.compile(r"Named in (?:the last|an earlier) result and not tried yet: [^\n]+\.\Z")
 

@@ -1,9 +1,9 @@
 """Judges a run by its agent's own level: what is usual in the newest finished runs of that agent, without outcomes.
 
-Levels differ between agents, so one threshold for all of them flags the long runs of strong agents and misses the
-short ones of others. A run's summary has the largest value of each measure that a threshold exists for. The own
-threshold of a measure is the lowest one that at most a tenth of the agent's runs have reached. It is averaged with the
-calibration's threshold, with more weight for more runs, and never falls below it.
+Levels differ between agents, so one threshold for all of them speaks in most of the long runs of strong agents. A run's
+summary has the largest value of each measure that a threshold exists for. The own threshold of the chance that trouble
+lasts is the lowest one that at most a tenth of the agent's runs have reached. It is averaged with the calibration's
+threshold, with more weight for more runs, and never falls below it.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ from ._monitors.builtin import BY_NAME, Calibration
 from ._scoring import LEVEL_STEPS
 from .types import Evaluation, OwnLevel, TraceState
 
-MIN_RUNS = 20
-"""Runs of the agent from which on a run is judged by its own level (MONITORS section 5: fewer say too little)."""
-MAX_RUNS = 200
-"""Newest runs of an agent that are kept."""
-FLAGGED = 0.1
-"""The share of the agent's own runs that may reach its own threshold."""
-PRIOR_RUNS = 10.0
-"""Weight of the calibration, in runs of the agent."""
-FLOOR = 1.0
-"""The lowest threshold, as a share of the calibration's: it is only raised. With 0.75 the lift of the first injection
-falls from 4.1 to 3.1 in recorded runs with 50 own runs each, and more successful runs have an injection."""
-ABOVE = 0.005
-"""Distance of an own threshold above the value that more runs than allowed have reached."""
 COMPOSITE, PERSISTENCE, DIFFICULTY = "composite", "persistence", "difficulty"
 MEASURES = (COMPOSITE, PERSISTENCE, *BY_NAME)
 """Names of the values that a run's own threshold may exist for. The composite counts as the gate reads it: the smaller
 one of two steps in a row."""
 KEPT = frozenset({*MEASURES, DIFFICULTY})
 """Names in a summary. Others, of a newer version, are ignored."""
-
+MIN_RUNS = 20
+"""Runs of the agent from which on a run is judged by its own level (MONITORS section 5: fewer say too little)."""
+MAX_RUNS = 200
+"""Newest runs of an agent that are kept."""
+RAISED = (PERSISTENCE,)
+"""Measures whose own threshold counts. Raising those of the composite and of each monitor as well leaves more lasting
+trouble without a text (early .24 in place of .33, of .42 by the shipped thresholds, on recorded runs with 50 own runs
+each) for a lift of 3.0 in place of 2.8."""
+FLAGGED = 0.1
+"""The share of the agent's own runs that may reach its own threshold."""
+PRIOR_RUNS = 10.0
+"""Weight of the calibration, in runs of the agent."""
+FLOOR = 1.0
+"""The lowest threshold, as a share of the calibration's: it is only raised. A lower one brings more texts, and
+no more of the lasting trouble is addressed."""
+ABOVE = 0.005
+"""Distance of an own threshold above the value that more runs than allowed have reached."""
 Summary = Mapping[str, float]
 """The values of one finished run, each in [0, 1], by their names in `KEPT`."""
 
@@ -65,6 +68,7 @@ def own_level(calibration: Calibration, profile: AgentProfile | None) -> OwnLeve
     thresholds = {
         name: _shrunk(shipped, profile.values(name), FLOOR * shipped, _reached_rarely)
         for name, shipped in thresholds_of(calibration).items()
+        if name in RAISED
     }
     difficulty = _shrunk(calibration.level.mean, profile.values(DIFFICULTY), 0.0, _mean)
     mark = crc32(compact([*thresholds.values(), difficulty]).encode()) & 0xFFFFFF

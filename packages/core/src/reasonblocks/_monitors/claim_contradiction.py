@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..types import JSON
 from .ending import admits, declares_done
+from .excerpts import SENTENCE, literal, shortened_line
 from .features import ACKNOWLEDGED, Features
 from .finding import Finding, settle
 from .memory import numbers, rows, table, texts
@@ -174,16 +175,18 @@ def observe(features: Features, memory: JSON) -> Finding:
     failed = numbers(kept, "failed")
     shows = _shows(features)
     assumed = [step for step in numbers(kept, "assumed") if step > features.index - WINDOW and not shows]
-    now = not shows and _assumes(features)
+    sentence = "" if shows else _assumption(features)
+    now = bool(sentence)
     assumed = [*assumed, features.index] if now else assumed
     other, values = values_in(features, table(kept.get("values")))
     left: dict[str, JSON] = {"assumed": assumed} if assumed else {}
     if values:
         left["values"] = dict(values)
     left.update(_failures(features, kept))
-    if failed and _claims(features.thought[:CLAIM_HEAD]):
+    if failed and (claim := _claim(features)):
         score = ONE if shows else 0.8
-        return settle(left, memory, score, [*failed, features.index], {"kind": "claim", "tool": kept.get("tool")})
+        facts = {"kind": "claim", "tool": kept.get("tool"), "said": claim}
+        return settle(left, memory, score, [*failed, features.index], facts)
     red = failed or numbers(kept, "red")
     if red and declares_done(features) and not admits(features):
         tool = kept.get("tool" if failed else "test")
@@ -191,19 +194,20 @@ def observe(features: Features, memory: JSON) -> Finding:
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})
     score = (ONE if len(assumed) == 1 else 0.25 + 0.2 * len(assumed)) if now else 0.0
-    return settle(left, memory, score, assumed, {"kind": "assumed", "tool": features.tool})
+    return settle(left, memory, score, assumed, {"kind": "assumed", "tool": features.tool, "said": sentence})
 
 
 def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the failed action of the newest result, if it failed, and the newest test, if it is red.
 
-    A look that failed contradicts no claim, and the complaint about a step without a call is no result of a tool.
+    A look that failed contradicts no claim, and the complaint about a step without a call is no result of a tool. A
+    newer call, even one without a result, may be what a claim is about.
     """
     left: dict[str, JSON] = {}
     acted = bool(features.tool) and features.result is not None
     if features.failing and acted and not (features.roles and features.roles <= _LOOKS):
         left.update(failed=[features.index], tool=features.tool)
-    elif not acted and kept.get("failed"):
+    elif not features.tool and kept.get("failed"):
         left.update(failed=kept["failed"], tool=kept.get("tool"))
     if acted and "test" in features.roles:
         left.update({"red": [features.index], "test": features.tool} if features.failing else {})
@@ -212,13 +216,16 @@ def _failures(features: Features, kept: Mapping[str, JSON]) -> dict[str, JSON]:
     return left
 
 
-def _assumes(features: Features) -> bool:
-    """Return True if the thought assumes something; the first one often only restates the task."""
-    return (
-        features.index > 0
-        and not _ASSUMING.isdisjoint(features.vocabulary)
-        and _ASSUMED.search(features.thought) is not None
-    )
+def _assumption(features: Features) -> str:
+    """Return the agent's sentence that assumes something; "" for none, and for a sentence of the task.
+
+    The first message often only restates the task.
+    """
+    if not features.index or _ASSUMING.isdisjoint(features.vocabulary):
+        return ""
+    found = _ASSUMED.search(features.thought)
+    sentence = _sentence(features, found) if found else ""
+    return "" if sentence.strip("…") in features.task else sentence
 
 
 def _shows(features: Features) -> bool:
@@ -227,30 +234,41 @@ def _shows(features: Features) -> bool:
     return (features.changed and bool(features.targets)) or (said and not (features.failing or features.empty))
 
 
-def _claims(head: str) -> bool:
-    return _SUCCESS.search(head) is not None and _DENIED.search(head) is None
+def _claim(features: Features) -> str:
+    """Return the agent's sentence that claims success at the start of its thought, which is about the last result."""
+    head = features.thought[:CLAIM_HEAD]
+    found = _SUCCESS.search(head)
+    return _sentence(features, found) if found and _DENIED.search(head) is None else ""
+
+
+def _sentence(features: Features, found: re.Match[str]) -> str:
+    """Return the sentence around a match as the agent wrote it; "" if letters in lower case differ in number."""
+    if len(features.said) != len(features.thought):
+        return ""
+    before = [end.end() for end in _SENTENCE.finditer(features.said, 0, found.start())]
+    after = _SENTENCE.search(features.said, found.end())
+    return shortened_line(features.said[before[-1] if before else 0 : after.start() if after else None], SENTENCE)
 
 
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
-    (kind,) = texts(finding.facts, "kind")
+    kind, said = texts(finding.facts, "kind", "said")
     if kind == "claim":
-        evidence = _claimed("spoken of success", finding.steps, rung, recall)
+        evidence = _claimed(f"said {literal(said)}", finding.steps, rung, recall) if said else ""
     elif kind == "red":
         evidence = _claimed("declared the work done", finding.steps, rung, recall)
     elif kind == "value":
         evidence = f"You have given different values for the same thing ({turns(recall, finding.steps, 'message')})."
     else:
-        often = f" {len(finding.steps)} times" if len(finding.steps) > 1 else ""
-        place = turns(recall, finding.steps, "message")
-        evidence = f"You have put an assumption in place of a result{often} ({place})."
-    return f"{evidence} {_NEXT[rung][kind]}"
+        place = f" ({turns(recall, finding.steps[-1:], 'message')})" if rung == 1 else ""
+        evidence = f"You have put an assumption in place of a result: {literal(said)}{place}." if said else ""
+    return f"{evidence} {_NEXT[rung][kind]}" if evidence else ""
 
 
 def _claimed(claim: str, steps: Sequence[int], rung: int, recall: Recall) -> str:
     failed = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
-    if not failed:
-        return f"You have {claim}, and an error before that seems to be unsettled."
+    if not failed or recall.is_cured(failed[-1]):
+        return ""
     place = f" ({where(recall, failed[-1:])})" if rung == 1 else ""
     said = quoted(failed[-1]) if rung == 1 else ""
     return f"You have {claim}, but before that {failed[-1].shown}{place} failed{said}."
@@ -258,14 +276,14 @@ def _claimed(claim: str, steps: Sequence[int], rung: int, recall: Recall) -> str
 
 _NEXT = {
     1: {
-        "claim": "Look at that error again and settle it before you build on it.",
-        "red": "Settle that error, or say plainly in the answer that it is not settled.",
+        "claim": "Look at that error again before you build on it.",
+        "red": "Resolve that error, or say plainly in the answer that it is not resolved.",
         "value": "Look the value up once more where it comes from, and say which one holds and why.",
         "assumed": "Replace the assumption that matters most by a tool call that shows the real value.",
     },
     2: {
-        "claim": "Settle that error now.",
-        "red": "Settle that error now, or report it.",
+        "claim": "Look at that error now.",
+        "red": "Resolve that error now, or report it.",
         "value": "Look it up now and keep to what you find.",
         "assumed": "Get the real value from a tool now, or say that it cannot be had.",
     },

@@ -10,7 +10,7 @@ from .finding import Finding, settle
 from .memory import numbers, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import STALE_ADVICE, composed, had_before, nothing_new
+from .wording import STALE_ADVICE, had_before, nothing_new, told, turns
 
 NAME = "cyclic_compression"
 FAILURE_TYPE = "churn"
@@ -49,7 +49,8 @@ def observe(features: Features, memory: JSON) -> Finding:
     if known > score and features.known_row > features.asked:
         row = range(features.index - features.known_row + 1, features.index + 1)
         return settle(left, memory, known, row, {"kind": "stale", "tool": features.tool, "count": len(row)})
-    return settle(left, memory, score, again, {"tool": features.tool, "count": len(again)})
+    planned = any(map(plans.__contains__, plan))
+    return settle(left, memory, score, again, {"tool": features.tool, "count": len(again), "plan": planned})
 
 
 def _answered(features: Features) -> list[int]:
@@ -69,14 +70,21 @@ def _plan(words: Sequence[str]) -> list[int]:
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
-    if kind == "stale" and (evidence := nothing_new(recall, finding.steps, rung)):
-        return composed(evidence, STALE_ADVICE[rung][kind], recall)
-    evidence = had_before(recall, finding.steps, rung) or "Your last steps seem to go over what is known already."
-    return composed(evidence, _NEXT[rung], recall)
+    if kind == "stale" and (text := told(recall, finding.steps, rung, nothing_new, STALE_ADVICE)):
+        return text
+    text = told(recall, finding.steps, rung, had_before, {})
+    if text or not finding.facts.get("plan"):
+        return text
+    return f"A plan that you wrote before is repeated word for word ({_place(finding, recall)}). {_NEXT[rung]}"
+
+
+def _place(finding: Finding, recall: Recall) -> str:
+    return turns(recall, finding.steps[-1:], "message")
 
 
 _NEXT = {
-    1: "Write down in one line what is known and what is still open, then work on the open part.",
-    2: "Go on from what is known and take a new step now.",
-    3: "Their results are known: take a step of another kind, on what is still open.",
+    1: "Take the first step of it that is still open, or say what keeps you from it.",
+    2: "Take its next open step now.",
+    3: "Take a step of another kind: the first one of the plan that is still open.",
 }
+"""The next action after a plan that was written again."""

@@ -64,6 +64,7 @@ _UNSAFE = re.compile(r"[^\w-]+")
 class Features:
     """One step as the monitors see it. `call` and `result` are hashes, None for none.
 
+    - `thought`: in lower case; `said`: as the agent wrote it.
     - `asked`: how often the task wants something repeated.
     - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
       its first words; both are None for a test, whose errors are work.
@@ -110,6 +111,7 @@ class Features:
     brought: Novelty
     stale: bool
     moves: bool
+    said: str = ""
     lasting: float = 0.0
     known_row: int = 0
 
@@ -130,7 +132,8 @@ def features_of(
 ) -> Features:
     """Return the features of a step, read from at most 16,000 characters of each text, and 32 calls and results."""
     step, task = _bounded(step), task[:TASK_HEAD]
-    thought = clip(step.thought if step.thought.strip() else step.reasoning).lower()
+    written = clip(step.thought if step.thought.strip() else step.reasoning)
+    thought = written.lower()
     spoken = step.scored_words if thought.strip() else ()
     calls = [(call, flattened(call.arguments), command_of(call)) for call in step.tool_calls]
     roles = frozenset([role for call, flat, said in calls for role in roles_of(call.name, said, flat, tool_roles)])
@@ -176,6 +179,7 @@ def features_of(
         brought=brought,
         stale=brought.stale and not (passing or green or waiting or moves),
         moves=moves,
+        said=written,
     )
 
 

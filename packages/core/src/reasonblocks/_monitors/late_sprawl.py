@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..types import JSON
 from .features import Features
@@ -10,7 +10,7 @@ from .finding import Finding, settle
 from .memory import count, numbers, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import composed, nothing_gained
+from .wording import STALE_ADVICE, insisted, nothing_gained, told
 
 NAME = "late_sprawl"
 FAILURE_TYPE = "sprawl"
@@ -92,18 +92,21 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
     if kind == "barren":
-        evidence = nothing_gained(recall, finding.steps, rung) or "Your new calls seem to bring nothing new."
-        return composed(evidence, _NEXT[rung], recall)
-    new = [action for action in recall.at(finding.steps) if action.shown]
-    evidence = "You seem to open new ground late in the run."
-    if new:
-        last = f", most recently with {new[-1].shown}" if rung == 1 else ""
-        evidence = f"Late in the run you have turned to new things{last}."
-    return f"{evidence} {_NEXT[rung]}"
+        return told(recall, finding.steps, rung, nothing_gained, STALE_ADVICE)
+    if insisted(recall) or len(recall.failed_lately()) > 1:
+        return told(recall, finding.steps, rung, _turned, _NEXT)
+    evidence = _turned(recall, finding.steps, rung)
+    return f"{evidence} {_NEXT[rung]}" if evidence else ""
+
+
+def _turned(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    new = [action for action in recall.at(steps) if action.shown]
+    last = f", most recently with {new[-1].shown}" if new and rung == 1 else ""
+    return f"Late in the run you have turned to new things{last}." if new else ""
 
 
 _NEXT = {
-    1: "Name the one open question that decides the task, and go on with that one only.",
-    2: "Finish what is open now before you begin anything new.",
+    1: "Say which one question decides the task, and go on with that one only.",
+    2: "Go on with what decides the task.",
     3: "Take a step of another kind: one that answers what is open with what you have.",
 }

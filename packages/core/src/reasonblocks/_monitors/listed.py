@@ -82,6 +82,8 @@ def _values(parts: list[str]) -> dict[str, list[str]]:
 def _arrays(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
     for found in _ARRAY.finditer(text):
         inner = found[1].strip()
+        if not inner:
+            continue
         if inner[0] in "'\"":
             parts = [one or other for one, other in _STRING.findall(inner)]
         else:

@@ -48,7 +48,9 @@ _STARTS = re.compile(
 )
 _ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
 """Marks, one of which is in every head that `_STARTS` matches."""
-_STARTS_FAILED = re.compile(r"\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)")
+_STARTS_FAILED = re.compile(
+    r"(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed)"
+)
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
 )

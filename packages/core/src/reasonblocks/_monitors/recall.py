@@ -4,34 +4,40 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from .._json import canonical
 from .._text import clip
 from ..types import JSON, Memories, Step, ToolCall
 from . import untried
+from .arguments import flattened
+from .complaints import names_part, says_blocked, says_missing, says_offer
 from .ending import checks
 from .excerpts import call_line, result_line
 from .features import Features
-from .memory import count, names, table
-from .outcome import hash_of, says_nothing
-from .roles import trust_of
+from .memory import count, names, numbers, table
+from .outcome import SHORT, error_digests, hash_of, says_nothing
+from .roles import NAME_HEAD, trust_of
 from .untried import Alternatives
 
 OWN_MEMORY = "_recall"
 """The key of this memory among those of the monitors; snapshots have it."""
 
-MAX_ACTIONS = 10
-"""Actions that are remembered by hashes: the newest ones, two rounds of the longest circle."""
-MAX_CALLS, MAX_LINES = 3, 2
+MAX_ACTIONS = 20
+"""Actions that are remembered by hashes: the newest ones."""
+MAX_CALLS, MAX_LINES = 4, 4
 """Different calls, and lines of different results, that are remembered as text: those seen last."""
+MANY_TOOLS = 2
+"""Different tools that are remembered: more are many."""
 MAX_READ = 4
 """Calls, and results, of a step that are read."""
 SHORT_HASH = 0xFFFFFF
-"""The bits of a hash that are stored: ten actions collide once in 400,000 runs."""
-_FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY = 1, 2, 4, 8, 16
+"""The bits of a hash that are stored: twenty actions collide once in 90,000 runs."""
+_FAILED, _SEVERAL, _EDITS, _CHECKS, _EMPTY, _BLANK, _BARE, _LOOKS = 1, 2, 4, 8, 16, 32, 64, 128
+_MISSING, _OFFERS, _NAMES, _REFUSED, _QUOTED = 256, 512, 1024, 2048, 4096
 """Flags of an action."""
-_SIZES = (8, 3, 3, 3, 3, 3, 1)
+_SIZES = (8, 3, 3, 3, 3, 3, 2)
 """Bytes of the stored fields of an action."""
 _TEXTS = frozenset({str})
 
@@ -80,21 +86,62 @@ class Action(NamedTuple):
         return bool(self.flags & _EMPTY)
 
     @property
+    def is_blank(self) -> bool:
+        """True if nothing came back."""
+        return bool(self.flags & _BLANK)
+
+    @property
+    def is_bare(self) -> bool:
+        """True for a call without arguments."""
+        return bool(self.flags & _BARE)
+
+    @property
+    def found(self) -> bool:
+        """True for a read or a search that brought something."""
+        return bool(self.flags & _LOOKS) and not self.flags & (_FAILED | _EMPTY | _BLANK | _REFUSED)
+
+    @property
+    def misses(self) -> bool:
+        """True for an error that something does not exist."""
+        return bool(self.flags & _MISSING)
+
+    @property
+    def offers(self) -> bool:
+        """True for an error that offers what would be right."""
+        return bool(self.flags & _OFFERS)
+
+    @property
+    def names_argument(self) -> bool:
+        """True for an error that names a part of the call's arguments."""
+        return bool(self.flags & _NAMES)
+
+    @property
+    def refused(self) -> bool:
+        """True for a short result that refuses the call, whether or not it is an error."""
+        return bool(self.flags & _REFUSED)
+
+    @property
     def outcome(self) -> tuple[int, int]:
         """The call and its result."""
         return self.call, self.result
 
 
 class Recall:
-    """The newest actions, oldest first, after step `index`; `calls` counts all steps with a call so far."""
+    """The newest actions, oldest first, after step `index`.
 
-    __slots__ = ("actions", "calls", "index", "untried")
+    `calls` counts all steps with a call so far, and `failed_row` the newest of them that failed one after another.
+    `one_tool` is True if all calls so far were of one tool.
+    """
+
+    __slots__ = ("actions", "calls", "failed_row", "index", "one_tool", "untried")
 
     def __init__(self, memories: Memories, index: int) -> None:
         kept = table(memories.get(OWN_MEMORY))
         shown, lines = table(kept.get("shown")), table(kept.get("lines"))
         self.index = index
         self.calls = count(kept, "calls")
+        self.failed_row = count(kept, "failed_row")
+        self.one_tool = len(numbers(kept, "tools")) < MANY_TOOLS
         self.actions = tuple([_action(row, shown, lines) for row in names(kept, "rows")])
         self.untried: Alternatives = untried.alternatives(memories.get(untried.OWN_MEMORY), index)
 
@@ -106,6 +153,15 @@ class Recall:
     def like(self, action: Action) -> list[Action]:
         """Return all remembered actions with exactly this call."""
         return [other for other in self.actions if (other.call, other.exact_call) == (action.call, action.exact_call)]
+
+    def failed_lately(self) -> list[Action]:
+        """Return the newest actions in a row that failed, without a success since."""
+        return [*takewhile(lambda action: action.failed, reversed(self.actions))][::-1]
+
+    def is_cured(self, action: Action) -> bool:
+        """Return True if the same call has succeeded since."""
+        since = self.actions[len(self.actions) - self.ago(action) + 1 :]
+        return any(other.exact_call == action.exact_call and not other.failed for other in since)
 
     def ago(self, action: Action) -> int:
         """Return 1 for the newest action, 2 for the one before it, and so on."""
@@ -136,7 +192,7 @@ def _action(row: str, shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> A
         error,
         flags,
         str(shown.get(str(exact_call)) or ""),
-        str(lines.get(str(exact_result)) or ""),
+        str(lines.get(str(exact_result)) or "") if flags & _QUOTED else "",
     )
 
 
@@ -148,28 +204,29 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     calls, outputs = step.tool_calls[:MAX_READ], [result.output for result in step.tool_results[:MAX_READ]]
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
+    may_quote = bool(outputs) and all(trust_of(call, tool_roles) == "full" for call in calls)
+    flags = _flags(features, calls, outputs) | _QUOTED * may_quote
     row = _packed(
         features.index,
         (features.call or 0) & SHORT_HASH,
         exact_call,
         (features.result or 0) & SHORT_HASH,
         exact_result,
-        (features.error or 0) & SHORT_HASH,
-        _flags(features, calls, outputs),
+        _error(features, outputs) & SHORT_HASH,
+        flags,
     )
     shown, lines = table(kept.get("shown")), table(kept.get("lines"))
     left: dict[str, JSON] = {
         "calls": count(kept, "calls") + 1,
+        "failed_row": count(kept, "failed_row") + 1 if flags & _FAILED else 0,
+        "tools": _tools(numbers(kept, "tools"), calls),
         "rows": [*names(kept, "rows"), row][-MAX_ACTIONS:],
         "shown": _last(shown, str(exact_call), shown.get(str(exact_call)) or call_line(step.tool_calls), MAX_CALLS),
     }
-    if outputs:
-        line = lines.get(str(exact_result))
-        if line is None:
-            line = _line(features, calls, outputs, tool_roles)
+    left["lines"] = dict(lines)
+    if may_quote:
+        line = lines.get(str(exact_result)) or result_line(outputs[0], failing=features.failing)
         left["lines"] = _last(lines, str(exact_result), line, MAX_LINES)
-    else:
-        left["lines"] = dict(lines)
     return left
 
 
@@ -186,14 +243,46 @@ def _exact(texts: Sequence[str]) -> int:
     return hash_of("\0".join(texts)) & SHORT_HASH | 1 if texts else 0
 
 
+def _tools(known: list[int], calls: Sequence[ToolCall]) -> list[int]:
+    """Return the hashes of the first tools: two are enough to know that there is more than one."""
+    if len(known) >= MANY_TOOLS:
+        return known
+    return [*dict.fromkeys([*known, *[hash_of(call.name[:NAME_HEAD]) & SHORT_HASH for call in calls]])][:MANY_TOOLS]
+
+
+def _error(features: Features, outputs: Sequence[str]) -> int:
+    """Return the hash of the error's message with numbers and paths masked; also that of a failed test."""
+    if not features.failing or features.error:
+        return features.error or 0
+    return error_digests(clip(outputs[0]))[0] if len(outputs) == 1 else 0
+
+
 def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
+    looks = not features.roles.isdisjoint(("read", "search"))
     return (
         _FAILED * features.failing
         | _SEVERAL * (len(calls) > 1)
         | _EDITS * features.changed
         | _CHECKS * checks(features)
         | _EMPTY * (features.empty and all(map(_is_nothing, outputs)))
+        | _BLANK * (bool(outputs) and not any(map(str.strip, outputs)))
+        | _BARE * (not any(call.arguments for call in calls))
+        | _LOOKS * looks
+        | (_complaint(calls, outputs) if features.failing else 0)
+        | _REFUSED * any(len(output) <= SHORT and says_blocked(output) for output in outputs)
     )
+
+
+def _complaint(calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
+    """Return the flags of an error: what its message is about."""
+    said = [clip(output) for output in outputs]
+    return _MISSING * any(map(says_missing, said)) | _OFFERS * any(map(says_offer, said)) | _NAMES * _names(calls, said)
+
+
+def _names(calls: Sequence[ToolCall], said: Sequence[str]) -> bool:
+    given = " ".join([flattened(call.arguments) for call in calls])
+    tools = {call.name for call in calls}
+    return any(names_part(result_line(output, failing=True), given, tools) for output in said)
 
 
 def _is_nothing(output: str) -> bool:
@@ -208,10 +297,3 @@ def _last(kept: Mapping[str, JSON], key: str, text: JSON, most: int) -> dict[str
         del left[next(iter(left))]
     left[key] = text
     return left
-
-
-def _line(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], tool_roles: Mapping[str, str]) -> str:
-    """Return the result's line, of several results that of the first; "" if one of the tools may not be quoted."""
-    if any(trust_of(call, tool_roles) != "full" for call in calls):
-        return ""
-    return result_line(outputs[0], failing=features.failing)

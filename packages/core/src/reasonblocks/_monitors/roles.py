@@ -38,7 +38,7 @@ _FOREIGN_PARTS = frozenset(
     "thread threads reply replies conversation conversations issue issues ticket tickets".split()
 )
 """Parts of the names of tools that return other people's text."""
-_FETCHES = re.compile(r"(?:^|[;&|(\n]\s*)(?:curl|wget|lynx|httpx?|gh|mail)\s|https?://")
+_FETCHES = re.compile(r"(?:^|[;&|(\n][ \t]*)(?:curl|wget|lynx|httpx?|gh|mail)\s|https?://")
 _ACTS = frozenset(
     "send pay transfer refund delete remove cancel book buy order purchase schedule reserve invite exchange return "
     "modify update create submit finish done answer final post share publish deploy merge write".split()

@@ -13,7 +13,18 @@ from .finding import Finding, settle
 from .memory import rows, table, texts
 from .outcome import hash_of
 from .recall import Recall
-from .wording import Phrase, changed_again, circle, composed, failures, nothing_found, repeated, same_result, unread
+from .wording import (
+    SAME_ADVICE,
+    Phrase,
+    changed_again,
+    circle,
+    failures,
+    nothing_found,
+    repeated,
+    same_result,
+    told,
+    unread,
+)
 
 NAME = "semantic_loop"
 FAILURE_TYPE = "loop"
@@ -322,9 +333,10 @@ _FAILING = (_error, _failing, _tried)
 def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
-    evidence = _EVIDENCE[kind](recall, finding.steps, rung) or _SEEMS[kind]
-    advice = _NEXT[rung][kind]
-    return f"{evidence} {advice}" if kind in _ONE_WAY else composed(evidence, advice, recall)
+    if kind not in _ONE_WAY:
+        return told(recall, finding.steps, rung, _EVIDENCE[kind], _ADVICE.get(kind, {}))
+    evidence = _EVIDENCE[kind](recall, finding.steps, rung)
+    return f"{evidence} {_NEXT[rung][kind]}" if evidence else ""
 
 
 _ONE_WAY = ("unmoved", "redone", "waiting", "unreadable")
@@ -342,57 +354,29 @@ _EVIDENCE: Mapping[str, Phrase] = {
     "waiting": repeated,
     "unreadable": unread,
 }
-_SEEMS = {
-    "repeat": "You seem to be repeating a call.",
-    "unmoved": "A result seems to stay the same.",
-    "retry": "You seem to be repeating a call that fails.",
-    "cycle": "You seem to be going in a circle.",
-    "error": "The same error seems to come back.",
-    "failing": "Several calls seem to have failed.",
-    "redone": "You seem to be making a change again.",
-    "reworded": "Your searches seem to find nothing.",
-    "same_result": "Different calls seem to bring the same result.",
-    "waiting": "Something seems not to end.",
-    "unreadable": "It seems that no call could be read in your last message.",
+_CYCLE = {
+    1: "Say in one line what these results already show, and take a step that is not among them.",
+    2: "Take an action now that is not part of it.",
+    3: "Their results are known: take a step of another kind, on what is still missing.",
 }
-"""The evidence if the actions are no longer remembered."""
+_ADVICE: Mapping[str, Mapping[int, str]] = {"cycle": _CYCLE, "same_result": SAME_ADVICE}
+"""The next action, by kind, where it does not follow from the kind of the results."""
 _NEXT = {
     1: {
-        "repeat": "Use the result that you have, or change an argument before you make this call again.",
         "unmoved": "If you changed something in between, it made no difference: look for the cause in another place.",
-        "retry": "Read the error and change the argument that it complains of, or use another tool.",
-        "cycle": "Write down what these results already show, and take a step that is not among them.",
-        "error": "Find the one thing in these calls that causes it, and change that.",
-        "failing": "Before the next try, look up what the tool takes or what is there, and build the call on that.",
         "redone": "Look at what is there now, and find out why the first time was not enough.",
-        "reworded": "Look under another name, in another place, or list what there is.",
-        "same_result": "What differs between these calls made no difference: change something else.",
         "unreadable": "Write one call in the format that is asked for, and nothing around it.",
         "waiting": "Do something else that the task needs, or find out why it does not end.",
     },
     2: {
-        "repeat": "Take a different action now.",
         "unmoved": "Read another part now.",
-        "retry": "Take a different action now.",
-        "cycle": "Take an action now that is not part of it.",
-        "error": "Try a different approach now.",
-        "failing": "Find out what is there first.",
         "redone": "Read the place and decide anew.",
-        "reworded": "Take a different way now.",
-        "same_result": "Change something else now.",
         "unreadable": "Write one call now.",
         "waiting": "Look for the reason now.",
     },
     3: {
-        "repeat": "Go on from that with a step of another kind: another tool, or another question.",
         "unmoved": "The cause may be elsewhere: take a step of another kind, such as reading how this result is made.",
-        "retry": "That way has not worked: take a step of another kind, such as a look at what is there.",
-        "cycle": "Their results are known: take a step of another kind, with another tool or another question.",
-        "error": "That way has not worked: take a step of another kind, such as a look at what is there.",
-        "failing": "That way has not worked: take a step of another kind, such as a look at what is there.",
         "redone": "Making it again has not helped: take a step of another kind, such as a test of what is there.",
-        "reworded": "These words find nothing: take a step of another kind, such as a list of what there is.",
-        "same_result": "Their result is known: take a step of another kind, with another tool or another question.",
         "unreadable": "Take a step of another kind: the shortest call that the format allows.",
         "waiting": "Asking has not helped: take a step of another kind, such as a look at the log.",
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from .features import Features
 from .finding import Finding, settle
 from .memory import numbers, table, texts
 from .recall import Recall
-from .wording import composed, nothing_gained
+from .wording import nothing_gained, told
 
 NAME = "silent_topic_drift"
 FAILURE_TYPE = "drift"
@@ -147,11 +147,15 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
     (kind,) = texts(finding.facts, "kind")
     if kind == "away":
-        evidence = nothing_gained(recall, finding.steps, rung) or "Your last calls seem to bring nothing new."
-        return composed(f"{evidence[:-1]}, and they name nothing of the task.", _NEXT[rung], recall)
+        return told(recall, finding.steps, rung, _gone, _NEXT)
     off, among = len(finding.steps), recall.index - min(finding.steps, default=recall.index) + 1
     which = f"{off} of your last {among}" if off < among else f"Your last {off}"
     return f"{which} messages do not name the subject of the task. {_NEXT[rung]}"
+
+
+def _gone(recall: Recall, steps: Sequence[int], rung: int) -> str:
+    evidence = nothing_gained(recall, steps, rung)
+    return f"{evidence[:-1]}, and they name nothing of the task." if evidence else ""
 
 
 _NEXT = {

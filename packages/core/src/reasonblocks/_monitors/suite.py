@@ -18,7 +18,7 @@ from .indicators import INDICATORS
 from .kinds import TYPES
 from .memory import fraction, names, table
 from .recall import Recall
-from .wording import composed, in_vain, turns
+from .wording import STALE_ADVICE, in_vain, told, turns
 
 MIN_STEPS = 2
 """Steps from which on indicators are named in a text."""
@@ -35,15 +35,7 @@ def hints(shown: Mapping[str, tuple[int, ...]], usual: Mapping[str, float], quie
 
 def hint_text(finding: Finding, rung: int, past: Recall) -> str:
     """Return the text: the evidence (rung 1), a firmer and shorter one (2), or a call for another kind of step (3)."""
-    evidence = in_vain(past, finding.steps, rung) or "Your last steps seem to bring little that is new."
-    return composed(evidence, _NEXT[rung], past)
-
-
-_NEXT = {
-    1: "Say in one line what they have shown, and take the step that would show something new.",
-    2: "Leave this way now and try another one.",
-    3: "What they show is known: take a step of another kind, with another tool or another question.",
-}
+    return told(past, finding.steps, rung, in_vain, STALE_ADVICE)
 
 
 QUIET = 0.1
@@ -218,7 +210,8 @@ def _evaluation(
 def _doubts(scored: _StepScores, past: Recall) -> tuple[Doubt, ...]:
     """Return the doubts that the newest step itself raises; an earlier finding may be resolved by now."""
     doubting = [name for name in DOUBTING if name in scored.fired and past.index in scored.findings[name].steps]
-    return tuple([Doubt(monitor=name, text=BY_NAME[name].say(scored.findings[name], 1, past)) for name in doubting])
+    said = [(name, BY_NAME[name].say(scored.findings[name], 1, past)) for name in doubting]
+    return tuple([Doubt(monitor=name, text=text) for name, text in said if text])
 
 
 def _leading(scored: _StepScores) -> str | None:
@@ -260,7 +253,7 @@ def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Mome
 
 @dataclass(slots=True, kw_only=True)
 class _Moment:
-    """The moment after step `index`: whether it brought nothing (`stale`), and whether the trouble is likely to last."""
+    """The moment after step `index`: whether it brought nothing (`stale`), and whether trouble is likely to last."""
 
     index: int
     stale: bool

@@ -23,6 +23,8 @@ MAX_TARGETS = 48
 """Changed targets that are remembered: the newest ones."""
 MANY = 4
 """Repeated changes of files without a check that are too many; the first change of each file does not count."""
+SHOWN = 200
+"""A change's result from this length on, in characters, shows what is there now, so that the agent sees its change."""
 _LOOKS = frozenset(("read", "search"))
 
 
@@ -41,7 +43,8 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle(left, memory, 0.8, [*(edits[-3:] or numbers(kept, "blind")), features.index], facts)
     if not features.changed:
         return settle(left, memory)
-    again += _known(features.targets, targets)
+    unseen = features.lengths[2] < SHOWN or features.stale
+    again += unseen and _known(features.targets, targets)
     left = {
         "edits": [*edits, features.index][-MAX_EDITS:],
         "targets": [*dict.fromkeys([*targets, *features.targets])][-MAX_TARGETS:],
@@ -75,13 +78,13 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
         evidence = _blind(finding.steps, rung, recall)
     else:
         evidence = _many(rung, recall)
-    return f"{evidence} {_NEXT[rung][kind]}"
+    return f"{evidence} {_NEXT[rung][kind]}" if evidence else ""
 
 
 def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
     edits = [action for action in recall.at(steps[:-1]) if action.edits and action.shown]
     if not edits or any(action.checks for action in recall.actions if action.step > edits[-1].step):
-        return "You have declared the work done, and a change seems to be unchecked."
+        return ""
     place = f" ({where(recall, edits[-1:])})" if rung == 1 else ""
     return f"You have declared the work done, but nothing has checked the change by {edits[-1].shown}{place}."
 
@@ -89,7 +92,7 @@ def _done(steps: Sequence[int], rung: int, recall: Recall) -> str:
 def _blind(steps: Sequence[int], rung: int, recall: Recall) -> str:
     looks = [action for action in recall.at(steps[:-1]) if action.failed and action.shown]
     if not looks:
-        return "You have given the answer, and the last look seems to have failed."
+        return ""
     place = f" ({where(recall, looks[-1:])})" if rung == 1 else ""
     said = quoted(looks[-1]) if rung == 1 else ""
     return f"You have given the answer, but the last look, {looks[-1].shown}{place}, failed{said}."
@@ -98,7 +101,7 @@ def _blind(steps: Sequence[int], rung: int, recall: Recall) -> str:
 def _many(rung: int, recall: Recall) -> str:
     unchecked = [action for action in reversed([*takewhile(_is_unchecked, reversed(recall.actions))]) if action.edits]
     if len(unchecked) < 2 or not unchecked[-1].shown:
-        return "Several changes seem to be unchecked."
+        return ""
     newest = f", the newest being {unchecked[-1].shown} ({where(recall, unchecked[-1:])})" if rung == 1 else ""
     return f"Nothing has checked your last {len(unchecked)} changes{newest}."
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
+from .advice import next_step
+from .excerpts import literal
 from .recall import Action, Recall
 
 MAX_PLACES = 4
 """Places in the history that a text lists; of more it names the newest only."""
 
-_NO_SUCH = re.compile(r"\b(?:not f(?:ou|i)nd|no such|unknown|not exist|doesn't exist|invalid|no \w+)\b", re.IGNORECASE)
-"""Matches an error that complains of a value, so that another value may be right."""
+INSISTENT = 3
+"""Equal calls, each with the same result, that every text names before anything else."""
+
 _ASIDE = ", times and ids aside"
 """Ends a statement about calls or results that are equal with times and ids masked, but not exactly."""
 
@@ -55,7 +58,7 @@ def times(recall: Recall, count: int) -> str:
 
 def quoted(action: Action) -> str:
     """Return ': "the result's line"', or nothing if it may not be quoted."""
-    return f': "{action.line}"' if action.line else ""
+    return f": {literal(action.line)}" if action.line else ""
 
 
 def same_results(actions: Sequence[Action]) -> str:
@@ -65,6 +68,8 @@ def same_results(actions: Sequence[Action]) -> str:
         return ""
     if not last.exact_result:
         return ", each time without a result" if not any(action.exact_result for action in actions) else ""
+    if all(action.is_blank for action in actions):
+        return ", and each time nothing came back"
     noun = "error" if all(action.failed for action in actions) else "result"
     if all(action.exact_result == last.exact_result for action in actions):
         return f", each time with the same {noun}{quoted(last)}"
@@ -83,31 +88,43 @@ def repeated(recall: Recall, steps: Sequence[int], rung: int) -> str:
     near = [action for action in recall.actions if action.call == last.call]
     if len(near) < 2:
         return ""
-    how = same_results(near) if rung == 1 else ""
-    return f"You have made nearly the same call {times(recall, len(near))}, the last being {last.shown}{how}."
+    return f"You have made nearly the same call {times(recall, len(near))}, the last being {last.shown}{_back(near)}."
 
 
 def _repeated_exactly(recall: Recall, exact: Sequence[Action], rung: int) -> str:
-    last = exact[-1]
-    named = f"You have called {last.shown} {times(recall, len(exact))}"
-    if rung == 1:
-        return f"{named} ({where(recall, exact)}){same_results(exact) or _newest_results(exact)}."
-    if rung == 2 or not (last.exact_result and same_results(exact)):
-        return f"{named}."
-    if last.line and all(action.exact_result == last.exact_result for action in exact):
-        return f'Known by now: {last.shown} brings "{last.line}".'
-    return f"Known by now: {last.shown} brings the same each time."
+    place = f" ({where(recall, exact)})" if rung == 1 else ""
+    return f"You have called {exact[-1].shown} {times(recall, len(exact))}{place}{_back(exact)}."
 
 
-def _newest_results(actions: Sequence[Action]) -> str:
-    """Return the phrase for the newest actions that brought the same, if at least two did."""
-    same = [actions[-1]]
+def _back(actions: Sequence[Action]) -> str:
+    """Return the phrase for what came back: the same each time, or the newest times, or else the last error."""
+    last = actions[-1]
+    same = [last]
     for action in actions[-2::-1]:
-        if action.result != actions[-1].result:
+        if action.result != last.result:
             break
         same.insert(0, action)
-    said = same_results(same) if len(same) > 1 else ""
-    return said.replace("each time", f"the last {len(same)} times", 1)
+    if len(same) == len(actions):
+        return same_results(actions)
+    if len(same) > 1:
+        said = same_results(same)
+        return said.replace("each time", f"the last {len(same)} times", 1)
+    return f", and it failed each time, the last time with{quoted(last)}" if last.line and _failed(actions) else ""
+
+
+def _failed(actions: Sequence[Action]) -> bool:
+    return all(action.failed for action in actions)
+
+
+def insisted(recall: Recall) -> list[Action]:
+    """Return all remembered calls like the newest one, if its newest repetitions brought the same; else none."""
+    if not recall.actions or not recall.actions[-1].shown:
+        return []
+    exact = recall.like(recall.actions[-1])
+    newest = exact[-INSISTENT:]
+    edited = any(action.edits for action in recall.actions if action.step > newest[0].step)
+    same = len({action.result for action in newest}) == 1 or (_failed(newest) and not edited)
+    return exact if len(newest) == INSISTENT and same else []
 
 
 def who(recall: Recall, actions: Sequence[Action], noun: str = "calls") -> str:
@@ -131,18 +148,33 @@ def circle(recall: Recall, steps: Sequence[int], rung: int) -> str:
 
 
 def failures(recall: Recall, steps: Sequence[int], rung: int) -> str:
-    """Return the sentence about calls that failed, or ""."""
-    failed = [action for action in recall.at(steps) if action.failed]
+    """Return the sentence about calls that failed: all of the newest in a row, or those of one error; or ""."""
+    failed = failing(recall, steps)
     if len(failed) < 2:
         return ""
     last = failed[-1]
-    subject, said = who(recall, failed), quoted(last) if rung == 1 else ""
-    if not last.error or any(action.error != last.error for action in failed):
+    subject, said = who(recall, failed), quoted(last)
+    more = failed == [*recall.actions] and recall.failed_row > len(failed)
+    if more:
+        subject = f"Your last {recall.failed_row} calls"
+    if more or not last.error or any(action.error != last.error for action in failed):
         return f"{subject} failed{', the last one with' + said if said else ''}."
     if _all_equal([action.exact_result for action in failed]):
         return f"{subject} ended in the same error{said}."
     aside = ", names and numbers aside"
     return f"{subject} ended in the same error{aside}{'; the last one' + said if said else ''}."
+
+
+def failing(recall: Recall, steps: Sequence[int]) -> list[Action]:
+    """Return the failed calls that a text is about; an error is settled once the same call has succeeded."""
+    newest = recall.failed_lately()
+    if len(newest) > 1:
+        return newest
+    found = [action for action in recall.at(steps) if action.failed and not recall.is_cured(action)]
+    if not found or not found[-1].error:
+        return found
+    same = [action for action in recall.actions if action.failed and action.error == found[-1].error]
+    return [action for action in same if action.step <= found[-1].step and not recall.is_cured(action)]
 
 
 def _all_equal(values: Sequence[object]) -> bool:
@@ -163,7 +195,9 @@ def same_result(recall: Recall, steps: Sequence[int], rung: int) -> str:
 
 def nothing_found(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about searches without a result, or ""."""
-    empty = [action for action in recall.at(steps) if action.is_empty]
+    empty = [*takewhile(lambda action: action.is_empty, reversed(recall.actions))][::-1]
+    if len(empty) < 2:
+        empty = [action for action in recall.at(steps) if action.is_empty]
     if len(empty) < 2 or not empty[-1].shown:
         return ""
     last = f", the last one being {empty[-1].shown}" if rung == 1 else ""
@@ -173,22 +207,30 @@ def nothing_found(recall: Recall, steps: Sequence[int], rung: int) -> str:
 def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about results that brought nothing new, or ""."""
     found = recall.at(steps)
-    if len(found) < 2:
+    if len(found) < 2 or not found[-1].shown:
         return ""
-    return f"{who(recall, found)} brought next to nothing that was not in earlier {'results' if rung == 1 else 'ones'}."
+    if _failed(found):
+        return failures(recall, steps, rung)
+    last = f", the last one being {found[-1].shown}" if rung == 1 else ""
+    return f"{who(recall, found)} brought next to nothing that was not in earlier results{last}."
 
 
 def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about messages in which no call could be read; they are not among the remembered actions."""
     if len(steps) < 2 or any(action.step in steps for action in recall.actions):
         return ""
-    return f"It seems that no call could be read in {len(steps)} of your messages ({turns(recall, steps, 'message')})."
+    return f"No call could be read in {len(steps)} of your messages ({turns(recall, steps, 'message')})."
 
 
 def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about calls that brought errors or nothing new, or ""."""
     found = recall.at(steps)
-    return f"{who(recall, found)} brought only errors or what was in earlier results." if len(found) > 1 else ""
+    if len(found) < 2 or not found[-1].shown:
+        return ""
+    if _failed(found):
+        return failures(recall, steps, rung)
+    last = f", the last one being {found[-1].shown}" if rung == 1 else ""
+    return f"{who(recall, found)} brought only errors or what was in earlier results{last}."
 
 
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -209,11 +251,12 @@ def in_vain(recall: Recall, steps: Sequence[int], rung: int) -> str:
         for action in recall.at(steps)
         if action.failed or action.result in before[: len(before) - recall.ago(action)]
     ]
-    if len(vain) < 2:
+    if len(vain) < 2 or not vain[-1].shown:
         return ""
-    if all(action.failed for action in vain):
+    if _failed(vain):
         return failures(recall, steps, rung)
-    return f"{who(recall, vain)} failed, or brought a result that was there before."
+    last = f", the last one being {vain[-1].shown}" if rung == 1 else ""
+    return f"{who(recall, vain)} failed, or brought a result that was there before{last}."
 
 
 def changed_again(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -233,31 +276,49 @@ Phrase = Callable[[Recall, Sequence[int], int], str]
 
 STALE: Mapping[str, Phrase] = {"stale": nothing_new, "same_result": same_result, "same_error": failures}
 """The evidence of each kind of finding about results that bring nothing new."""
-STALE_ADVICE: Mapping[int, Mapping[str, str]] = {
-    1: {
-        "stale": "Write down in one line what they have shown, and take the step that would show something new.",
-        "same_result": "What differs between these calls made no difference: change something else.",
-        "same_error": "Find the one thing that these calls have in common and that causes it, and change that.",
-    },
-    2: {
-        "stale": "Leave this way and look in another place now.",
-        "same_result": "Change something else now.",
-        "same_error": "Try a different approach now.",
-    },
-    3: dict.fromkeys(
-        ("stale", "same_result", "same_error"), "Take a step of another kind: another tool, or another source."
-    ),
+STALE_ADVICE: Mapping[int, str] = {
+    1: "Say in one line what is still missing, and take the step that would bring that.",
+    2: "Say what is still missing, and go for that.",
+    3: "Say what is still missing, and take a step of another kind for that.",
 }
-"""The next action for each rung and each kind of such a finding."""
+"""The next action for each rung after results that brought nothing new, and were neither errors nor empty."""
+SAME_ADVICE: Mapping[int, str] = {
+    1: "What differs between these calls made no difference: change something else.",
+    2: "Change something else now.",
+    3: "What differs between them makes no difference: take a step of another kind.",
+}
+"""The next action for each rung after different calls with the same result."""
+
+
+def told(recall: Recall, steps: Sequence[int], rung: int, phrase: Phrase, advice: Mapping[int, str]) -> str:
+    """Return a text that is about what lasts: the newest call again and again, failures up to now, or this finding.
+
+    `advice` is for calls that brought something; after errors, refusals and empty results the result decides. The text
+    is "" if no call can be named.
+    """
+    if again := insisted(recall):
+        return composed(_repeated_exactly(recall, again, rung), next_step(recall, again, rung), recall)
+    evidence = failures(recall, steps, rung) if len(recall.failed_lately()) > 1 and phrase is not repeated else ""
+    found = failing(recall, steps) if evidence or phrase is failures else recall.at(steps)
+    evidence = evidence or phrase(recall, steps, rung)
+    if not evidence or not found:
+        return ""
+    last = found[-1]
+    plain = not (last.failed or last.refused or last.is_empty or last.is_blank)
+    if phrase is repeated:
+        found = recall.like(last)
+    return composed(evidence, advice[rung] if plain and advice else next_step(recall, found, rung), recall)
 
 
 def composed(evidence: str, advice: str, recall: Recall) -> str:
     """Return a text: the evidence, and the untried alternatives that the run itself holds, or else the advice.
 
-    After an error they are named only if it offers them, or complains of a value.
+    After an error they are named only if it offers them, or complains that something does not exist.
     """
+    if not evidence:
+        return ""
     found, last = recall.untried, recall.actions[-1] if recall.actions else None
-    if not found.names or (last and last.failed and not (found.offered or _NO_SUCH.search(last.line))):
+    if not found.names or (last and last.failed and not (found.offered or last.misses)):
         return f"{evidence} {advice}"
     source = "the last result" if found.newest else "an earlier result"
     return f"{evidence} Named in {source} and not tried yet: {', '.join(found.names)}."

@@ -60,9 +60,9 @@ def _show(arguments: argparse.Namespace) -> int:
 def _described(file: ProfileFile, row: Row) -> dict[str, object]:
     """Return the agent with its level, and each threshold as shipped and as its own."""
     from .._calibration_file import shipped
-    from .._own_level import AgentProfile, own_level, thresholds_of
+    from .._own_level import RAISED, AgentProfile, own_level, thresholds_of
 
-    known = thresholds_of(shipped())
+    known = {name: value for name, value in thresholds_of(shipped()).items() if name in RAISED}
     own = own_level(shipped(), AgentProfile(runs=file.read(row[:3], "")))
     return {
         **row._asdict(),

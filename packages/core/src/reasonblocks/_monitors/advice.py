@@ -1,0 +1,103 @@
+"""Chooses the next action that a text asks for, by what came back from the calls that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .recall import Action, Recall
+
+FORM = 3
+"""Different calls that were refused with the same words from which on their form is at fault."""
+INSISTENT = 3
+"""Equal calls with the same result from which on an agent may have nothing else to do."""
+
+_FIRST, _FIRMER, _OTHER = 1, 2, 3
+"""The rungs: an explanation, a shorter text, and a request for another kind of step."""
+
+
+def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
+    """Return the next action, for a rung, after these calls, of which the last one decides."""
+    last = actions[-1]
+    if last.failed:
+        case = _after_error(recall, actions)
+    elif last.refused:
+        case = "blocked"
+    elif last.is_blank and not last.found and not last.is_empty:
+        case = "silent"
+    elif last.is_empty or last.is_blank:
+        case = "nothing_bare" if last.is_bare else "nothing"
+    else:
+        case = "result" if last.found or last.checks else "done"
+    advice = _NEXT[rung][case]
+    again = [action for action in actions if action.exact_call == last.exact_call]
+    if rung == _FIRST and case == "done" and last.result and len(again) > 1:
+        return f"This succeeded {recall.ago(again[0])} calls ago: {advice[0].lower()}{advice[1:]}"
+    in_row = all(action.exact_call == last.exact_call for action in recall.actions[-INSISTENT:])
+    if recall.one_tool and in_row and len(again) >= INSISTENT and case in _STUCK:
+        return f"{advice[:-1]}, or report that it is blocked."
+    return advice
+
+
+def _after_error(recall: Recall, actions: Sequence[Action]) -> str:
+    last = actions[-1]
+    if last.offers:
+        return "offers"
+    if last.refused:
+        return "blocked"
+    since = [action for action in recall.actions if action.step > actions[0].step]
+    if last.misses and not any(action.found for action in since):
+        return "missing"
+    if _refuses_form(recall, last):
+        return "form"
+    return "bare" if last.is_bare else "error"
+
+
+def _refuses_form(recall: Recall, last: Action) -> bool:
+    """Return True if different calls were refused in the same words, which name nothing of any of them."""
+    alike = [action for action in recall.failed_lately() if action.error == last.error and not action.names_argument]
+    return bool(last.error) and len({action.exact_call for action in alike}) >= FORM and last in alike
+
+
+_STUCK = ("error", "bare", "missing", "form", "nothing_bare")
+"""Cases in which an agent with one tool may have no other way."""
+_NEXT: Mapping[int, Mapping[str, str]] = {
+    _FIRST: {
+        "offers": "Take one of those that the error itself offers.",
+        "missing": "Find out first what is really there, and build the next call on that.",
+        "form": "It refuses the form of the call, not its content: compare the call with what the error asks for.",
+        "bare": "Do what the error asks for before you make this call again.",
+        "error": "Read the error and change what it complains of before the next try.",
+        "blocked": "The same call will be refused again: go on without it, or report that it is blocked.",
+        "silent": "Check in another way whether it had its effect, and go on from there.",
+        "nothing": "Look under another name or in another place, or find out whether there is anything at all.",
+        "nothing_bare": "This call has nothing to change: go on without what it would bring.",
+        "result": "Use the result that you have: say what is still missing, or give the answer.",
+        "done": "Say what is still missing, or finish.",
+    },
+    _FIRMER: {
+        "offers": "Take one that the error offers.",
+        "missing": "Find out what is there first.",
+        "form": "Change the form of the call, not its content.",
+        "bare": "Do first what the error asks for.",
+        "error": "Change what the error complains of.",
+        "blocked": "Go on without it, or report that it is blocked.",
+        "silent": "Check now what it did.",
+        "nothing": "Look in another place now.",
+        "nothing_bare": "Go on without it now.",
+        "result": "Say what is missing, or give the answer.",
+        "done": "Say now what is missing, or finish.",
+    },
+    _OTHER: {
+        "offers": "That has not worked: take a step of another kind, with what the error itself offers.",
+        "missing": "That has not worked: take a step of another kind, such as a look at what is there.",
+        "form": "That form has not worked: take a step of another kind, such as a small call in the form asked for.",
+        "bare": "That has not worked: take a step of another kind, one that the error asks for.",
+        "error": "That has not worked: take a step of another kind, after a close look at what the error names.",
+        "blocked": "It stays refused: take a step of another kind without it, or report that it is blocked.",
+        "silent": "Take a step of another kind: one that shows whether it had its effect.",
+        "nothing": "There is nothing here: take a step of another kind, such as a list of what there is.",
+        "nothing_bare": "There is nothing here: take a step of another kind.",
+        "result": "Its result is known: take a step of another kind, on what is still missing, or give the answer.",
+        "done": "That is done: take a step of another kind, on what is still missing, or finish.",
+    },
+}
