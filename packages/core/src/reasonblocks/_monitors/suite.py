@@ -264,7 +264,7 @@ def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Mome
 
 @dataclass(slots=True, kw_only=True)
 class _Moment:
-    """The moment after step `index`: whether trouble is likely to last, the chance of it, and whether the step failed."""
+    """The moment after step `index`: whether trouble is likely to last, its chance, and whether the step failed."""
 
     index: int
     lasts: bool
