@@ -32,6 +32,8 @@ def planted(
         evidence=tuple({**dict.fromkeys(INDICATORS, 0.0), **evidence(step)} for step in range(1, steps + 1)),
         findings=(found,) * steps,
         calm=(calm,) * steps,
+        numbers=tuple((0.5, 0.0, float(step % 3 == 0), 0.0) for step in range(steps)),
+        stale=tuple(step > steps // 2 for step in range(steps)),
     )
 
 

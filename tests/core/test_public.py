@@ -27,9 +27,9 @@ PROMISED = {
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
-        Memories Observed OwnLevel Pattern Pending Placement Routing RunInfo RunKeywords RunOptions ScoreMemory Settings
-        SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall
-        ToolResult TraceState Transition Usage
+        Memories Novelty Observed OwnLevel Pattern Pending Placement Routing RunInfo RunKeywords RunOptions ScoreMemory
+        Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse
+        ToolCall ToolResult TraceState Transition Usage
     """,
     "reasonblocks.ports": """
         AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Memo Monitor PatternStore Retrieve

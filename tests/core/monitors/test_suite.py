@@ -253,8 +253,13 @@ def test_old_evidence_is_not_told_twice(act: Act, play: Play) -> None:
 
 
 def test_a_text_that_was_held_back_may_come_later(act: Act, play: Play) -> None:
-    last = play([*loop(act, 4), act("read_file", "text", path="a.py")])[-1]
+    last = play([*loop(act, 4), act("read_file", "text", path="a.py"), *loop(act, 1)])[-1]
     assert (last.inject, last.monitor) == (True, "semantic_loop")
+
+
+def test_a_text_that_was_held_back_is_not_told_after_a_step_that_brought_something(act: Act, play: Play) -> None:
+    last = play([*loop(act, 4), act("read_file", "text", path="a.py")])[-1]
+    assert (last.inject, last.fired[0]) == (False, "semantic_loop")
 
 
 def test_each_injection_of_a_monitor_is_a_rung(act: Act, play: Play) -> None:
