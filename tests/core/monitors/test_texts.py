@@ -281,7 +281,16 @@ class TestTheAdviceFollowsFromWhatCameBack:
 
     def test_after_the_same_success_it_is_to_finish_or_to_say_what_is_missing(self) -> None:
         steps = [act("send_money", "Sent 5 to eve, as you asked.", to="eve")] * 3
-        assert advice(steps) == "This succeeded 3 calls ago: say what is still missing, or finish."
+        assert advice(steps) == "Say what is still missing, or finish."
+
+    def test_after_a_success_what_has_failed_before_is_still_open(self) -> None:
+        failing = [act("run_sql", f"Error: no such column c{n}", is_error=True, q=f"c{n}") for n in range(3)]
+        steps = [*failing, *[act("send_money", "Sent 5 to eve, as you asked.", to="eve")] * 3]
+        assert "finish" not in advice(steps)
+
+    def test_an_argument_that_holds_two_calls_is_to_be_split(self) -> None:
+        packed = act("search", "Could not find it.", is_error=True, q="Oslo] and Search[Bergen")
+        assert "make one at a time" in advice([packed] * 3)
 
     def test_the_only_tool_that_keeps_failing_may_be_reported_as_blocked(self) -> None:
         assert advice([SQL] * 3).endswith(", or report that it is blocked.")

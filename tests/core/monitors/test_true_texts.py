@@ -200,7 +200,7 @@ def check_failures(reader: Reader, found: re.Match[str]) -> None:
     if "same error" in said and "aside" not in said:
         assert len({str(outputs(step)) for step in steps}) == 1
     if quote := QUOTE.search(said):
-        check_quote(quote["line"], steps[-1] if "your last" in found[0].lower() else steps[0])
+        check_quote(quote["line"], steps[-1])
 
 
 def check_vain(reader: Reader, found: re.Match[str]) -> None:

@@ -32,7 +32,7 @@ def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
         case = "nothing_bare" if last.is_bare else "nothing"
     else:
         case = "result" if last.found or last.checks else "done"
-    if case in ("result", "done") and recall.failed_lately():
+    if case in ("result", "done") and any(act.failed and not recall.is_cured(act) for act in recall.actions):
         case = "open"
     advice = _NEXT[rung][case]
     again = [action for action in actions if action.exact_call == last.exact_call]

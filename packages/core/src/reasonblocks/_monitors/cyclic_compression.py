@@ -23,7 +23,7 @@ SPREAD = 0x9E3779B1
 """An odd factor for the result's hash, so that a call and a result with the same text do not cancel out."""
 WINDOW = 15
 """Newest steps whose repetitions are counted."""
-PLAN_WORDS = 15
+PLAN_WORDS = 25
 """Words of the shortest thought that is a plan and not a phrase."""
 PLAN_EDGE = 48
 """Words of a plan that are compared at each end."""
@@ -75,7 +75,7 @@ def say(finding: Finding, rung: int, recall: Recall) -> str:
     text = told(recall, finding.steps, rung, had_before, {})
     if text or not finding.facts.get("plan"):
         return text
-    return f"A plan that you wrote before is repeated word for word ({_place(finding, recall)}). {_NEXT[rung]}"
+    return f"A thought that you wrote before is repeated word for word ({_place(finding, recall)}). {_NEXT[rung]}"
 
 
 def _place(finding: Finding, recall: Recall) -> str:

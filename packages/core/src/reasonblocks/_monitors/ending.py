@@ -33,7 +33,7 @@ def admits(features: Features) -> bool:
 
 
 def checks(features: Features) -> bool:
-    """Return True for a look, a test, and a command that changes nothing and shows something."""
-    if not _CHECKS.isdisjoint(features.roles):
+    """Return True for a look, a test, a change that reports a test, and a command that only shows something."""
+    if features.tested or not _CHECKS.isdisjoint(features.roles):
         return True
     return features.shell and "edit" not in features.roles and features.lengths[2] > 0

@@ -18,6 +18,7 @@ from .outcome import (
     error_digests,
     hash_of,
     result_digest,
+    says_counts,
     says_error,
     says_green,
     says_nothing,
@@ -70,7 +71,7 @@ class Features:
       its first words; both are None for a test, whose errors are work.
     - `passing`: the error may pass, so that the same call may succeed a moment later.
     - `changed`: something was edited; a refused edit changes nothing, and is an error.
-    - `green`: a test passed.
+    - `tested`: a change came back with the totals of a test run. `green`: a test passed.
     - `waiting`: a result reports a running process, so that asking again is right.
     - `empty`: no result contains anything.
     - `shell`: a command was run.
@@ -98,6 +99,7 @@ class Features:
     error_kind: int | None
     passing: bool
     changed: bool
+    tested: bool
     green: bool
     waiting: bool
     empty: bool
@@ -162,6 +164,7 @@ def features_of(
         error_kind=said[1] if said else None,
         passing=passing,
         changed="edit" in roles and (not errors or "test" in roles),
+        tested="edit" in roles and any(map(says_counts, outputs)),
         green=green,
         waiting=waiting,
         empty=empty,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..types import JSON
+from .arguments import longer_words
 from .features import Features
 from .finding import Finding, settle
 from .memory import count, numbers, table, texts
@@ -52,8 +53,9 @@ def observe(features: Features, memory: JSON) -> Finding:
     now_kinds = [kind & BITS for kind in (features.kinds if shell else (hash_of(features.tool),))]
     now_targets = [target & BITS for target in features.targets]
     fresh = actions >= DEEP and _has_new(now_kinds, kinds) and (not shell or _has_new(now_targets, targets))
+    fresh = fresh and not _belongs(features)
     opened = [*opened, features.index] if fresh else opened
-    vain = actions >= SETTLED and features.barren and not features.brought.same_call
+    vain = actions >= SETTLED and features.barren and not features.brought.same_call and "test" not in features.roles
     barren = [*barren, features.index] if vain else barren
     left: dict[str, JSON] = {
         "kinds": _used(now_kinds, kinds, MAX_KINDS),
@@ -67,6 +69,11 @@ def observe(features: Features, memory: JSON) -> Finding:
         return settle(left, memory, max(0.35 + 0.1 * len(barren), features.lasting + ABOVE), barren, facts)
     score = _score(len(opened)) if fresh else 0.0
     return settle(left, memory, score, opened, {"kind": "sprawl", "tool": features.tool, "count": len(opened)})
+
+
+def _belongs(features: Features) -> bool:
+    """Return True for a check, and for a call that is about something that the task names."""
+    return "test" in features.roles or not features.given.isdisjoint(longer_words(features.task))
 
 
 def _without_last(kept: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -120,6 +120,10 @@ _WAITING = _AnyCase(
     r"still|scheduled|starting|provisioning|building|deploying)\b"
 )
 
+_STATUS = re.compile(
+    r"\b(?:status|state)\W{1,5}(?:running|pending|queued|in[ _-]progress|processing|waiting|starting)\b"
+)
+
 _NOTHING = re.compile(
     r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:there (?:are|is|were|was) )?(?:no|0|zero)\b"
     r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
@@ -156,6 +160,7 @@ _REFUSED = re.compile(
     r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
     r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|usage:)",
 )
+_COUNTS = re.compile(r"\b\d+ (?:tests? )?(?:passed|failed)\b")
 RED_TAIL = 1_500
 """Characters at the end of a test's result in which it reports the totals."""
 _PASSING_MARKS = tuple(
@@ -226,8 +231,11 @@ def says_refused(text: str) -> bool:
 
 
 def says_waiting(text: str) -> bool:
-    """Return True if a short result is a progress report, so that asking again is right."""
-    if len(text) > SHORT or not any(map(text.lower().__contains__, _WAITING_MARKS)):
+    """Return True if a result is a progress report, so that asking again is right; a long one has to give a status."""
+    if len(text) > SHORT:
+        head = text[:HEAD].lower()
+        return "stat" in head and _STATUS.search(head) is not None
+    if not any(map(text.lower().__contains__, _WAITING_MARKS)):
         return False
     return _WAITING.found(text)
 
@@ -243,6 +251,12 @@ def says_red(text: str) -> bool:
     if "FAIL" not in tail and not (("fail" in tail or "error" in tail) and _DIGIT.search(tail)):
         return False  # the pattern could not match
     return _RED.search(tail) is not None
+
+
+def says_counts(text: str) -> bool:
+    """Return True if a result has the totals of a test run, as some editors append them to a change."""
+    tail = text[-RED_TAIL:]
+    return ("passed" in tail or "failed" in tail) and _COUNTS.search(tail) is not None
 
 
 def says_green(text: str) -> bool:
