@@ -232,7 +232,7 @@ def test_both_builds_time_the_steps_of_the_same_runs(tmp_path: Path) -> None:
 
 def judged_by_own_level(path: Path, tasks: Sequence[str]) -> list[object]:
     """The interventions in 100 steps, first as shipped, then by draw, if all earlier runs looked as bad as can be."""
-    line = {"source": "a", "outcome": "failure", "steps": [step("cat a", PAGE)] * 8}
+    line = {"source": "a", "outcome": "failure", "steps": [step(f"cat {name}", PAGE) for name in "abcdefgh"]}
     path.write_text("".join(json.dumps({**line, "task_key": task}) + "\n" for task in tasks), encoding="utf-8")
     (source,) = read_sources([str(path)])
     trails = [replace(trail, summary=dict.fromkeys(KEPT, 1.0)) for trail in library()(source.runs)]
