@@ -55,26 +55,38 @@ def _cells(figures: Mapping[str, Draws], parts: Sequence[Hindsight]) -> dict[str
     return cells
 
 
-BESIDE = ("land", "match")
-"""Macro columns that are shown beside the figures of what was needed."""
+GOALS: Mapping[str, str] = {
+    "needless": "<= .25",
+    "early": ">= .45",
+    "times": ">= 1.8",
+    "per_100": "<= 3",
+    "said_passing": "<= .20",
+    "said_failing": "",
+    "lift": ">= 1.2, lower bound > 1.0",
+    "land": "",
+    "match": "",
+}
+"""Figures that are compared, and what is wanted of them on agents that had no part in the development."""
 
 
 def compared_table(by_name: Mapping[str, Figures]) -> Table:
-    """Return the row `all` of several configurations, with what they say of the odds of failure."""
+    """Return the figures over all sources of several configurations, side by side."""
+    every = {name: _goal_cells(figures) for name, figures in by_name.items()}
+    rows = [{"figure": figure, "goal": goal, **{name: every[name][figure] for name in every}}
+            for figure, goal in GOALS.items()]  # fmt: skip
     return Table(
         name="compared",
-        about=f"The row `{ALL}` of each configuration, and its odds of failure: `lift`, `land` and `match` are those "
-        "over the core sources.",
-        rows=list(_compared_rows(by_name)),
+        about=f"The row `{ALL}` of each configuration, and its odds of failure over the core sources. Goals are for "
+        "agents that had no part in the development.",
+        rows=rows,
     )
 
 
-def _compared_rows(by_name: Mapping[str, Figures]) -> Iterator[dict[str, Cell]]:
-    for name, figures in by_name.items():
-        found, lift = figures.needed, figures.core_lift
-        odds: dict[str, Cell] = {"lift": interval(lift.draws) if lift else None}
-        odds |= {column: interval(figures.macro[column]) if column in figures.macro else None for column in BESIDE}
-        yield {"configuration": name, **_cells(overall(found), found), **odds}
+def _goal_cells(figures: Figures) -> dict[str, Cell]:
+    draws = {**figures.macro, **overall(figures.needed)}
+    if figures.core_lift:
+        draws["lift"] = figures.core_lift.draws
+    return {name: interval(draws[name]) if name in draws else None for name in GOALS}
 
 
 HELD_BACK = ("duplicate", "cooldown", "cap")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from reasonblocks._monitors.builtin import Calibration
 from reasonblocks._own_level import AgentProfile, judged
 from reasonblocks.calibration import shipped
 from reasonblocks.calibration._statistics import interval
@@ -18,7 +19,7 @@ from .table import Cell, Table
 from .trail import Trail
 from .trail import judged as trails_of
 
-__all__ = ["own_level_table"]
+__all__ = ["levels", "own_level_table"]
 
 DRAWS = ((20, 1), (20, 2), (20, 3), (50, 1), (50, 2), (50, 3), (None, 1))
 """Numbers of runs that a level is taken from, 20 at least, and of the draw. None: all of the tasks' other half."""
@@ -56,19 +57,30 @@ def own_level_table(
 
 
 def _by_own_level(source: Source, seen: Sequence[Trail], size: int | None, draw: int, workers: int) -> list[Trail]:
-    """Return the trails of a source's runs. A profile is of one agent with one task profile, as in the library."""
+    """Return the trails of a source's runs."""
+    found: dict[int, Trail] = {}
+    for held, calibration in levels(source, seen, size, draw):
+        runs: list[RecordedRun] = [source.runs[place] for place in held]
+        found |= zip(held, trails_of(in_library(calibration), runs, workers), strict=True)
+    return [found[place] for place in range(len(source.runs))]
+
+
+def levels(
+    source: Source, seen: Sequence[Trail], size: int | None, draw: int
+) -> Iterator[tuple[Sequence[int], Calibration]]:
+    """Yield the places of runs, and the calibration with the level of so many runs of other tasks; all are held once.
+
+    A level is of one agent with one task profile, as in the library.
+    """
     order = random.Random(f"{draw} {source.name}")
     tasks = sorted(set(source.tasks))
     first = frozenset(order.sample(tasks, len(tasks) // 2))
-    found: dict[int, Trail] = {}
     for kind in sorted({run.task_profile or "" for run in source.runs}):
         halves = [_places(source, kind, first, inside=inside) for inside in (True, False)]
         for held, others in (halves, halves[::-1]):
             drawn = others if size is None or len(others) <= size else order.sample(others, size)
             profile = AgentProfile(runs=tuple(seen[place].summary for place in drawn if seen[place].summary))
-            runs: list[RecordedRun] = [source.runs[place] for place in held]
-            found |= zip(held, trails_of(in_library(judged(shipped(), profile)), runs, workers), strict=True)
-    return [found[place] for place in range(len(source.runs))]
+            yield held, judged(shipped(), profile)
 
 
 def _places(source: Source, kind: str, tasks: frozenset[str], *, inside: bool) -> list[int]:

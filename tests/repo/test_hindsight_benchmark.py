@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +18,13 @@ from _monitors.excerpts import as_markdown, excerpts, missed
 from _monitors.flat import FlatStep
 from _monitors.hindsight import Hindsight, hindsight, overall
 from _monitors.hindsight_tables import monitors_table, troubles_table
-from _monitors.own_levels import own_level_table
+from _monitors.own_levels import levels, own_level_table
 from _monitors.sources import CLOSED, Source, read_sources
 from _monitors.staleness import stale_steps, troubles
 from _monitors.trail import Intervention, Trail, library
 
 from reasonblocks._own_level import KEPT
-from reasonblocks.calibration._statistics import Interval
+from reasonblocks.calibration import shipped
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, Usage
 
@@ -230,24 +229,33 @@ def test_both_builds_time_the_steps_of_the_same_runs(tmp_path: Path) -> None:
     assert all(isinstance(rows["ratio"][name], float) for name in ("features_us", "monitors_us", "whole_us"))
 
 
-def judged_by_own_level(path: Path, tasks: Sequence[str]) -> list[object]:
-    """The interventions in 100 steps, first as shipped, then by draw, if all earlier runs looked as bad as can be."""
-    line = {"source": "a", "outcome": "failure", "steps": [step(f"cat {name}", PAGE) for name in "abcdefgh"]}
-    path.write_text("".join(json.dumps({**line, "task_key": task}) + "\n" for task in tasks), encoding="utf-8")
-    (source,) = read_sources([str(path)])
-    trails = [replace(trail, summary=dict.fromkeys(KEPT, 1.0)) for trail in library()(source.runs)]
-    table = own_level_table([source], [[[True] * 8] * len(tasks)], [trails], boot=0, workers=1)
-    return [row["per_100"].point for row in table.rows if isinstance(row["per_100"], Interval)]
+SEEN = Trail(scores=(), summary=dict.fromkeys(KEPT, 1.0))
 
 
-def test_a_run_is_judged_by_the_level_of_runs_of_other_tasks(tmp_path: Path) -> None:
-    shipped, *own = judged_by_own_level(tmp_path / "runs.jsonl", [str(number) for number in range(40)])
-    assert shipped not in own
+def of_tasks(*tasks: str) -> Source:
+    return Source(name="agent", runs=tuple(run(4, task=task) for task in tasks))
 
 
-def test_runs_of_the_same_task_give_no_level(tmp_path: Path) -> None:
-    shipped, *own = judged_by_own_level(tmp_path / "runs.jsonl", ["the same"] * 40)
-    assert {*own} == {shipped}
+def test_every_run_is_judged_once_by_the_level_of_runs_of_other_tasks() -> None:
+    found = list(levels(of_tasks(*map(str, range(40))), [SEEN] * 40, 20, draw=1))
+    assert sorted(place for held, _ in found for place in held) == list(range(40))
+    assert shipped() not in [calibration for _, calibration in found]
+
+
+def test_runs_of_the_same_task_give_no_level() -> None:
+    found = levels(of_tasks(*["a"] * 40), [SEEN] * 40, None, draw=1)
+    assert [calibration for held, calibration in found if held] == [shipped()]
+
+
+def test_fewer_than_twenty_runs_give_no_level() -> None:
+    found = levels(of_tasks(*map(str, range(40))), [SEEN] * 40, 19, draw=1)
+    assert [calibration for _, calibration in found] == [shipped()] * 2
+
+
+def test_own_levels_are_compared_with_the_shipped_thresholds(tmp_path: Path) -> None:
+    source = of_length(tmp_path, count=5, runs=2)
+    table = own_level_table([source], [[[True] * 5] * 2], [library()(source.runs)], boot=0, workers=1)
+    assert [row["runs"] for row in table.rows] == ["shipped", "20", "20", "20", "50", "50", "50", "all"]
 
 
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:

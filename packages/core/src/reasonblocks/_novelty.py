@@ -92,9 +92,9 @@ def _is_stale(now: Novelty, *, meant: bool) -> bool:
 
 
 def _text(step: Step) -> bytes:
-    """Return the start and the end of the results; of the thought, if the step called no tool."""
+    """Return the start and the end of the results; of the thought, if nothing was asked and nothing came."""
     results = step.tool_results
-    if not results and not step.tool_calls:
+    if not any(result.output for result in results) and not any(call.arguments for call in step.tool_calls):
         text = step.thought or step.reasoning
     else:
         text = results[0].output if len(results) == 1 else "\n".join([result.output for result in results[:32]])

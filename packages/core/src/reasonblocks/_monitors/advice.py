@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from .recall import Action, Recall
@@ -10,6 +11,9 @@ FORM = 3
 """Different calls that were refused with the same words from which on their form is at fault."""
 INSISTENT = 3
 """Equal calls with the same result from which on an agent may have nothing else to do."""
+
+_PACKED = re.compile(r"\][\"'\s]*(?:,|;|and|then)?\s*\w+\s*\[")
+"""An argument that ends one call and begins another: "Oslo] and Search[Bergen"."""
 
 _FIRST, _FIRMER, _OTHER = 1, 2, 3
 """The rungs: an explanation, a shorter text, and a request for another kind of step."""
@@ -28,10 +32,10 @@ def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
         case = "nothing_bare" if last.is_bare else "nothing"
     else:
         case = "result" if last.found or last.checks else "done"
+    if case in ("result", "done") and recall.failed_lately():
+        case = "open"
     advice = _NEXT[rung][case]
     again = [action for action in actions if action.exact_call == last.exact_call]
-    if rung == _FIRST and case == "done" and last.result and len(again) > 1:
-        return f"This succeeded {recall.ago(again[0])} calls ago: {advice[0].lower()}{advice[1:]}"
     in_row = all(action.exact_call == last.exact_call for action in recall.actions[-INSISTENT:])
     if recall.one_tool and in_row and len(again) >= INSISTENT and case in _STUCK:
         return f"{advice[:-1]}, or report that it is blocked."
@@ -40,6 +44,8 @@ def next_step(recall: Recall, actions: Sequence[Action], rung: int) -> str:
 
 def _after_error(recall: Recall, actions: Sequence[Action]) -> str:
     last = actions[-1]
+    if _PACKED.search(last.shown):
+        return "packed"
     if last.offers:
         return "offers"
     if last.refused:
@@ -73,6 +79,8 @@ _NEXT: Mapping[int, Mapping[str, str]] = {
         "nothing_bare": "This call has nothing to change: go on without what it would bring.",
         "result": "Use the result that you have: say what is still missing, or give the answer.",
         "done": "Say what is still missing, or finish.",
+        "open": "Say what is still missing, beginning with what has failed, and take that up.",
+        "packed": "The argument seems to hold more than one call: make one at a time.",
     },
     _FIRMER: {
         "offers": "Take one that the error offers.",
@@ -86,6 +94,8 @@ _NEXT: Mapping[int, Mapping[str, str]] = {
         "nothing_bare": "Go on without it now.",
         "result": "Say what is missing, or give the answer.",
         "done": "Say now what is missing, or finish.",
+        "open": "Say now what is still missing, and take that up.",
+        "packed": "Make one call at a time, with one value.",
     },
     _OTHER: {
         "offers": "That has not worked: take a step of another kind, with what the error itself offers.",
@@ -98,6 +108,8 @@ _NEXT: Mapping[int, Mapping[str, str]] = {
         "nothing": "There is nothing here: take a step of another kind, such as a list of what there is.",
         "nothing_bare": "There is nothing here: take a step of another kind.",
         "result": "Its result is known: take a step of another kind, on what is still missing, or give the answer.",
-        "done": "That is done: take a step of another kind, on what is still missing, or finish.",
+        "done": "Take a step of another kind, on what is still missing, or finish.",
+        "open": "Take a step of another kind: one that settles what has failed.",
+        "packed": "One argument has not worked for several calls: make one call, with one value.",
     },
 }

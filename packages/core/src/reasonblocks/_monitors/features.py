@@ -195,7 +195,10 @@ def _bounded(step: Step) -> Step:
 
 def _does_something(step: Step) -> bool:
     """Return False for calls without arguments or results: a hand-over to another agent is no action to repeat."""
-    return bool(step.tool_results) or any(call.arguments for call in step.tool_calls)
+    results = step.tool_results
+    return any(call.arguments for call in step.tool_calls) or any(
+        result.output or result.is_error for result in results
+    )
 
 
 def _tool(calls: Sequence[ToolCall]) -> str:

@@ -62,6 +62,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         counted, followed = counted + 1, followed + features.stale
     known = fraction(kept, "known") + 1.0 - features.brought.fresh
     stale, called = (stale << 1 | features.stale) & _NEWEST, (called << 1 | features.brought.same_call) & _NEWEST
+    old = 0 if features.changed else count(kept, "old")
     newest = min(WINDOW, steps)
     return (
         known / steps,
@@ -73,7 +74,7 @@ def measure(features: Features, memory: JSON) -> tuple[tuple[float, float, float
         "known": round(known, 3),
         "stale": stale,
         "called": called,
-        "old": (count(kept, "old") << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
+        "old": (old << 1 | (features.stale and features.brought.fresh < STALE)) & _NEWEST,
         "counted": counted,
         "followed": followed,
         "passed": min(passed, RETRIES + 1),

@@ -51,8 +51,14 @@ RUNGS = 3
 PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "away", "same_result", "same_error"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
+VAGUE = frozenset({"barren", "away"})
+"""Kinds of findings that name no single trouble; they are told only if it is all but certain that it lasts."""
+VAGUE_FROM = 0.9
+"""The chance that trouble lasts from which on these are told."""
 PLAIN = 3
 """Equal calls with equal results from which on they are told at once: many agents read something twice."""
+ABOUT_NEWS = frozenset({"stale", "churn", "barren", "sprawl", "away", "drift"})
+"""Kinds of findings about what results bring, not about errors."""
 DOUBTING = ("claim_contradiction", "verification_skip")
 """Monitors whose finding in the last step contradicts a run's own claim of success."""
 OWN_MEMORY = "_suite"
@@ -121,7 +127,12 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
     lasts = features.stale and not features.changed and features.lasting >= calibration.persistence.threshold
-    moment = _Moment(index=request.index, stale=features.stale, lasts=lasts)
+    moment = _Moment(
+        index=request.index,
+        lasts=lasts,
+        lasting=features.lasting,
+        failing=features.failing,
+    )
     evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
     evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
@@ -202,7 +213,7 @@ def _evaluation(
                 injection_path=path,
                 intervention_source="monitor",
                 monitor=speaker,
-                kind=None if _is_hint(speaker, scored, injected) else _kind(speaker, scored.findings),
+                kind=None if _is_hint(speaker, scored, injected) else moment.kind(speaker, scored.findings),
             )
     return quiet
 
@@ -253,24 +264,32 @@ def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Mome
 
 @dataclass(slots=True, kw_only=True)
 class _Moment:
-    """The moment after step `index`: whether it brought nothing (`stale`), and whether trouble is likely to last."""
+    """The moment after step `index`: whether trouble is likely to last, its chance, and whether the step failed."""
 
     index: int
-    stale: bool
     lasts: bool
+    lasting: float
+    failing: bool
 
     def suits(self, name: str, finding: Finding) -> bool:
         """Return True if this finding may be told now.
 
-        One about claims may always be. One about results waits for its own step, or for another one that brings
-        nothing; and if agents recover from it by themselves, until the trouble is likely to last.
+        One about claims may always be. One about results is told at its own step; and if agents recover from it by
+        themselves, only when the trouble is likely to last.
         """
-        if name in DOUBTING or self.lasts:
+        if name in DOUBTING:
             return True
         kind = finding.facts.get("kind")
+        if self.lasts:
+            return self.index in finding.steps and (kind not in VAGUE or self.lasting >= VAGUE_FROM)
         if kind in PATIENT or (kind == "repeat" and len(finding.steps) < PLAIN):
             return False
-        return self.stale or self.index in finding.steps
+        return self.index in finding.steps
+
+    def kind(self, name: str, findings: Mapping[str, Finding]) -> str | None:
+        """Return the kind to which a lesson may be tied; none if the text is about an error, and the finding is not."""
+        found = _kind(name, findings)
+        return None if self.failing and found in ABOUT_NEWS else found
 
 
 def _fresh(scored: _StepScores, name: str, injected: tuple[Injected, ...]) -> bool:
