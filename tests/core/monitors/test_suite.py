@@ -288,12 +288,11 @@ def test_the_suites_own_memory_is_reserved(act: Act) -> None:
 
 
 def test_what_is_told_anew_names_a_call_after_the_last_injection(act: Act, play: Play) -> None:
-    steps = [
-        *loop(act, 4),
-        act("read_file", "Error: no file of that name", is_error=True, path="a.py"),
-        act("list", "Error: no file of that name", is_error=True, path="b"),
-    ]
-    last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
+    cat = act("cat", "x = 1 and y = 2 and z = 3", path="a.py")
+    steps = [*loop(act, 8), cat, act("read_file", "Error: no file of that name", is_error=True, path="b.py"), cat]
+    last = play(steps, (Injected(step=8, monitor="semantic_loop"),))[-1]
     assert (last.injection_path, last.fired) == ("composite", ())
     assert last.intervention_text is not None
-    assert last.intervention_text.startswith("Your last 4 calls failed, or brought a result that was there before.")
+    assert last.intervention_text.startswith(
+        "4 calls (your last call, 2, 4 and 5 calls ago) failed, or brought a result that was there before."
+    )

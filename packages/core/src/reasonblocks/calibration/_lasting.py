@@ -17,8 +17,9 @@ WEAKEST = 0.3
 def fit_lasting(runs: Sequence[Observed], prior: Weights) -> Weights:
     """Return the weights fitted to the runs' steps, with the prior's threshold.
 
-    Outcomes do not count. A source weighs as much as the square root of its steps, so that large ones do not decide
-    alone. Needs scikit-learn.
+    If trouble lasts after all steps or after none, there is nothing to fit, and the prior is returned. Outcomes do not
+    count. A source weighs as much as the square root of its steps, so that large ones do not decide alone. Needs
+    scikit-learn.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -28,6 +29,8 @@ def fit_lasting(runs: Sequence[Observed], prior: Weights) -> Weights:
         numbers += rows
         weight += [len(rows) ** -0.5] * len(rows)
         lasts += [_lasts(run.stale[k + 1 : k + 1 + AHEAD]) for run in source for k in range(len(run.stale) - AHEAD)]
+    if len({*lasts}) < 2:
+        return prior
     given = np.array(numbers)
     mean, spread = given.mean(0), given.std(0) + 1e-9
     model = LogisticRegression(C=WEAKEST, max_iter=500)
