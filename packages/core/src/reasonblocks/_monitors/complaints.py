@@ -19,9 +19,7 @@ _MISSING = AnyCase(
     r"\bnot f(?:ou|i)nd\b|\bno such\b|\bunknown (?:column|table|field|name|key|user|id|item|tool|function|command)"
     r"|\b(?:does|do|did) not exist|\bdoesn't exist|\bnon-?existent|\bundefined\b|\bis not defined\b|\bno module named\b"
     r"|\bhas no attribute\b|\bkeyerror\b|\bnot (?:been )?recognized\b|\bno matching\b|\bnothing found\b",
-    "found,not find,no such,unknown,exist,undefined,not defined,no module,no attribute,keyerror,recognized,no matching".split(
-        ","
-    ),
+    "found find such unknown exist defined module attribute keyerror recognized matching".split(),
 )
 _OFFERS = AnyCase(
     r"\b(?:similar|did you mean|suggestions?|available \w+|valid (?:values|options|names|choices)|choose from"

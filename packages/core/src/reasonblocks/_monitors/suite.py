@@ -121,9 +121,8 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
     left[recall.OWN_MEMORY] = recall.remember(features, step, memories.get(recall.OWN_MEMORY), roles)
     left[untried.OWN_MEMORY] = untried.gather(features, step, memories.get(untried.OWN_MEMORY), roles)
     lasts = features.stale and not features.changed and features.lasting >= calibration.persistence.threshold
-    moment = _Moment(index=request.index, stale=features.stale, lasts=lasts)
+    moment = _Moment(index=request.index, stale=features.stale, lasts=lasts, chance=features.lasting)
     evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
-    evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
@@ -189,6 +188,7 @@ def _evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
         composite=scored.composite,
+        persistence=moment.chance,
         failure_type=_failure_type(leading, failure_types),
         kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )
@@ -253,11 +253,15 @@ def _speakers(scored: _StepScores, injected: tuple[Injected, ...], moment: _Mome
 
 @dataclass(slots=True, kw_only=True)
 class _Moment:
-    """The moment after step `index`: whether it brought nothing (`stale`), and whether trouble is likely to last."""
+    """The moment after step `index`: whether it brought nothing (`stale`), and whether trouble is likely to last.
+
+    `chance` is the chance of that.
+    """
 
     index: int
     stale: bool
     lasts: bool
+    chance: float
 
     def suits(self, name: str, finding: Finding) -> bool:
         """Return True if this finding may be told now.
