@@ -49,7 +49,7 @@ _TOTALS = re.compile(r"^.*\b(?:failed|failures|errors)\b.*$", re.MULTILINE)
 _COMPLAINS = AnyCase(
     r"\b(?:\w*error|\w*exception|fatal|fail\w*|cannot|can't|could not|couldn't|unable|invalid|unknown|denied"
     r"|not (?:found|allowed|a|exist)|no such|missing|must|unexpected|did not|does not)\b",
-    "error exception fatal fail cannot can't could unable invalid unknown denied not such missing must unexpected".split(),
+    "error exception fatal fail can could unable invalid unknown denied not such missing must expected".split(),
 )
 
 
