@@ -168,7 +168,7 @@ def _message(text: str) -> str:
     if found := raised or (_CODE.search(text) and _CODED.findall(text)):
         return str(found[-1]).strip(" \t-")
     totals = _TOTALS.findall(text) if "passed" in text or "FAIL" in text else []
-    if totals := totals or ("error: " in text.lower() and _ERROR.findall(text)):
+    if totals := totals or (_ERROR.findall(text) if "error: " in text.lower() else []):
         return str(totals[-1])
     complaints = [line for line in text.split("\n") if _COMPLAINS.found(line)]
     return next(filter(_POINTS.search, complaints), complaints[0] if complaints else "")

@@ -158,11 +158,8 @@ def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
 def _fetches(given: JSON) -> bool:
     """Return True if an argument has a URL in it, or is a command that fetches something."""
     values = given.values() if isinstance(given, (dict, Mapping)) else (given,)
-    for value in values:
-        may = isinstance(value, str) and any(map(value.__contains__, _FETCH_MARKS))
-        if may and _FETCHES.search(value, 0, COMMAND_HEAD):
-            return True
-    return False
+    told = [value for value in values if isinstance(value, str) and any(map(value.__contains__, _FETCH_MARKS))]
+    return any(_FETCHES.search(value, 0, COMMAND_HEAD) for value in told)
 
 
 @lru_cache(maxsize=1024)
