@@ -82,7 +82,7 @@ def test_long_arguments_are_flattened_as_part_by_part(count: int, key: int, leng
 @pytest.mark.parametrize("name", ["_WAITING", "_PASSING", "_GREEN"])
 @given(text=TEXTS)
 def test_a_pattern_of_any_case_finds_what_it_finds_when_it_ignores_case(name: str, text: str) -> None:
-    pattern: outcome._AnyCase = getattr(outcome, name)
+    pattern: outcome.AnyCase = getattr(outcome, name)
     assert pattern.found(text) == (pattern._any.search(text) is not None)
 
 
@@ -192,7 +192,7 @@ def test_words_are_remembered_as_two_sets_that_take_turns(steps: list[tuple[int,
 def test_a_pattern_of_any_case_is_written_in_lower_case() -> None:
     patterns: Mapping[str, Any] = vars(outcome)
     for one in patterns.values():
-        if isinstance(one, outcome._AnyCase):
+        if isinstance(one, outcome.AnyCase):
             assert not re.search(r"(?<!\\)[A-Z]", one._lower.pattern)
 
 

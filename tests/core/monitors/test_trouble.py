@@ -69,7 +69,7 @@ def test_things_read_again_unchanged_are_churn(act: Act, fired: Fired) -> None:
 
 
 def test_the_same_plan_again_is_churn(act: Act, fired: Fired) -> None:
-    plan = "First I read the parser, then I change the leap year rule, then I run the tests, and then I report all of it."
+    plan = "First I read the parser, then I change the leap year rule, then I run the tests, and then I report it."
     plan += " The changelog and the page on dates are the last two things on my list."
     assert "cyclic_compression" in fired([act("note", f"ok {n}", n=n, thought=plan) for n in range(4)])
 

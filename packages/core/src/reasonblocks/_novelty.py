@@ -11,7 +11,7 @@ n * (1 - fill) are found to be new.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Collection, Mapping, Sequence
 from zlib import crc32
 
@@ -33,7 +33,7 @@ ENOUGH = 6
 """Pairs of that quarter from which on its share of new ones means something."""
 FEW = 5
 """Pairs of words below which a result is an acknowledgement ("ok", "done") that says nothing when it comes again."""
-KEPT = 24
+KEPT = 20
 """Calls and results whose hashes are remembered: the newest ones."""
 ERRORS_KEPT = 6
 """Steps in which the same error line is looked for."""
@@ -50,7 +50,7 @@ ARGUMENTS = 2_000
 _MARKS = (b"rror", b"xception", b"ailed", b"ailure", b"raceback", b"ot found", b"o such", b"enied", b"nvalid")
 """Ends of the words that announce an error, in either case of their first letter."""
 _DIGITS = b"0123456789"
-_EMPTY = b64encode(bytes(PLACES // 8)).decode()
+_EMPTY = b2a_base64(bytes(PLACES // 8), newline=False).decode()
 
 
 def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
@@ -135,10 +135,10 @@ class _Seen:
 
     def __init__(self, kept: Mapping[str, JSON]) -> None:
         self._kept = kept.get("old") or ""
-        self._new = b64decode(kept.get("new") or _EMPTY)  # type: ignore[arg-type]  # a string
+        self._new = a2b_base64(kept.get("new") or _EMPTY)  # type: ignore[arg-type]  # a string
         self._bits = int.from_bytes(self._new, "little")
         if self._kept:
-            self._bits |= int.from_bytes(b64decode(self._kept), "little")  # type: ignore[arg-type]  # a string
+            self._bits |= int.from_bytes(a2b_base64(self._kept), "little")  # type: ignore[arg-type]  # a string
         self._places = self._bits.to_bytes(PLACES // 8, "little")
 
     def fresh(self, pairs: frozenset[int]) -> float:
@@ -160,7 +160,7 @@ class _Seen:
         new = bytearray(self._new)
         for pair in pairs if len(pairs) <= MANY else _quarter(pairs):
             new[pair >> 5 & 511] |= 1 << (pair >> 2 & 7)
-        text = b64encode(new).decode()
+        text = b2a_base64(new, newline=False).decode()
         if int.from_bytes(new, "little").bit_count() > FULL:
             return {"new": "", "old": text}
         return {"new": text, "old": self._kept}

@@ -8,26 +8,28 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from .outcome import AnyCase
+
 HEAD = 2_000
 """Characters at each end of an error that are read."""
 SHORTEST = 3
 """Characters of the shortest name in an error that is looked for in the arguments."""
 
-_MISSING = re.compile(
+_MISSING = AnyCase(
     r"\bnot f(?:ou|i)nd\b|\bno such\b|\bunknown (?:column|table|field|name|key|user|id|item|tool|function|command)"
     r"|\b(?:does|do|did) not exist|\bdoesn't exist|\bnon-?existent|\bundefined\b|\bis not defined\b|\bno module named\b"
     r"|\bhas no attribute\b|\bkeyerror\b|\bnot (?:been )?recognized\b|\bno matching\b|\bnothing found\b",
-    re.IGNORECASE,
+    "found find such unknown exist defined module attribute keyerror recognized matching".split(),
 )
-_OFFERS = re.compile(
+_OFFERS = AnyCase(
     r"\b(?:similar|did you mean|suggestions?|available \w+|valid (?:values|options|names|choices)|choose from"
     r"|must be one of|expected one of|possible (?:values|options))\b.{0,40}[\['\"`:]",
-    re.IGNORECASE,
+    "similar,did you mean,suggestion,available ,valid ,choose from,one of,possible ".split(","),
 )
-_BLOCKED = re.compile(
+_BLOCKED = AnyCase(
     r"\b(?:permission denied|access denied|not (?:allowed|permitted|authorized)|unauthori[sz]ed|forbidden|blocked"
     r"|data omitted|omitted because)\b",
-    re.IGNORECASE,
+    "denied allowed permitted authori forbidden blocked omitted".split(),
 )
 _PLACE = re.compile(r"\bline \d|:\d+\b|\b[EFW]\d{3}\b|\bnear ['\"`]")
 """The place of a fault within the call's content."""
@@ -37,17 +39,17 @@ _NAME = re.compile(r"['\"`\[(]([^'\"`\[\]()\n]{3,80})['\"`\])]|([A-Za-z]*[\w/-]*
 
 def says_missing(error: str) -> bool:
     """Return True if an error names something that does not exist."""
-    return _MISSING.search(_read(error)) is not None
+    return _MISSING.found(_read(error))
 
 
 def says_offer(error: str) -> bool:
     """Return True if an error offers what would be right, as "Did you mean ..." does."""
-    return _OFFERS.search(_read(error)) is not None
+    return _OFFERS.found(_read(error))
 
 
 def says_blocked(text: str) -> bool:
     """Return True if a result refuses the call by a rule, so that no other arguments would help."""
-    return _BLOCKED.search(text) is not None
+    return _BLOCKED.found(text)
 
 
 def names_part(line: str, given: str, tools: Collection[str]) -> bool:

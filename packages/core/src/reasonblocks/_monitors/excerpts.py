@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from .._text import cut, size
 from ..types import JSON, ToolCall
 from .features import plain
+from .outcome import AnyCase
 
 CALL, CALL_BYTES = 100, 124
 """Characters of a call in a text, and bytes in JSON."""
@@ -33,17 +35,21 @@ _ENDING = "…)"
 _QUOTES = ('"', "`", '"""')
 """Delimiters of a literal text, by preference: the first one that is not in it."""
 _ESCAPES = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": None})
+_RAISED_MARKS = ("Error", "Exception", "Interrupt", "Exit")
+"""Marks, one of which is in every text that `_RAISED` matches."""
 _RAISED = re.compile(r"^[ \t-]*[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 _CODED = re.compile(r"^.*\b(?:E9\d\d|F\d{3}|E\d{4}|error\[\w+\])(?=[:\s]).*$", re.MULTILINE)
 """The line of a linter or a compiler with the code of an error."""
+_CODE = re.compile(r"[EF]\d\d\d|error\[")
+"""A part of every text that `_CODED` matches."""
 _ERROR = re.compile(r"^(?:\S+: ?)?(?:fatal )?error: \S.*$", re.MULTILINE | re.IGNORECASE)
 _POINTS = re.compile(r"['\"`\[][^'\"`\]\n]+['\"`\]]|\bline \d|:\d+\b")
 """A quoted name or the number of a line, which a message has and boilerplate has not."""
 _TOTALS = re.compile(r"^.*\b(?:failed|failures|errors)\b.*$", re.MULTILINE)
-_COMPLAINS = re.compile(
+_COMPLAINS = AnyCase(
     r"\b(?:\w*error|\w*exception|fatal|fail\w*|cannot|can't|could not|couldn't|unable|invalid|unknown|denied"
     r"|not (?:found|allowed|a|exist)|no such|missing|must|unexpected|did not|does not)\b",
-    re.IGNORECASE,
+    "error exception fatal fail can could unable invalid unknown denied not such missing must expected".split(),
 )
 
 
@@ -125,7 +131,8 @@ def result_line(output: str, *, failing: bool) -> str:
         return shortened_line(_message(text) or _first(text))
     text = text.strip()
     if "\n" in text:
-        lines = [line for line in text.split("\n") if line.strip() and not _is_heading(line)]
+        told = (line for line in text.split("\n") if line.strip() and not _is_heading(line))
+        lines = [*islice(told, 2)]  # a second one is enough to know
         text = lines[0] if len(lines) == 1 else ""
     return shortened_line(text) if any(map(str.isalnum, text[:LINE])) else ""
 
@@ -157,11 +164,11 @@ def _message(text: str) -> str:
     That is the last one raised, an error with a code, the totals of tests, a line that begins with "error:", or the
     first complaint, one about a name or a line of the input before a general one.
     """
-    for pattern in (_RAISED, _CODED):
-        if found := pattern.findall(text):
-            return str(found[-1]).strip(" \t-")
+    raised = any(map(text.__contains__, _RAISED_MARKS)) and _RAISED.findall(text)
+    if found := raised or (_CODE.search(text) and _CODED.findall(text)):
+        return str(found[-1]).strip(" \t-")
     totals = _TOTALS.findall(text) if "passed" in text or "FAIL" in text else []
-    if totals := totals or _ERROR.findall(text):
+    if totals := totals or (_ERROR.findall(text) if "error: " in text.lower() else []):
         return str(totals[-1])
-    complaints = [line for line in text.split("\n") if _COMPLAINS.search(line)]
+    complaints = [line for line in text.split("\n") if _COMPLAINS.found(line)]
     return next(filter(_POINTS.search, complaints), complaints[0] if complaints else "")

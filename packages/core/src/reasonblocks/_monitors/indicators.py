@@ -8,7 +8,7 @@ how strongly. The three lengths are habits, which mean something for one agent o
 from __future__ import annotations
 
 import math
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -191,8 +191,8 @@ def _place(word: str) -> int:
 
 
 def _decoded(text: JSON) -> int:
-    return int.from_bytes(b64decode(text), "little") if isinstance(text, str) else 0
+    return int.from_bytes(a2b_base64(text), "little") if isinstance(text, str) else 0
 
 
 def _encoded(bits: int) -> str:
-    return b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()
+    return b2a_base64(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), newline=False).decode()

@@ -13,7 +13,7 @@ from zlib import crc32
 from .._text import clip
 
 
-class _AnyCase:
+class AnyCase:
     """A pattern in lower case that is searched for in any case.
 
     ASCII text is put into lower case first: searching that takes a third of the time of `re.IGNORECASE`. Text without
@@ -115,7 +115,7 @@ _WAITING_MARKS = tuple(
     "building deploying".split()
 )
 """Marks, one of which is in every text that `_WAITING` matches."""
-_WAITING = _AnyCase(
+_WAITING = AnyCase(
     r"\b(?:running|pending|queued|in[ _-]progress|processing|waiting|not (?:yet )?(?:ready|finished|complete)|"
     r"still|scheduled|starting|provisioning|building|deploying)\b"
 )
@@ -132,7 +132,7 @@ _NOTHING = re.compile(
     r"|(?:could )?not (?:be )?f(?:ou|i)nd\b.{0,300}|\w+[ :=]+\[\])?[\W_]*",
     re.IGNORECASE | re.DOTALL,
 )
-_PASSING = _AnyCase(
+_PASSING = AnyCase(
     r"\b(?:timed?[ -]?out|temporar(?:y|ily)|try again|retry|rate[ -]?limit\w*|too many requests|429|50[234]"
     r"|connection (?:reset|refused|aborted|error|closed|lost)|connectionerror|econnreset|etimedout"
     r"|unavailable|overloaded"
@@ -145,7 +145,7 @@ _RED = re.compile(
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
-_GREEN = _AnyCase(
+_GREEN = AnyCase(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|^(?:ok|pass|passed)\b|\bno (?:issues|errors|problems) found\b"
     r"|^all (?:checks|tests) passed|^test result: ok|^success\b",
     ("pass", "ok", " found", "success"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -39,6 +39,9 @@ _MISSING, _OFFERS, _NAMES, _REFUSED, _QUOTED = 256, 512, 1024, 2048, 4096
 """Flags of an action."""
 _SIZES = (8, 3, 3, 3, 3, 3, 2)
 """Bytes of the stored fields of an action."""
+_SIZE = sum(_SIZES)
+_FIELDS = tuple([(8 * sum(_SIZES[at + 1 :]), 256**size - 1) for at, size in enumerate(_SIZES)])
+"""How far each field is shifted, and its mask."""
 _TEXTS = frozenset({str})
 
 
@@ -170,15 +173,15 @@ class Recall:
 
 def _packed(*fields: int) -> str:
     """Return the numbers of an action as a short text: as a list of numbers they take twice the room."""
-    return b64encode(b"".join([field.to_bytes(size, "big") for field, size in zip(fields, _SIZES)])).decode()
+    packed = 0
+    for field, size in zip(fields, _SIZES):
+        packed = packed << 8 * size | field
+    return b2a_base64(packed.to_bytes(_SIZE, "big"), newline=False).decode()
 
 
 def _unpacked(row: str) -> list[int]:
-    packed, at, fields = b64decode(row), 0, []
-    for size in _SIZES:
-        fields.append(int.from_bytes(packed[at : at + size], "big"))
-        at += size
-    return fields
+    packed = int.from_bytes(a2b_base64(row), "big")
+    return [packed >> shift & mask for shift, mask in _FIELDS]
 
 
 def _action(row: str, shown: Mapping[str, JSON], lines: Mapping[str, JSON]) -> Action:
@@ -205,7 +208,8 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
     may_quote = bool(outputs) and all(trust_of(call, tool_roles) == "full" for call in calls)
-    flags = _flags(features, calls, outputs) | _QUOTED * may_quote
+    messages = [result_line(output, failing=True) for output in outputs] if features.failing else []
+    flags = _flags(features, calls, outputs, messages) | _QUOTED * may_quote
     row = _packed(
         features.index,
         (features.call or 0) & SHORT_HASH,
@@ -225,7 +229,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     }
     left["lines"] = dict(lines)
     if may_quote:
-        line = lines.get(str(exact_result)) or result_line(outputs[0], failing=features.failing)
+        line = lines.get(str(exact_result)) or (messages[0] if messages else result_line(outputs[0], failing=False))
         left["lines"] = _last(lines, str(exact_result), line, MAX_LINES)
     return left
 
@@ -257,7 +261,7 @@ def _error(features: Features, outputs: Sequence[str]) -> int:
     return error_digests(clip(outputs[0]))[0] if len(outputs) == 1 else 0
 
 
-def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
+def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str], messages: Sequence[str]) -> int:
     looks = not features.roles.isdisjoint(("read", "search"))
     return (
         _FAILED * features.failing
@@ -268,21 +272,22 @@ def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]
         | _BLANK * (bool(outputs) and not any(map(str.strip, outputs)))
         | _BARE * (not any(call.arguments for call in calls))
         | _LOOKS * looks
-        | (_complaint(calls, outputs) if features.failing else 0)
+        | (_complaint(calls, outputs, messages) if features.failing else 0)
         | _REFUSED * any(len(output) <= SHORT and says_blocked(output) for output in outputs)
     )
 
 
-def _complaint(calls: Sequence[ToolCall], outputs: Sequence[str]) -> int:
+def _complaint(calls: Sequence[ToolCall], outputs: Sequence[str], messages: Sequence[str]) -> int:
     """Return the flags of an error: what its message is about."""
     said = [clip(output) for output in outputs]
-    return _MISSING * any(map(says_missing, said)) | _OFFERS * any(map(says_offer, said)) | _NAMES * _names(calls, said)
+    missing, offers = any(map(says_missing, said)), any(map(says_offer, said))
+    return _MISSING * missing | _OFFERS * offers | _NAMES * _names(calls, messages)
 
 
-def _names(calls: Sequence[ToolCall], said: Sequence[str]) -> bool:
+def _names(calls: Sequence[ToolCall], messages: Sequence[str]) -> bool:
     given = " ".join([flattened(call.arguments) for call in calls])
     tools = {call.name for call in calls}
-    return any(names_part(result_line(output, failing=True), given, tools) for output in said)
+    return any(names_part(message, given, tools) for message in messages)
 
 
 def _is_nothing(output: str) -> bool:

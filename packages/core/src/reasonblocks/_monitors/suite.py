@@ -134,7 +134,6 @@ def evaluate(request: Evaluate, settings: SuiteSettings) -> tuple[Evaluation, Me
         failing=features.failing,
     )
     evaluation = _evaluation(scored, request, settings.failure_types, left, moment)
-    evaluation = evolve(evaluation, persistence=features.lasting)
     doubts = _doubts(scored, Recall(left, request.index)) if scored.fired else ()
     return (evolve(evaluation, doubts=doubts) if doubts else evaluation), left
 
@@ -200,6 +199,7 @@ def _evaluation(
         fired=scored.fired,
         scores=dict(scored.scores),
         composite=scored.composite,
+        persistence=moment.lasting,
         failure_type=_failure_type(leading, failure_types),
         kind=_kind(leading, scored.findings) if leading in scored.fired else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import pack, unpack
 from typing import NamedTuple
@@ -199,7 +199,7 @@ def _place(name: str) -> int:
 
 def _unpacked(encoded: JSON) -> set[int] | bytearray:
     """Return the used values: the places of the bits that are set, or all bits if they are many."""
-    raw = b64decode(encoded) if isinstance(encoded, str) else b""
+    raw = a2b_base64(encoded) if isinstance(encoded, str) else b""
     return bytearray(raw) if len(raw) == BITS // 8 else {*unpack(f">{len(raw) // 2}H", raw)}
 
 
@@ -218,13 +218,16 @@ def _marked(encoded: JSON, values: Iterable[str]) -> str:
     places = [crc32(name.encode("utf-8", "replace")) % BITS for name in names]
     used = _unpacked(encoded)
     if isinstance(used, set):
+        known = len(used)
         used.update(places)
+        if len(used) == known and isinstance(encoded, str):
+            return encoded
         if len(used) <= FEW:
-            return b64encode(pack(f">{len(used)}H", *sorted(used))).decode()
+            return b2a_base64(pack(f">{len(used)}H", *sorted(used)), newline=False).decode()
         places, used = [*used], bytearray(BITS // 8)
     for place in places:
         used[place >> 3] |= 1 << (place & 7)
-    return b64encode(used).decode()
+    return b2a_base64(used, newline=False).decode()
 
 
 def _taken(

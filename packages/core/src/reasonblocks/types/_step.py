@@ -95,7 +95,7 @@ class Novelty:
     """What one step brought.
 
     - `fresh`: the share of the result's word pairs that earlier results did not have, 0 to 1; 1 without a result.
-    - `same_call`: one of the last 24 actions was the same. `same_result`: one of their results was the same; for an
+    - `same_call`: one of the last 20 actions was the same. `same_result`: one of their results was the same; for an
       error, numbers aside. `elsewhere`: that result came from another call.
     - `error`: the result has a line that announces an error. `same_error`: one of the last 6 steps had it, too, numbers
       aside.
