@@ -33,8 +33,8 @@ class Replay:
             Ran(
                 run_id=script.run_id,
                 seen=tuple(request(script, decision) for decision in calls),
-                log=[entry_of(decision, 0.0, 0.0) for decision in calls],
-                final=entry_of(report.decisions[-1], 0.0, 0.0),
+                log=[entry_of(decision, 0.0, 0.0, "shipped") for decision in calls],
+                final=entry_of(report.decisions[-1], 0.0, 0.0, "shipped"),
                 outcome="success",
             )
         ]

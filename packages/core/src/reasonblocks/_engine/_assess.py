@@ -37,7 +37,7 @@ RECORDS_KEPT = 8
 """Completed steps in the trace state; the longest query needs 5."""
 PREVIEW = 120
 """Characters of `thought_preview`."""
-TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 100, 100
+TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 80, 80
 """Limits of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 KEY_BYTES = 200
 PENDING_CALLS = 4
