@@ -57,6 +57,8 @@ VAGUE_FROM = 0.9
 """The chance that trouble lasts from which on these are told."""
 PLAIN = 3
 """Equal calls with equal results from which on they are told at once: many agents read something twice."""
+EVEN = 0.5
+"""The chance that trouble lasts from which on two such calls are told."""
 ABOUT_NEWS = frozenset({"stale", "churn", "barren", "sprawl", "away", "drift"})
 """Kinds of findings about what results bring, not about errors."""
 DOUBTING = ("claim_contradiction", "verification_skip")
@@ -282,7 +284,7 @@ class _Moment:
         kind = finding.facts.get("kind")
         if self.lasts:
             return self.index in finding.steps and (kind not in VAGUE or self.lasting >= VAGUE_FROM)
-        if kind in PATIENT or (kind == "repeat" and len(finding.steps) < PLAIN):
+        if kind in PATIENT or (kind == "repeat" and len(finding.steps) < PLAIN and self.lasting < EVEN):
             return False
         return self.index in finding.steps
 
