@@ -1,4 +1,4 @@
-"""How well the monitors do on recorded runs with outcomes: were their words needed, and do they tell failing runs from
+"""Measures the monitors on recorded runs with outcomes: were their words needed, and do they tell failing runs from
 successful ones? --columns explains every column.
 """
 

@@ -42,7 +42,7 @@ def repeat(runs: Sequence[RecordedRun]) -> list[Trail]:
 
 
 def stale(runs: Sequence[RecordedRun]) -> list[Trail]:
-    """How many steps in a row brought nothing new; fires from three on, at most 5 times a run, every 3 steps."""
+    """Counts the steps in a row that brought nothing new; fires from three on, at most 5 times a run, every 3 steps."""
     return list(map(stale_in_a_row, stale_runs(runs)))
 
 

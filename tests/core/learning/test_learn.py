@@ -219,7 +219,7 @@ OUTPUTS = st.sampled_from(
 def test_a_lesson_about_failing_calls_is_for_findings_about_failures() -> None:
     lesson = built_in(evidence_about(Kind(failure_type="loop", form="error", tool="search", error="bad date")))
     assert lesson is not None
-    assert set(lesson.kinds) == {"retry", "error", "failing", "same_error"}
+    assert set(lesson.kinds) == {"retry", "error", "failing"}
 
 
 def test_a_lesson_of_unknown_trouble_is_for_all_kinds() -> None:

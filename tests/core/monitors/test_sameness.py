@@ -1,4 +1,4 @@
-"""Which calls, changes and failures are the same, and which are work."""
+"""Equal calls, changes and failures are told apart from work."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.kinds import KINDS as KINDS_BY_TYPE
 from reasonblocks._monitors.recall import Recall
 from reasonblocks._monitors.suite import hint_text
-from reasonblocks._monitors.wording import STALE, repeated
+from reasonblocks._monitors.wording import failures, nothing_new, repeated, same_result
 from reasonblocks.calibration import shipped
 from reasonblocks.types import Memories, Step
 from tests.core.monitors.asking import evaluate
@@ -58,7 +58,7 @@ KINDS = [
 
 
 def recalled(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Recall:
-    """What is remembered after a run."""
+    """Return the memory after a run."""
     memories: Memories = {}
     for index, step in enumerate(steps):
         _, memories = evaluate(
@@ -74,7 +74,7 @@ def say(name: str, kind: str, run: str, rung: int) -> str:
 
 def test_every_kind_of_finding_is_among_the_texts_tested_here() -> None:
     own = {kind for _, kind, _ in KINDS}
-    assert own == {kind for kinds in KINDS_BY_TYPE.values() for kind in kinds} - {"same_error"}
+    assert own == {kind for kinds in KINDS_BY_TYPE.values() for kind in kinds}
 
 
 @pytest.mark.parametrize("rung", [1, 2, 3])
@@ -118,12 +118,13 @@ def test_the_third_rung_asks_for_a_step_of_another_kind(name: str, kind: str, ru
             'the last one being search_kb(query="leap 8").',
         ),
         ("same_result", 'Your last 3 calls were all different and got the same result: "0 results".'),
-        ("same_error", 'Your last 3 calls ended in the same error: "Error: no such table: users".'),
+        ("failing", 'Your last 3 calls ended in the same error: "Error: no such table: users".'),
     ],
 )
 def test_results_that_bring_nothing_new_have_their_own_evidence(kind: str, evidence: str) -> None:
-    run = "failing" if kind == "same_error" else "empty"
-    assert STALE[kind](recalled(RUNS[run]), (6, 7, 8), 1) == evidence
+    run = "failing" if kind == "failing" else "empty"
+    phrase = {"stale": nothing_new, "same_result": same_result, "failing": failures}[kind]
+    assert phrase(recalled(RUNS[run]), (6, 7, 8), 1) == evidence
 
 
 def text_of(steps: Sequence[Step]) -> str:
@@ -306,16 +307,16 @@ class TestTheAdviceFollowsFromWhatCameBack:
 class TestCountsReachThePresent:
     def test_all_failures_in_a_row_are_counted_although_a_finding_names_five_steps(self) -> None:
         steps = errors(*[f"Error: wrong word {chr(97 + n)}" for n in range(8)])
-        assert STALE["same_error"](recalled(steps), (3, 4, 5, 6, 7), 1).startswith("Your last 8 calls failed")
+        assert failures(recalled(steps), (3, 4, 5, 6, 7), 1).startswith("Your last 8 calls failed")
 
     def test_a_row_longer_than_the_memory_is_still_counted(self) -> None:
         steps = errors(*[f"Error: wrong word {chr(97 + n)}" for n in range(25)])
-        assert STALE["same_error"](recalled(steps), (23, 24), 1).startswith("Your last 25 calls failed")
+        assert failures(recalled(steps), (23, 24), 1).startswith("Your last 25 calls failed")
 
     def test_an_error_is_settled_once_the_same_call_has_succeeded(self) -> None:
         touch = act("go", "Error: no such folder x", is_error=True, path="x")
         steps = [touch, act("go", "ok", path="x"), act("go", "fine", path="y"), SQL]
-        assert STALE["same_error"](recalled(steps), (0, 3), 1) == ""
+        assert failures(recalled(steps), (0, 3), 1) == ""
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("claim_contradiction", "verification_skip")])

@@ -60,8 +60,9 @@ def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
     call, error = _call(step.tool_calls), _error(text)
     result = crc32(text.translate(None, _DIGITS) if error else text) & BITS
     pairs = _pairs(text)
+    quarter = [pair for pair in pairs if not pair & 3]
     seen = _Seen(kept)
-    fresh = seen.fresh(pairs)
+    fresh = seen.fresh(pairs, quarter)
     calls: list[int] = kept.get("calls") or []  # type: ignore[assignment]
     results: list[int] = kept.get("results") or []  # type: ignore[assignment]
     errors: list[int] = kept.get("errors") or []  # type: ignore[assignment]
@@ -81,7 +82,7 @@ def observe(step: Step, memory: JSON) -> tuple[Novelty, dict[str, JSON]]:
         "calls": [*calls, call][-KEPT:],
         "results": [*results, result][-KEPT:],
         "errors": [*errors, error][-ERRORS_KEPT:],
-        **seen.after(pairs),
+        **seen.after(pairs if len(pairs) <= MANY else quarter),
     }
     return now, left
 
@@ -141,11 +142,10 @@ class _Seen:
             self._bits |= int.from_bytes(a2b_base64(self._kept), "little")  # type: ignore[arg-type]  # a string
         self._places = self._bits.to_bytes(PLACES // 8, "little")
 
-    def fresh(self, pairs: frozenset[int]) -> float:
+    def fresh(self, pairs: frozenset[int], quarter: Sequence[int]) -> float:
         """Return the share of the pairs that are new; for many pairs, or of a longer earlier result, by a quarter."""
         if not pairs:
             return 1.0
-        quarter = _quarter(pairs)
         share = self._share(quarter) if len(quarter) >= ENOUGH else 1.0
         if share and len(pairs) <= MANY:
             share = min(share, self._share(pairs))
@@ -155,16 +155,12 @@ class _Seen:
         places = self._places
         return 1 - sum([places[pair >> 5 & 511] >> (pair >> 2 & 7) & 1 for pair in pairs]) / len(pairs)
 
-    def after(self, pairs: frozenset[int]) -> dict[str, JSON]:
-        """Return the sets with the pairs."""
+    def after(self, pairs: Collection[int]) -> dict[str, JSON]:
+        """Return the sets with these pairs."""
         new = bytearray(self._new)
-        for pair in pairs if len(pairs) <= MANY else _quarter(pairs):
+        for pair in pairs:
             new[pair >> 5 & 511] |= 1 << (pair >> 2 & 7)
         text = b2a_base64(new, newline=False).decode()
         if int.from_bytes(new, "little").bit_count() > FULL:
             return {"new": "", "old": text}
         return {"new": text, "old": self._kept}
-
-
-def _quarter(pairs: frozenset[int]) -> list[int]:
-    return [pair for pair in pairs if not pair & 3]

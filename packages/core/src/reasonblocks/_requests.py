@@ -69,7 +69,7 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     own_level: OwnLevel | None = None
     """The thresholds of this run; None: the evaluator's own."""
     novelty: Novelty | None = None
-    """What the step brought, if it is known already; else the evaluator measures it, and keeps the memory for it."""
+    """The news that the step brought; None: the evaluator measures it itself, and keeps the memory for it."""
     ends: float | None = None
     """The step's deadline on the monotonic clock, in seconds; None: none."""
 

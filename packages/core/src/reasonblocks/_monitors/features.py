@@ -57,7 +57,7 @@ _MARKED = re.compile(r"(?<!\S)[^\s/.\d]*[/.\d]\S*")
 """A word with one of the marks that are in every target: the long pattern is tried in such words only."""
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NOTHING_KNOWN = Novelty()
-"""What the first step of a run brings."""
+"""The news of a run's first step: everything is new."""
 _UNSAFE = re.compile(r"[^\w-]+")
 
 

@@ -10,7 +10,7 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "contradiction": ("claim", "red", "value", "assumed"),
         "loop": (
             "repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting", "unreadable",
-            "same_result", "same_error",
+            "same_result",
         ),
         "unverified": ("done", "nothing", "many"),
         "churn": ("churn", "stale"),

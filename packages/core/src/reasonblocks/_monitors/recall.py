@@ -41,7 +41,7 @@ _SIZES = (8, 3, 3, 3, 3, 3, 2)
 """Bytes of the stored fields of an action."""
 _SIZE = sum(_SIZES)
 _FIELDS = tuple([(8 * sum(_SIZES[at + 1 :]), 256**size - 1) for at, size in enumerate(_SIZES)])
-"""How far each field is shifted, and its mask."""
+"""The shift and the mask of each field."""
 _TEXTS = frozenset({str})
 
 

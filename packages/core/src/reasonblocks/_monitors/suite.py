@@ -48,7 +48,7 @@ RELAPSE_FACTOR = 0.75
 """Share of its threshold at which a monitor fires that has fired in this run before."""
 RUNGS = 3
 """Texts of one monitor: the evidence, a firmer and shorter one, a request for another kind of step."""
-PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "away", "same_result", "same_error"})
+PATIENT = frozenset({"error", "failing", "retry", "reworded", "stale", "barren", "away", "same_result"})
 """Kinds of findings that agents recover from by themselves in a fifth to a half of all cases, unless the trouble is
 likely to last. Of the others, an exact repetition lasts in 19 of 20 cases, and the rest are not about results."""
 VAGUE = frozenset({"barren", "away"})

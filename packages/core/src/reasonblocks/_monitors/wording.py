@@ -206,13 +206,7 @@ def nothing_found(recall: Recall, steps: Sequence[int], rung: int) -> str:
 
 def nothing_new(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about results that brought nothing new, or ""."""
-    found = recall.at(steps)
-    if len(found) < 2 or not found[-1].shown:
-        return ""
-    if _failed(found):
-        return failures(recall, steps, rung)
-    last = f", the last one being {found[-1].shown}" if rung == 1 else ""
-    return f"{who(recall, found)} brought next to nothing that was not in earlier results{last}."
+    return _of_all(recall, recall.at(steps), steps, rung, "brought next to nothing that was not in earlier results")
 
 
 def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -224,13 +218,7 @@ def unread(recall: Recall, steps: Sequence[int], rung: int) -> str:
 
 def nothing_gained(recall: Recall, steps: Sequence[int], rung: int) -> str:
     """Return the sentence about calls that brought errors or nothing new, or ""."""
-    found = recall.at(steps)
-    if len(found) < 2 or not found[-1].shown:
-        return ""
-    if _failed(found):
-        return failures(recall, steps, rung)
-    last = f", the last one being {found[-1].shown}" if rung == 1 else ""
-    return f"{who(recall, found)} brought only errors or what was in earlier results{last}."
+    return _of_all(recall, recall.at(steps), steps, rung, "brought only errors or what was in earlier results")
 
 
 def had_before(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -251,12 +239,17 @@ def in_vain(recall: Recall, steps: Sequence[int], rung: int) -> str:
         for action in recall.at(steps)
         if action.failed or action.result in before[: len(before) - recall.ago(action)]
     ]
-    if len(vain) < 2 or not vain[-1].shown:
+    return _of_all(recall, vain, steps, rung, "failed, or brought a result that was there before")
+
+
+def _of_all(recall: Recall, actions: Sequence[Action], steps: Sequence[int], rung: int, said: str) -> str:
+    """Return what is said of these actions, the newest one named; if all of them failed, the sentence about that."""
+    if len(actions) < 2 or not actions[-1].shown:
         return ""
-    if _failed(vain):
+    if _failed(actions):
         return failures(recall, steps, rung)
-    last = f", the last one being {vain[-1].shown}" if rung == 1 else ""
-    return f"{who(recall, vain)} failed, or brought a result that was there before{last}."
+    last = f", the last one being {actions[-1].shown}" if rung == 1 else ""
+    return f"{who(recall, actions)} {said}{last}."
 
 
 def changed_again(recall: Recall, steps: Sequence[int], rung: int) -> str:
@@ -274,8 +267,6 @@ def changed_again(recall: Recall, steps: Sequence[int], rung: int) -> str:
 Phrase = Callable[[Recall, Sequence[int], int], str]
 """Makes the evidence sentence from the actions of these steps, for a rung; "" if they do not show it."""
 
-STALE: Mapping[str, Phrase] = {"stale": nothing_new, "same_result": same_result, "same_error": failures}
-"""The evidence of each kind of finding about results that bring nothing new."""
 STALE_ADVICE: Mapping[int, str] = {
     1: "Say in one line what is still missing, and take the step that would bring that.",
     2: "Say what is still missing, and go for that.",

@@ -99,7 +99,7 @@ _GENERAL_ADVICE = {
     "empty": "Ask `{tool}` once more with one plain word, or without a filter; if that is empty too, look elsewhere.",
 }
 _KINDS_OF_FORM: Mapping[tuple[str, Form], tuple[str, ...]] = {
-    ("loop", "error"): ("retry", "error", "failing", "same_error"),
+    ("loop", "error"): ("retry", "error", "failing"),
     ("loop", "repeat"): ("repeat", "cycle", "same_result"),
     ("loop", "empty"): ("reworded", "same_result"),
     ("contradiction", "error"): ("claim", "red"),

@@ -92,7 +92,7 @@ class Step(_Cut):
 
 @dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
 class Novelty:
-    """What one step brought.
+    """The news that one step brought.
 
     - `fresh`: the share of the result's word pairs that earlier results did not have, 0 to 1; 1 without a result.
     - `same_call`: one of the last 20 actions was the same. `same_result`: one of their results was the same; for an
