@@ -1,0 +1,51 @@
+"""A backend answers the model calls of many runs at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from .environment import Call, Tool
+
+Message: TypeAlias = Mapping[str, Any]
+"""A message of a chat API, with `tool_calls` (their arguments as a JSON string) and `tool_call_id` as OpenAI has
+them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One model call. `lane` identifies the run among those at the same time, so that a cache serves its next call.
+
+    `choices` are the valid values of arguments, as "tool.argument"; `seed` is that of the sampling.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[Tool]
+    lane: int
+    seed: int
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The answer: text and at most one call. `cached` are the prompt tokens that were not evaluated again."""
+
+    text: str = ""
+    call: Call | None = None
+    prompt: int = 0
+    completion: int = 0
+    cached: int | None = None
+
+
+class Backend(Protocol):
+    """A model. `lanes` is the number of runs at a time."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def lanes(self) -> int: ...
+    def complete(self, queries: Sequence[Query]) -> list[Reply]:
+        """Answer the queries, in their order, each of another lane."""
+
+    def close(self) -> None: ...

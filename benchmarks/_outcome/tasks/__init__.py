@@ -1,0 +1,1 @@
+"""Seeded environments with real tools and an objective end, by family."""
