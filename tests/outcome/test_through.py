@@ -116,14 +116,16 @@ def test_a_stuck_run_lasts_until_the_step_limit_and_only_steering_adds_text(thro
     assert (off.steps, off.ended, off.told) == (Meeting.max_steps, False, ())
     assert (steer.steps, steer.ended, steer.won) == (Meeting.max_steps, False, False)
     assert steer.calls == off.calls
-    assert [told.step for told in steer.told][0] == steer.point
-    assert (steer.told[0].sources, steer.told[0].monitor) == (("MonitorSteeringInjection",), steer.monitor)
-    assert steer.monitor
-    assert steer.told[0].text in "\n".join(sent)
+    first = steer.told[0]
+    assert (first.sources, first.step, first.monitor) == (("MonitorSteeringInjection",), steer.point, steer.monitor)
+    assert first.monitor
+    assert first.text in "\n".join(sent)
 
 
 def test_an_answer_without_a_call_ends_the_run(through: str) -> None:
-    with ScriptedServer(turn_by_turn(calls("book", hour=TAKEN), Turn(text="It cannot be done.", usage=USAGE))) as server:
+    with ScriptedServer(
+        turn_by_turn(calls("book", hour=TAKEN), Turn(text="It cannot be done.", usage=USAGE))
+    ) as server:
         row = play(through, server)
     assert (row.won, row.ended, row.steps) == (False, True, 2)
     assert row.calls[-1] == Made(name="", arguments={}, output="", thought="It cannot be done.")
