@@ -115,7 +115,7 @@ def check(given: str, factory: Factory) -> None:
         raise ConfigError(OPTION, given, problem)
 
 
-def _lacking(environment: Environment) -> list[str]:
+def _lacking(environment: object) -> list[str]:
     """Return the names of the protocol's members that are missing; also of a method that cannot be called."""
     present = dir(environment)  # `hasattr` would call properties, which may need a reset first
     return [
@@ -125,12 +125,12 @@ def _lacking(environment: Environment) -> list[str]:
     ]
 
 
-def _hints(environment: Environment, names: list[str]) -> str:
+def _hints(environment: object, names: list[str]) -> str:
     return f"the {type(environment).__name__} that it returns lacks {'; '.join(PARTS[name].hint for name in names)}"
 
 
-def _problems(first: Environment, other: Environment) -> Iterator[str]:
-    """Yield what is wrong; each check may rely on those before it."""
+def _problems(first: Any, other: Any) -> Iterator[str]:
+    """Yield what is wrong with two of the factory's objects; each check may rely on those before it."""
     if any(PARTS[name].method for name in _lacking(first)):
         yield _hints(first, _lacking(first))
     messages = [first.reset(SEED), first.reset(SEED), other.reset(SEED)]
@@ -173,7 +173,7 @@ def _tool_problems(tools: Any) -> Iterator[str]:
         yield f"two tools have one name: {', '.join(names)}"
 
 
-def _end_problems(environment: Environment) -> Iterator[str]:
+def _end_problems(environment: Any) -> Iterator[str]:
     for name, value in (("done", environment.done), ("success()", environment.success())):
         if not isinstance(value, bool):
             yield f"{name} has to be True or False, not {value!r}"

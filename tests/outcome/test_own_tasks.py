@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from _outcome.own_tasks import PARTS, check, load
+from own_outcome_task import HOURS, Meeting
 
-from examples.own_outcome_task import HOURS, Meeting
 from reasonblocks.exceptions import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -45,14 +45,14 @@ def test_a_file_is_found_from_where_the_command_was_called(monkeypatch: pytest.M
 
 
 def test_a_module_is_found_by_its_name() -> None:
-    assert load("examples.own_outcome_task:Meeting") is Meeting
+    assert load("own_outcome_task:Meeting") is Meeting
 
 
 def test_a_file_may_import_its_neighbour_and_hold_dataclasses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setitem(sys.modules, "own_neighbour", None)
     monkeypatch.delitem(sys.modules, "own_neighbour")
-    (tmp_path / "own_neighbour.py").write_text("from examples.own_outcome_task import Meeting\n")
+    (tmp_path / "own_neighbour.py").write_text("from own_outcome_task import Meeting\n")
     (tmp_path / "tasks.py").write_text(
         "from __future__ import annotations\nimport dataclasses, own_neighbour\n"
         "@dataclasses.dataclass\nclass Settings:\n    steps: int = 4\n"
@@ -67,9 +67,9 @@ def test_a_file_may_import_its_neighbour_and_hold_dataclasses(tmp_path: Path, mo
         ("Meeting", "FILE.py:FACTORY or MODULE:FACTORY"),
         (":Meeting", "FILE.py:FACTORY or MODULE:FACTORY"),
         ("nowhere.py:Meeting", "there is no file"),
-        ("examples.nowhere:Meeting", "there is no module 'examples.nowhere'"),
-        ("examples.own_outcome_task:Meting", "'Meting' does not exist; examples.own_outcome_task has: Any, Mapping, M"),
-        ("examples.own_outcome_task:HOURS", "'HOURS' is not callable"),
+        ("nowhere:Meeting", "there is no module 'nowhere'"),
+        ("own_outcome_task:Meting", "'Meting' does not exist; own_outcome_task has: Any, Mapping, M"),
+        ("own_outcome_task:HOURS", "'HOURS' is not callable"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_valid_form(given: str, hint: str) -> None:
@@ -84,7 +84,7 @@ def test_an_error_of_the_file_is_its_own_and_the_next_load_tries_again(tmp_path:
     file.write_text("import a_module_that_is_missing\n")
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_missing"):
         load(f"{file}:Meeting")
-    file.write_text("from examples.own_outcome_task import Meeting  # mended\n")
+    file.write_text("from own_outcome_task import Meeting  # mended\n")
     assert load(f"{file}:Meeting") is Meeting
 
 

@@ -10,8 +10,8 @@ import pytest
 from _outcome.rows import Made, Row
 from _outcome.through import FRAMEWORKS, Endpoint, play_through
 from _outcome.through.task import Task
+from own_outcome_task import Meeting
 
-from examples.own_outcome_task import Meeting
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.testing import Turn, tool_call
@@ -104,22 +104,23 @@ def test_refusals_and_unknown_tools_are_results_that_the_agent_reads(through: st
 
 
 def test_a_stuck_run_lasts_until_the_step_limit_and_only_steering_adds_text(through: str) -> None:
-    rows = {}
+    rows, sent = {}, {}
     for arm in ("off", "steer"):
         with ScriptedServer(turn_by_turn(calls("book", "I book it.", hour=TAKEN))) as server:
             rows[arm] = play(through, server, arm)
-            sent = [text for request in server.requests for text in request.texts if "REASONBLOCKS" in text]
-            assert len(server.requests) == Meeting.max_steps
-            assert bool(sent) == (arm == "steer")
+            sent[arm] = [request.texts for request in server.requests]
 
     off, steer = rows["off"], rows["steer"]
-    assert (off.steps, off.ended, off.told) == (Meeting.max_steps, False, ())
-    assert (steer.steps, steer.ended, steer.won) == (Meeting.max_steps, False, False)
+    for row in (off, steer):
+        assert (row.steps, row.ended, row.won, len(sent[row.arm])) == (Meeting.max_steps, False, False, row.steps)
     assert steer.calls == off.calls
     first = steer.told[0]
     assert (first.sources, first.step, first.monitor) == (("MonitorSteeringInjection",), steer.point, steer.monitor)
     assert first.monitor
-    assert first.text in "\n".join(sent)
+    assert first.text in sent["steer"][first.step][-1]
+    assert len(sent["steer"][first.step]) == len(sent["off"][first.step]) + 1
+    assert sent["steer"][: first.step] == sent["off"][: first.step]
+    assert off.told == ()
 
 
 def test_an_answer_without_a_call_ends_the_run(through: str) -> None:
@@ -164,6 +165,7 @@ def test_an_unknown_arm_or_framework_names_the_valid_ones() -> None:
 def test_langchain_plays_with_any_chat_model() -> None:
     pytest.importorskip("reasonblocks_langchain", reason="reasonblocks_langchain is not installed")
     from _outcome.through.langchain import play_with
+    from langchain_core.messages import ToolMessage
 
     from tests.langchain import scripted
 
@@ -176,4 +178,5 @@ def test_langchain_plays_with_any_chat_model() -> None:
     assert (task.steps, [made.is_error for made in task.calls]) == (9, [True] * 8 + [False])
     assert (task.tokens(), task.stopped) == ({"prompt": 900, "evaluated": None, "completion": 90}, False)
     assert task.told[0].text in model.seen[task.told[0].step].text
-    assert [message.status for message in model.seen[1].messages if message.type == "tool"] == ["error"]
+    results = [message for message in model.seen[1].messages if isinstance(message, ToolMessage)]
+    assert [message.status for message in results] == ["error"]

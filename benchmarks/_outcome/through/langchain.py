@@ -31,16 +31,15 @@ def play(task: Task, endpoint: Endpoint, rb: ReasonBlocks | None) -> None:
 
 def chat_model(endpoint: Endpoint) -> BaseChatModel:
     """Return LangChain's client of the endpoint."""
-    own = {} if endpoint.temperature is None else {"temperature": endpoint.temperature}
     return init_chat_model(
         endpoint.model,
         model_provider="openai",
         base_url=endpoint.base_url,
         api_key=endpoint.sent_key,
+        temperature=endpoint.temperature,
         max_retries=endpoint.retries,
         timeout=endpoint.timeout,
         use_responses_api=False,
-        **own,
     )
 
 
