@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -171,3 +172,15 @@ def test_the_example_is_won_by_asking_everybody_and_by_nothing_else() -> None:
         assert not task.done
         task.call("book", {"hour": common})
         assert (task.done, task.success()) == (True, True)
+
+
+def test_the_environment_on_the_page_keeps_the_protocol() -> None:
+    page = (ROOT / "docs/outcome.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    check("docs/outcome.md:Guess", names["Guess"])
+    task = names["Guess"]()
+    task.reset(4)
+    assert [task.call("guess", {"number": number}) for number in ("3", "4")] == ["No.", "Found."]
+    assert task.success()

@@ -162,6 +162,13 @@ def test_an_unknown_arm_or_framework_names_the_valid_ones() -> None:
         play_through(Meeting(), SEED, "off", through="langchan", endpoint=endpoint, rb=client(), family="meeting")
 
 
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Endpoint(base_url="http://127.0.0.1:9/v1", model="agent-model", key=f"{KEY}\n")
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(Endpoint(base_url="http://127.0.0.1:9/v1", model="agent-model", key=KEY))
+
+
 def test_langchain_plays_with_any_chat_model() -> None:
     pytest.importorskip("reasonblocks_langchain", reason="reasonblocks_langchain is not installed")
     from _outcome.through.langchain import play_with

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypedDict
 
+from reasonblocks._secret import KEY_RULE, described, is_key
 from reasonblocks.adapters import RunView
+from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import StepLogEntry
 
 from ..environment import Environment, ToolError, names, unknown
@@ -15,15 +17,15 @@ from ..rows import Made, Told
 
 RETRIES = 4
 """Retries of the client for an answer that is late, refused for its rate, or a server's error."""
-TIMEOUT_SECONDS = 300.0
-"""The longest wait for one answer: a small machine writes a few tokens a second."""
+TIMEOUT_SECONDS = 120.0
+"""The longest wait for one answer. A slow local model reads a long prompt for a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """An OpenAI-compatible endpoint and the model that it serves. `temperature` is the endpoint's own if None.
 
-    `key` is empty for an endpoint that needs none.
+    `key` is empty for an endpoint that needs none. Raises `ConfigError` for a key that no header can carry.
     """
 
     base_url: str
@@ -32,6 +34,10 @@ class Endpoint:
     temperature: float | None = None
     retries: int = RETRIES
     timeout: float = TIMEOUT_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.key and not is_key(self.key):
+            raise ConfigError("key", described(self.key), KEY_RULE)
 
     @property
     def sent_key(self) -> str:
