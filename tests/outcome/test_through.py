@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 from _outcome.rows import Made, Row
@@ -160,6 +161,21 @@ def test_an_unknown_arm_or_framework_names_the_valid_ones() -> None:
         play_through(Meeting(), SEED, "of", through="langchain", endpoint=endpoint, rb=client(), family="meeting")
     with pytest.raises(ConfigError, match="did you mean 'langchain'"):
         play_through(Meeting(), SEED, "off", through="langchan", endpoint=endpoint, rb=client(), family="meeting")
+
+
+def sampling(asked: Asked) -> tuple[Any, ...]:
+    """The settings of a request. LangChain sends the limit of an answer under its newer name."""
+    limit = asked.body.get("max_tokens", asked.body.get("max_completion_tokens"))
+    return (asked.body.get("temperature"), limit, asked.body.get("tool_choice"))
+
+
+@pytest.mark.parametrize("arm", ["off", "steer"])
+def test_every_request_has_the_settings_that_are_given_and_no_others(through: str, arm: str) -> None:
+    with ScriptedServer(turn_by_turn(calls("book", hour=TAKEN), calls("book", hour=COMMON))) as server:
+        plain = Endpoint(base_url=server.openai_url, model="agent-model")
+        for endpoint in (plain, replace(plain, temperature=0.25, max_tokens=64, tool_choice="required")):
+            play_through(Meeting(), SEED, arm, through=through, endpoint=endpoint, rb=client(), family="meeting")
+    assert [sampling(request) for request in server.requests] == [(None, None, None)] * 2 + [(0.25, 64, "required")] * 2
 
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:

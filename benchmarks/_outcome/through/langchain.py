@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware.types import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def play(task: Task, endpoint: Endpoint, rb: ReasonBlocks | None) -> None:
     """Play the task to its end on the endpoint. Raises `ImportError` if langchain-openai is missing."""
-    play_with(task, chat_model(endpoint), rb)
+    play_with(task, chat_model(endpoint), rb, required=endpoint.tool_choice == "required")
 
 
 def chat_model(endpoint: Endpoint) -> BaseChatModel:
@@ -37,20 +37,21 @@ def chat_model(endpoint: Endpoint) -> BaseChatModel:
         base_url=endpoint.base_url,
         api_key=endpoint.sent_key,
         temperature=endpoint.temperature,
+        max_tokens=endpoint.max_tokens,
         max_retries=endpoint.retries,
         timeout=endpoint.timeout,
         use_responses_api=False,
     )
 
 
-def play_with(task: Task, model: BaseChatModel, rb: ReasonBlocks | None) -> None:
-    """Play the task to its end with any chat model."""
+def play_with(task: Task, model: BaseChatModel, rb: ReasonBlocks | None, *, required: bool = False) -> None:
+    """Play the task to its end with any chat model; if `required`, each of its answers has to contain a call."""
     mw = None if rb is None else middleware(rb, run_id=task.run_id, agent_name=task.family)
     agent = create_agent(
         model,
         tools=[_declared(tool) for tool in task.environment.tools],
         system_prompt=task.environment.system or None,
-        middleware=[InEnvironment(task), *([mw] if mw else [])],
+        middleware=[InEnvironment(task, required), *([mw] if mw else [])],
     )
     try:
         with mw or nullcontext():
@@ -66,14 +67,20 @@ class InEnvironment(AgentMiddleware[AgentState[Any], Any, Any]):
     It is the first middleware, so that steering decides nothing once the task is over.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, required: bool) -> None:
         super().__init__()
         self.tools = []
         self._task = task
+        self._required = required
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         return {"jump_to": "end"} if self._task.over else None
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        return handler(request.override(tool_choice="required") if self._required else request)
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         answer = state["messages"][-1]

@@ -48,17 +48,23 @@ async def _play(task: Task, endpoint: Endpoint, rb: ReasonBlocks | None) -> None
         base_url=endpoint.base_url, api_key=endpoint.sent_key, max_retries=endpoint.retries, timeout=endpoint.timeout
     ) as client:
         model = OpenAIChatCompletionsModel(model=endpoint.model, openai_client=client)
-        await play_with(task, model, rb, temperature=endpoint.temperature)
+        settings = ModelSettings(
+            temperature=endpoint.temperature,
+            max_tokens=endpoint.max_tokens,
+            tool_choice="required" if endpoint.tool_choice == "required" else None,
+        )
+        await play_with(task, model, settings, rb)
 
 
-async def play_with(task: Task, model: Model, rb: ReasonBlocks | None, *, temperature: float | None = None) -> None:
+async def play_with(task: Task, model: Model, settings: ModelSettings, rb: ReasonBlocks | None) -> None:
     """Play the task to its end with any model."""
     agent = Agent(
         name=task.family,
         instructions=task.environment.system or None,
         model=model,
-        model_settings=ModelSettings(temperature=temperature),
+        model_settings=settings,
         tools=[_in_environment(task, tool) for tool in task.environment.tools],
+        reset_tool_choice=False,
         tool_use_behavior=partial(_after_calls, task),
     )
     with suppress(MaxTurnsExceeded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from reasonblocks._secret import KEY_RULE, described, is_key
 from reasonblocks.adapters import RunView
@@ -23,8 +23,11 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An OpenAI-compatible endpoint and the model that it serves. `temperature` is the endpoint's own if None.
+    """An OpenAI-compatible endpoint and the model that it serves.
 
+    `temperature`, and `max_tokens` of one answer, are the endpoint's own if None; a small model may then write on until
+    its context is full. The `tool_choice` "required" is for models that would rather talk: their runs cannot end with
+    an answer.
     `key` is empty for an endpoint that needs none. Raises `ConfigError` for a key that no header can carry.
     """
 
@@ -32,6 +35,8 @@ class Endpoint:
     model: str
     key: str = field(default="", repr=False)
     temperature: float | None = None
+    max_tokens: int | None = None
+    tool_choice: Literal["auto", "required"] = "auto"
     retries: int = RETRIES
     timeout: float = TIMEOUT_SECONDS
 
