@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -167,6 +167,19 @@ def sampling(asked: Asked) -> tuple[Any, ...]:
     """The settings of a request. LangChain sends the limit of an answer under its newer name."""
     limit = asked.body.get("max_tokens", asked.body.get("max_completion_tokens"))
     return (asked.body.get("temperature"), limit, asked.body.get("tool_choice"))
+
+
+def test_an_error_of_the_environment_is_in_the_row(through: str) -> None:
+    class Broken(Meeting):
+        def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+            raise ZeroDivisionError("the calendar is broken")
+
+    with ScriptedServer(turn_by_turn(calls("book", hour=TAKEN))) as server:
+        endpoint = Endpoint(base_url=server.openai_url, model="agent-model")
+        row = play_through(Broken(), SEED, "off", through=through, endpoint=endpoint, rb=client(), family="meeting")
+    assert row.error is not None
+    assert "the calendar is broken" in row.error
+    assert (row.steps, row.won) == (1, False)
 
 
 @pytest.mark.parametrize("arm", ["off", "steer"])

@@ -26,9 +26,8 @@ class Endpoint:
     """An OpenAI-compatible endpoint and the model that it serves.
 
     `temperature`, and `max_tokens` of one answer, are the endpoint's own if None; a small model may then write on until
-    its context is full. The `tool_choice` "required" is for models that would rather talk: their runs cannot end with
-    an answer.
-    `key` is empty for an endpoint that needs none. Raises `ConfigError` for a key that no header can carry.
+    its context is full. With the `tool_choice` "required", for models that seldom call a tool, a run cannot end with an
+    answer. `key` is empty for an endpoint that needs none. Raises `ConfigError` for a key that no header can carry.
     """
 
     base_url: str
