@@ -1,0 +1,1 @@
+"""Backends: a local model, any endpoint, a GPU."""
