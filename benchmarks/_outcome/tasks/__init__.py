@@ -1,1 +1,13 @@
 """Seeded environments with real tools and an objective end, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..environment import Environment
+from .house import House
+from .hunt import Hunt
+from .orders import Orders
+
+FAMILIES: Mapping[str, Callable[[], Environment]] = {"house": House, "hunt": Hunt, "orders": Orders}
+"""A maker of fresh environments of each family."""
