@@ -8,6 +8,7 @@ from ..environment import Environment
 from .house import House
 from .hunt import Hunt
 from .orders import Orders
+from .repair import Repair
 
-FAMILIES: Mapping[str, Callable[[], Environment]] = {"house": House, "hunt": Hunt, "orders": Orders}
+FAMILIES: Mapping[str, Callable[[], Environment]] = {"house": House, "hunt": Hunt, "orders": Orders, "repair": Repair}
 """A maker of fresh environments of each family."""

@@ -10,8 +10,10 @@ from ..environment import Tool, ToolError, names, unknown
 _QUOTES = " \t\n\"'`"
 
 
-def checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> dict[str, str]:
-    """Return the arguments as texts without white space and quotes around them.
+def checked(
+    name: str, arguments: Mapping[str, Any], tools: Sequence[Tool], *, verbatim: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the arguments as texts without white space and quotes around them; those of `verbatim` unchanged.
 
     Raises `ToolError` for a tool that does not exist and for arguments that are missing or too many.
     """
@@ -21,7 +23,7 @@ def checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> d
     if {*arguments} != {*wanted}:
         takes = f"the arguments {', '.join(wanted)}" if wanted else "no arguments"
         raise ToolError(f"{name} takes {takes}")
-    return {key: str(arguments[key]).strip(_QUOTES) for key in wanted}
+    return {key: str(arguments[key]).strip("" if key in verbatim else _QUOTES) for key in wanted}
 
 
 def listed(values: Sequence[str]) -> str:
