@@ -113,7 +113,7 @@ def reference_wins(environment: Environment, steps_left: int) -> bool:
 def play(environment: Environment, task: str, policy: RandomBackend, seed: int, steps: int) -> list[tuple[Call, str]]:
     """Make so many calls of the policy, fewer if the task ends, and return them with what the agent reads."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": task}]
-    made = []
+    made: list[tuple[Call, str]] = []
     while len(made) < steps and not environment.done:
         choices = environment.choices() if isinstance(environment, Limited) else {}
         query = Query(messages=messages, tools=environment.tools, lane=0, seed=seed, choices=choices)

@@ -44,7 +44,7 @@ class Orders:
     def reset(self, seed: int) -> str:
         """Take the orders of this seed."""
         rng = Random(f"orders {seed}")
-        date = {"year": 2026, "month": (month := rng.randint(1, 12)), "day": rng.randint(13, 28)}
+        date: dict[str, Any] = {"year": 2026, "month": (month := rng.randint(1, 12)), "day": rng.randint(13, 28)}
         date["name"] = MONTHS[month - 1]
         self._customer = f"C-{rng.randint(100, 999)}"
         self._day = f"{date['day']} {date['name']} {date['year']}"
