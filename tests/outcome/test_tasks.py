@@ -14,7 +14,7 @@ from _outcome.tasks._programs import PROGRAMS, Program
 from _outcome.tasks._sandbox import failures, failures_apart, refused
 from _outcome.tasks.repair import Repair
 
-OWN = ("house", "hunt", "orders", "repair")
+OWN = ("house", "hunt", "orders", "repair", "claim", "reword")
 """The families that need nothing but Python."""
 SEEDS = 30
 LONGEST_RESULT = 400
