@@ -11,14 +11,19 @@ from _outcome.environment import Call, Environment, Limited, Reopening, Solvable
 from _outcome.policies import RandomBackend, ReferenceBackend, calls_in, close, outcome, play, reference_wins
 from _outcome.tasks import FAMILIES
 from _outcome.tasks._programs import PROGRAMS, Program
+from _outcome.tasks._repository import MODULES, Function, variants
 from _outcome.tasks._sandbox import failures, failures_apart, refused
+from _outcome.tasks.project import Project
 from _outcome.tasks.repair import Repair
 
-OWN = ("house", "hunt", "orders", "repair", "claim", "reword")
+OWN = ("house", "hunt", "orders", "repair", "claim", "reword", "project")
 """The families that need nothing but Python."""
+FUNCTIONS = [function for functions in MODULES.values() for function in functions.values()]
 SEEDS = 30
 LONGEST_RESULT = 400
 """Characters that a small model reads in a few seconds without an accelerator."""
+LONGEST_FILE = 1_200
+"""Characters of the files of the family `project`, which is not for small models."""
 REOPENING = {"claim"}
 PROCESSES = {"project"}
 """Families that start a process for each test run: few seeds of them are played."""
@@ -150,7 +155,8 @@ def _is_name(value: Any) -> bool:
 def test_results_are_short(family: str, fresh: Fresh) -> None:
     environment, task = fresh(1)
     made = play(environment, task, RandomBackend(5), 1, environment.max_steps)
-    assert max(len(text) for _, text in made) <= LONGEST_RESULT
+    longest = LONGEST_FILE if family == "project" else LONGEST_RESULT
+    assert max(len(text) for _, text in made) <= longest
 
 
 def test_a_run_that_ended_can_be_reopened(family: str, fresh: Fresh) -> None:
@@ -212,6 +218,50 @@ def test_an_edit_that_reaches_out_of_the_file_is_refused(line: str) -> None:
     last = len(repair.call("read_file", {}).split("\n"))
     with pytest.raises(ToolError, match="the file may not"):
         repair.call("edit_line", {"line": str(last), "text": f"    {line}"})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.source[4:10])
+def test_each_bug_of_the_repository_fails_a_case_and_one_swap_repairs_it(function: Function) -> None:
+    for right, wrong in function.bugs:
+        broken = function.source.replace(right, wrong, 1)
+        assert failures(function.source, function.cases) == []
+        assert failures(broken, function.cases)
+        assert function.source in variants(broken)
+
+
+def test_the_second_bug_shows_only_after_the_first_is_repaired() -> None:
+    project = Project()
+    for seed in seeds("project"):
+        project.reset(seed)
+        first = project.call("run_tests", {})
+        shown = {first}
+        while not project.done and (call := project.reference()):
+            shown.add(outcome(project, call))
+        tests = {text.split(": ")[0] for text in shown if text.startswith("FAILED")}
+        assert len(tests) == 2
+        assert first.startswith(min(tests))
+
+
+def test_a_module_that_does_not_load_is_named_and_can_be_restored() -> None:
+    project = Project()
+    project.reset(0)
+    project.call("list_files", {})
+    project.call("read_file", {"path": "shop/parse.py"})
+    project.call("replace_lines", {"path": "shop/parse.py", "first": "1", "last": "1", "text": "def amount(line:"})
+    assert project.call("run_tests", {}).startswith("FAILED tests/test_parse.py: SyntaxError")
+    assert reference_wins(project, project.max_steps)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("tests/test_parse.py", "import os"), ("shop/parse.py", "import os\n\ndef amount(line):")]
+)
+def test_an_edit_of_a_test_or_with_an_import_is_refused_and_changes_nothing(path: str, text: str) -> None:
+    project = Project()
+    project.reset(0)
+    before = project.call("read_file", {"path": path})
+    with pytest.raises(ToolError):
+        project.call("replace_lines", {"path": path, "first": "1", "last": "1", "text": text})
+    assert project.call("read_file", {"path": path}) == before
 
 
 def test_the_random_policy_goes_back_and_forth_as_often_as_asked() -> None:

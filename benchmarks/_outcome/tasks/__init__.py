@@ -9,6 +9,7 @@ from .claim import Claim
 from .house import House
 from .hunt import Hunt
 from .orders import Orders
+from .project import Project
 from .repair import Repair
 from .reword import Reword
 
@@ -19,5 +20,6 @@ FAMILIES: Mapping[str, Callable[[], Environment]] = {
     "repair": Repair,
     "claim": Claim,
     "reword": Reword,
+    "project": Project,
 }
 """A maker of fresh environments of each family."""
