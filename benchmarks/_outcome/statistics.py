@@ -319,7 +319,7 @@ def sign_flip_p(sample: Sample, arm: str, families: Collection[str]) -> float:
     if not len(changed):
         return 1.0
     random = np.random.default_rng(len(changed))
-    least = abs(changed.sum()) - _ROUNDING
+    least = abs(float(changed.sum())) - _ROUNDING
     reached = 0
     for _ in range(FLIP_BLOCKS):
         signs = random.integers(0, 2, (FLIPS_A_BLOCK, len(changed))) * 2 - 1

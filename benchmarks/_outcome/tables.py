@@ -286,7 +286,8 @@ def _run_rows(rows: Sequence[Row]) -> Iterator[Cells]:
             "with_point": sum(row.point is not None for row in good),
             "won": _mean_of(good, lambda row: row.won), "ended": _mean_of(good, lambda row: row.ended),
             "steps": _mean_of(good, lambda row: row.steps), "told": _mean_of(good, lambda row: len(row.told)),
-            "prompt_tokens": _mean_of(good, lambda row: row.prompt), "completion_tokens": _mean_of(good, lambda row: row.completion),
+            "prompt_tokens": _mean_of(good, lambda row: row.prompt),
+            "completion_tokens": _mean_of(good, lambda row: row.completion),
         }  # fmt: skip
 
 
