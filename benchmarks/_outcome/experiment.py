@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from .arms import ARMS, Arm
 from .backend import Backend
@@ -15,6 +16,9 @@ from .policies import reference_wins
 from .rows import Phase, Row
 from .run import Factory, Point, Run, Setting
 from .store import Store
+
+Phased: TypeAlias = Callable[[Backend, Store, Callable[[Row], None]], None]
+"""Plays a phase: `step` is called with each finished run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,7 @@ class Experiment:
     def _play(self, tracks: Sequence[Track], backend: Backend, store: Store, step: Callable[[Row], None]) -> None:
         def finished(run: Run) -> None:
             row = run.row()
-            store.add(row)
+            store.append(row)
             step(row)
 
         play(tracks, backend, finished)

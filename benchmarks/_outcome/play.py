@@ -1,4 +1,4 @@
-"""Plays many runs on one backend: each lane plays a track of runs, one after another, and all lanes are asked at once."""
+"""Plays many runs on one backend: each lane plays a track of runs one by one, and all lanes are asked at once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A GGUF file behind llama.cpp's server, on this machine's processor.
 
-Small models know no tool calls, so calls are written as text, `go {"door": "attic"}`, and a grammar lets the model write
-nothing else: a tool's name, and its arguments as JSON, from the valid values where the environment knows them.
+Small models know no tool calls, so calls are written as text, `go {"door": "attic"}`, and a grammar lets the model
+write nothing else: a tool's name, and its arguments as JSON, from the valid values where the environment knows them.
 """
 
 from __future__ import annotations

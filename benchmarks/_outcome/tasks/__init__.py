@@ -23,3 +23,6 @@ FAMILIES: Mapping[str, Callable[[], Environment]] = {
     "project": Project,
 }
 """A maker of fresh environments of each family."""
+
+PLAIN = tuple(FAMILIES)
+"""The families that need nothing installed."""
