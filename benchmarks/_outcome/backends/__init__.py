@@ -1,1 +1,1 @@
-"""Backends: a local model, any endpoint, a GPU."""
+"""Backends: the models that play the tasks."""
