@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     shown.add_argument("--tables", action="store_true", help="no runs, only the tables of what is there")
     shown.add_argument("--markdown", action="store_true", help="the tables as docs/evidence.md holds them")
     shown.add_argument("--json", action="store_true", help="the figures as JSON")
+    shown.add_argument("--columns", action="store_true", help="say what each column is, and stop")
     shown.add_argument(
         "--side-by-side", type=int, default=0, metavar="N", help="N points where an arm helped, N of harm"
     )
@@ -100,9 +101,12 @@ def backend(given: argparse.Namespace) -> Backend:
     """The model that the options name."""
     if given.gguf:
         from _outcome.backends.local import LocalBackend
-        from _outcome.models import MODELS, fetch
 
-        path = fetch(given.gguf) if given.gguf in MODELS else Path(given.gguf)
+        path = Path(given.gguf)
+        if not path.is_file():
+            from _outcome.models import fetch
+
+            path = fetch(given.gguf)
         return LocalBackend(path, lanes=given.concurrency, temperature=given.temperature, threads=given.threads)
     if given.gpu:
         from _outcome.backends.gpu import GpuBackend
