@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import outcome
 import pytest
 from _outcome.own_tasks import PARTS, check, load
 from own_outcome_task import HOURS, Meeting
@@ -184,3 +185,11 @@ def test_the_environment_on_the_page_keeps_the_protocol() -> None:
     task.reset(4)
     assert [task.call("guess", {"number": number}) for number in ("3", "4")] == ["No.", "Found."]
     assert task.success()
+
+
+def test_the_page_lists_every_option_and_no_other() -> None:
+    page = (ROOT / "docs/outcome.md").read_text(encoding="utf-8")
+    listed = page.split("\n## Options\n")[1].split("\n## ")[0]
+    options = set(re.findall(r"--[a-z][a-z-]+", outcome.parser().format_help())) - {"--help"}
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) - {"--help"} == options
+    assert set(re.findall(r"`(--[a-z-]+)", listed)) == options
