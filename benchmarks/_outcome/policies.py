@@ -62,7 +62,9 @@ class ReferenceBackend:
 
     def __init__(self, make: Callable[[], Environment], seeds: Iterable[int], *, lanes: int = 8) -> None:
         self._make, self.lanes = make, lanes
-        self._seeds = {make().reset(seed): seed for seed in seeds}
+        environment = make()
+        self._seeds = {environment.reset(seed): seed for seed in seeds}
+        close(environment)
 
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer each query with the next call of the policy, or with text where it knows none."""

@@ -24,6 +24,8 @@ FORBIDDEN = frozenset(
     "breakpoint compile delattr eval exec getattr globals help input locals memoryview open setattr vars".split()
 )
 """Builtin functions that model-written source may not name."""
+INTERNAL = ("__", "ag_", "cr_", "gi_", "tb_")
+"""Beginnings of names that lead to the interpreter's own objects."""
 
 Test = tuple[str, str]
 """An expression and the expression of the value that it should have."""
@@ -42,7 +44,7 @@ def refused(source: str) -> str | None:
         name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return "the file may not import anything"
-        if isinstance(name, str) and (name in FORBIDDEN or name.startswith("__")):
+        if isinstance(name, str) and (name in FORBIDDEN or name.startswith(INTERNAL)):
             return f"the file may not use {name}"
     return None
 
