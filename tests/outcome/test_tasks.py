@@ -300,6 +300,9 @@ def test_one_patch_repairs_and_the_first_does_not() -> None:
 def test_a_free_edit_is_tested_in_a_process_of_its_own() -> None:
     source, tests = "def f():\n    return 1", (("f()", "2"), ("g()", "1"))
     assert failures_apart(source, tests) == tuple(failures(source, tests))
+    assert failures_apart("f = lambda: f", (("f()", "{'b', 'a'}"),)) == (
+        "f() is <function <lambda>>, expected {'b', 'a'}",
+    )
     assert failures_apart("def f(:", tests)[0].startswith("lib.py does not load")
 
 
