@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -266,12 +267,23 @@ def test_a_run_that_ended_can_be_reopened(family: str, fresh: Fresh) -> None:
     assert reference_wins(environment, environment.max_steps)
 
 
-def test_the_reference_backend_answers_with_the_policys_next_call(family: str, fresh: Fresh) -> None:
+def test_the_reference_backend_plays_the_policy_of_the_querys_task(family: str, fresh: Fresh) -> None:
     environment, task = fresh(2)
     assert isinstance(environment, Solvable)
-    backend: Backend = ReferenceBackend(FAMILIES[family], [1, 2])
-    query = Query(messages=[{"role": "user", "content": task}], tools=environment.tools, lane=0, seed=0)
-    assert backend.complete([query])[0].call == environment.reference()
+    backend: Backend = ReferenceBackend(FAMILIES[family], [1, 2, 3])
+    messages: list[dict[str, Any]] = [{"role": "user", "content": task}]
+    for _ in range(6):
+        query = Query(messages=messages, tools=environment.tools, lane=0, seed=0)
+        call = backend.complete([query])[0].call
+        assert call == environment.reference()
+        if call is None:
+            break
+        function = {"name": call.name, "arguments": json.dumps(call.arguments)}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [{"id": "a", "function": function}]})
+        result = outcome(environment, call)
+        messages.append({"role": "tool", "tool_call_id": "a", "content": f"{result}\n\nGuidance."})
+        if environment.done:
+            break
     backend.close()
 
 
