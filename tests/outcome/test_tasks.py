@@ -180,11 +180,12 @@ def test_a_refund_of_another_order_or_amount_is_refused() -> None:
     while (call := orders.reference()) and call.name != "refund":
         outcome(orders, call)
     assert call is not None
-    choices = orders.choices()
-    for key, values in (("order", choices["refund.order"]), ("amount", choices["refund.amount"])):
-        other = next(value for value in values if value != call.arguments[key])
-        with pytest.raises(ToolError):
-            orders.call("refund", {**call.arguments, key: other})
+    totals = dict(zip(orders.choices()["refund.order"], orders.choices()["refund.amount"]))
+    order, reason = call.arguments["order"], call.arguments["reason"]
+    other = next(name for name in totals if name != order)
+    for wrong in ((other, totals[other]), (order, totals[other])):
+        with pytest.raises(ToolError, match=r"another item|has to be the total"):
+            orders.call("refund", {"order": wrong[0], "amount": wrong[1], "reason": reason})
     assert not orders.success()
 
 
