@@ -25,6 +25,7 @@ class RandomBackend:
     """
 
     model = "random"
+    in_rounds = True
 
     def __init__(self, seed: int = 0, *, repeats: float = 0.0, lanes: int = 8) -> None:
         self._seed, self._repeats, self.lanes = seed, repeats, lanes
@@ -59,6 +60,7 @@ class ReferenceBackend:
     """
 
     model = "reference"
+    in_rounds = True
 
     def __init__(self, make: Callable[[], Environment], seeds: Iterable[int], *, lanes: int = 8) -> None:
         self._make, self.lanes = make, lanes
