@@ -302,7 +302,7 @@ def mcnemar(recovered: int, disrupted: int) -> float:
     """Return the two-sided p of McNemar's test, exact: only the pairs count whose two runs ended differently."""
     turned = recovered + disrupted
     tail = sum(comb(turned, count) for count in range(min(recovered, disrupted) + 1))
-    return min(1.0, 2 * tail / 2**turned)
+    return min(1.0, 2 * tail / (1 << turned))
 
 
 def sign_flip_p(sample: Sample, arm: str, families: Collection[str]) -> float:

@@ -206,7 +206,14 @@ def test_healthy_tasks_are_chosen_by_their_shadow_run_alone() -> None:
 
 @pytest.mark.parametrize(
     ("recovered", "disrupted", "expected"),
-    [(5, 0, 2 / 32), (0, 5, 2 / 32), (10, 3, 2 * (1 + 13 + 78 + 286) / 8192), (4, 4, 1.0), (0, 0, 1.0)],
+    [
+        (5, 0, 2 / 32),
+        (0, 5, 2 / 32),
+        (10, 3, 2 * (1 + 13 + 78 + 286) / 8192),
+        (4, 4, 1.0),
+        (0, 0, 1.0),
+        (900, 900, 1.0),
+    ],
 )
 def test_mcnemar_by_hand(recovered: int, disrupted: int, expected: float) -> None:
     assert mcnemar(recovered, disrupted) == pytest.approx(expected)
