@@ -31,6 +31,9 @@ def test_an_arm_that_wins_more_is_to_be_used() -> None:
     assert {scope: one.decision for scope, one in found.items()} == {ALL: "steer", "house": "steer"}
     assert text(found[ALL]).startswith(f"small through loop, {ARM}, all families: Steer this agent here.")
     assert "+50.0 percentage points [" in text(found[ALL])
+    assert "It wins 50% [" in text(found[ALL])
+    assert "by chance alone a second try wins 0% [" in text(found[ALL])
+    assert "It loses an unknown share of the runs that are won without steering" in text(found[ALL])
     assert found[ALL].further_tasks is None
 
 
