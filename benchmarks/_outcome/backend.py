@@ -38,6 +38,14 @@ class Reply:
     cached: int | None = None
 
 
+class BackendError(Exception):
+    """A model call that failed for good: `where` it was made, the `problem`, what to do (`hint`), and the `lane`."""
+
+    def __init__(self, where: str, problem: str, hint: str, lane: int | None = None) -> None:
+        self.where, self.problem, self.hint, self.lane = where, problem, hint, lane
+        super().__init__(f"{where}: {problem}; {hint}")
+
+
 class Backend(Protocol):
     """A model. `lanes` is the number of runs at a time."""
 
@@ -46,6 +54,6 @@ class Backend(Protocol):
     @property
     def lanes(self) -> int: ...
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
-        """Answer the queries, in their order, each of another lane."""
+        """Answer the queries, in their order, each of another lane. Raises `BackendError`."""
 
     def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Backends: the models that play the tasks."""
