@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from .rows import Made, Row
 from .statistics import OFF, Point, samples
 
-__all__ = ["Pair", "as_json", "as_text", "side_by_side"]
+__all__ = ["Pair", "as_json", "pairs", "side_by_side"]
 
 Change: TypeAlias = Literal["helped", "harmed"]
 STEPS_BEFORE, STEPS_AFTER = 6, 6
@@ -44,7 +44,7 @@ class Pair:
     arm_next: tuple[str, ...]
 
 
-def side_by_side(rows: Sequence[Row], count: int) -> list[Pair]:
+def pairs(rows: Sequence[Row], count: int) -> list[Pair]:
     """Return so many points at which an arm helped most, and as many at which it did most harm.
 
     Of each point only the arm that did most is shown. Among equals the order is that of a digest, so that no family
@@ -135,9 +135,9 @@ def _cut(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-def as_text(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield a page for readers; its blocks are indented, so that it is Markdown, too."""
-    for number, pair in enumerate(pairs, start=1):
+def side_by_side(rows: Sequence[Row], count: int) -> Iterator[str]:
+    """Yield the lines of a page with these pairs; its blocks are indented, so that it is Markdown, too."""
+    for number, pair in enumerate(pairs(rows, count), start=1):
         yield f"## {number}. {pair.arm} {pair.change}: {pair.family} {pair.seed}, before call {pair.point}\n"
         yield (
             f"{pair.model} through {pair.through}{f', {pair.kind}' if pair.kind else ''}; "
@@ -155,6 +155,6 @@ def _won(outcomes: Sequence[bool]) -> str:
     return f"{sum(outcomes)} of {len(outcomes)}"
 
 
-def as_json(pairs: Sequence[Pair]) -> Iterator[str]:
+def as_json(found: Sequence[Pair]) -> Iterator[str]:
     """Yield one object a pair."""
-    return (json.dumps(asdict(pair)) for pair in pairs)
+    return (json.dumps(asdict(pair)) for pair in found)

@@ -153,11 +153,11 @@ def _cost_rows(branches: ByModel, calm: ByModel) -> Iterator[Cells]:
     found: dict[tuple[str, str, str], Cells] = defaultdict(dict)
     for key, sample in branches.items():
         for arm in sample.arms:
-            found[(*key, arm)] |= _cost_cells(effect(sample, arm))
+            found[key[0], key[1], arm] |= _cost_cells(effect(sample, arm))
     for key, sample in calm.items():
         for arm in sample.arms:
             of_arm = effect(sample, arm)
-            found[(*key, arm)] |= {
+            found[key[0], key[1], arm] |= {
                 "healthy_runs": of_arm.points,
                 "healthy": _points(of_arm.advantage),
                 "healthy_prompt": interval(of_arm.prompt),

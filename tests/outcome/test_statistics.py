@@ -204,6 +204,13 @@ def test_healthy_tasks_are_chosen_by_their_shadow_run_alone() -> None:
     assert any(row.told for row in sample.points[0].runs["steer"].values()), "it counts though it was told something"
 
 
+def test_the_number_of_the_shadow_run_is_left_out_of_the_healthy_runs() -> None:
+    """`off` 0 has the same sampling as the shadow run that was chosen for its good order; `off` 1 was not chosen."""
+    rows = [replace(row, phase="whole", point=None) for row in branches("house", [{"off": [1, 0], "steer": [0, 0]}])]
+    (sample,) = healthy([*rows, shadow("house", 0, point=None)], boot=2).values()
+    assert {arm: [*runs] for arm, runs in sample.points[0].runs.items()} == {"off": [1], "steer": [1]}
+
+
 @pytest.mark.parametrize(
     ("recovered", "disrupted", "expected"),
     [
