@@ -115,7 +115,7 @@ def _outcomes(runs: Mapping[int, Row]) -> tuple[bool, ...]:
 def _next(row: Row, start: int) -> tuple[str, ...]:
     lines = tuple(map(_line, row.calls[start : start + STEPS_AFTER]))
     left = len(row.calls) - start - STEPS_AFTER
-    end = f"{'won' if row.won else 'lost'} after {row.steps} calls" + (", which it ended itself" if row.ended else "")
+    end = f"{'won' if row.won else 'gave up' if row.ended else 'lost'} after {row.steps} calls"
     return (*lines, *([f"... {left} more calls"] if left > 0 else []), end)
 
 

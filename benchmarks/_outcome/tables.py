@@ -65,7 +65,7 @@ COLUMNS: Mapping[str, str] = {
     "healthy_prompt": "prompt tokens of these runs, the arm's mean by that of `off`",
     "off": "share of won runs of `off`",
     "won": "share of won runs of the arm",
-    "advantage": "their difference, in percentage points",
+    "advantage": f"their difference, in percentage points, where there are at least {MIN_POINTS} points",
     "only_arm": "pairs of whole runs, of equal task and number, that only the arm won",
     "only_off": "pairs that only `off` won",
     "p": "of McNemar's exact test of these two; it takes the samples of a task for independent",
@@ -134,6 +134,11 @@ def _points(draws: Draws | None) -> Cell:
         return None
     found = interval(draws)
     return Points(point=found.point, low=found.low, high=found.high)
+
+
+def _enough(found: Effect, draws: Draws) -> Cell:
+    """Return the cell, or nothing where an interval of so few points would mean nothing."""
+    return _points(draws) if found.points >= MIN_POINTS else None
 
 
 def _advantage(found: Effect) -> Draws:
@@ -233,7 +238,7 @@ def _success_cells(found: Effect) -> Cells:
     return {
         "off": float(found.off[0]),
         "won": float(found.won[0]),
-        "advantage": _points(found.advantage),
+        "advantage": _enough(found, found.advantage),
     }
 
 
@@ -251,7 +256,7 @@ def _group_rows(sample: Sample, title: str, group: Callable[[Point], str | None]
         of_group = sample.where(lambda point, name=name: group(point) == name)  # type: ignore[misc]
         for arm in of_group.arms:
             found = effect(of_group, arm)
-            gave_up = {"gave_up": _points(found.giving_up)}
+            gave_up = {"gave_up": _enough(found, found.giving_up)}
             yield {title: name, "arm": arm, "points": found.points, **_success_cells(found), **gave_up}
 
 

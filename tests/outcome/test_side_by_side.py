@@ -33,7 +33,7 @@ def test_the_runs_are_those_that_show_the_change() -> None:
     assert pair.before == tuple(f'go(room="{index}") -> room {index}' for index in range(3))
     assert pair.text == "Go to attic."
     assert pair.off_next == ('try(door="off-1") -> locked',) * 3 + ("lost after 6 calls",)
-    assert pair.arm_next == ('try(door="attic-1") -> locked',) * 3 + ("won after 6 calls, which it ended itself",)
+    assert pair.arm_next == ('try(door="attic-1") -> locked',) * 3 + ("won after 6 calls",)
     assert (pair.off_won, pair.arm_won) == ((False, False), (False, True))
 
 

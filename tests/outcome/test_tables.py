@@ -58,6 +58,13 @@ def test_kinds_and_monitors_are_shown_by_the_first_text() -> None:
     assert [row["monitor"] for row in found["monitors"].rows] == ["alternation", "errors"]
 
 
+def test_a_difference_at_four_points_is_not_shown() -> None:
+    found = {len(rows): made(*branches("house", rows))["kinds"].rows[0] for rows in ([HELPED] * 4, [HELPED] * 5)}
+    assert [row["won"] for row in found.values()] == [0.5, 0.5]
+    assert (found[4]["advantage"], found[4]["gave_up"]) == (None, None)
+    assert isinstance(found[5]["advantage"], Points)
+
+
 def test_a_placement_is_the_mean_of_its_arms() -> None:
     outcome = {"off": [0], "a@tail": [1], "b@tail": [0], "a@system": [0]}
     found = {row["placement"]: row for row in made(*branches("house", [outcome] * 5))["placements"].rows}
