@@ -115,6 +115,8 @@ def _reach(rows: Sequence[Row], model: str) -> float:
 
 def _of_arm(sample: Sample, case: _Case) -> Iterator[Verdict]:
     both = sample.beside(case.arm)
+    if not both.points:
+        return
     inside = [_verdict(one, case, name, [name]) for name, one in both.families.items()]
     enough = [one.scope for one in inside if one.points >= MIN_POINTS]
     harmed = tuple([one.scope for one in inside if one.decision == "observe"])

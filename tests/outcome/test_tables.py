@@ -121,6 +121,11 @@ def test_without_rows_there_is_no_table() -> None:
     assert made() == {}
 
 
+def test_an_arm_without_runs_of_off_at_its_points_has_no_figures() -> None:
+    (row,) = made(*[row for row in branches("house", [HELPED] * 6) if row.arm == ARM])["goals"].rows
+    assert (row["points"], row["success"], row["families"]) == (0, None, 0)
+
+
 def test_every_figure_is_explained() -> None:
     whole = [replace(row, phase="whole") for row in branches("house", [HELPED])]
     rows = [*branches("house", [HELPED] * 5), *whole, shadow("house", 0)]

@@ -113,3 +113,7 @@ def test_an_arm_without_effect_is_seldom_judged() -> None:
 def test_a_verdict_is_json() -> None:
     for found in verdicts(branches("house", [LOST] * 6), boot=20):
         assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["disruption"] == [None, None, None]
+
+
+def test_an_arm_without_runs_of_off_at_its_points_has_no_verdict() -> None:
+    assert by_scope([row for row in branches("house", [HELPED] * 6) if row.arm == ARM]) == {}
