@@ -25,6 +25,7 @@ class RandomBackend:
     """
 
     model = "random"
+    in_rounds = True
 
     def __init__(self, seed: int = 0, *, repeats: float = 0.0, lanes: int = 8) -> None:
         self._seed, self._repeats, self.lanes = seed, repeats, lanes
@@ -54,15 +55,18 @@ class RandomBackend:
 class ReferenceBackend:
     """The reference policies of environments that `make` returns, for the tasks of these seeds.
 
-    A query is assigned to its task by the first message of the user, and its calls are made again in an environment of
-    the backend's own.
+    A query belongs to the first of these tasks that has its user's message and, when its calls are made again, its
+    results.
     """
 
     model = "reference"
+    in_rounds = True
 
     def __init__(self, make: Callable[[], Environment], seeds: Iterable[int], *, lanes: int = 8) -> None:
         self._make, self.lanes = make, lanes
-        self._seeds = {make().reset(seed): seed for seed in seeds}
+        environment = make()
+        self._tasks = [(environment.reset(seed), seed) for seed in seeds]
+        close(environment)
 
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer each query with the next call of the policy, or with text where it knows none."""
@@ -72,15 +76,25 @@ class ReferenceBackend:
         """Do nothing: there is nothing to release."""
 
     def _call(self, messages: Sequence[Message]) -> Call | None:
+        said = next(message["content"] for message in messages if message["role"] == "user")
         environment = self._make()
-        task = next(message["content"] for message in messages if message["role"] == "user")
-        environment.reset(self._seeds[task])
         try:
-            for call in calls_in(messages):
-                outcome(environment, call)
-            return environment.reference() if isinstance(environment, Solvable) else None
+            for task, seed in self._tasks:
+                if said.startswith(task) and _follows(environment, seed, messages):
+                    return environment.reference() if isinstance(environment, Solvable) else None
+            return None
         finally:
             close(environment)
+
+
+def _follows(environment: Environment, seed: int, messages: Sequence[Message]) -> bool:
+    """Make the calls of the messages in the task of this seed, and return whether they have its results.
+
+    A message may have more after the result.
+    """
+    environment.reset(seed)
+    results = [str(message["content"]) for message in messages if message["role"] == "tool"]
+    return all(result.startswith(outcome(environment, call)) for call, result in zip(calls_in(messages), results))
 
 
 def calls_in(messages: Sequence[Message]) -> list[Call]:

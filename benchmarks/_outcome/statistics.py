@@ -278,7 +278,7 @@ def break_even(flips: Flips) -> Draws:
 def base_failure(sample: Sample) -> Draws | None:
     """Return the share of shadow runs that were lost among those that reached a point: the runs that are spoken into.
 
-    They went on unsteered, and had no part in r and d. None if there is no shadow run.
+    None if there is no shadow run.
     """
     known = sample.where(lambda point: point.shadow is not None and point.shadow.point is not None)
     return known.over([float(not point.shadow.won) for point in known.points if point.shadow]) if known.points else None
@@ -287,22 +287,25 @@ def base_failure(sample: Sample) -> Draws | None:
 def healthy(rows: Sequence[Row], boot: int = BOOT) -> dict[tuple[str, str], Sample]:
     """Return the whole runs of the tasks whose shadow run would never have been told anything, as `samples` does.
 
-    They are chosen by the shadow run alone: choosing steered runs that were told nothing would choose those that went
-    well, and would favour the arm.
+    Tasks are chosen by the shadow run alone: choosing steered runs that were told nothing would choose those that went
+    well, and would favour the arm. The runs with the shadow run's number are left out where there are others: they
+    share its sampling, so that those of `off` were chosen, too.
     """
     calm = {
-        (row.model, row.family, row.seed)
+        (row.model, row.family, row.seed): row.sample
         for row in rows
         if row.phase == "shadow" and row.point is None and row.error is None
     }
-    return samples([row for row in rows if (row.model, row.family, row.seed) in calm], "whole", boot)
+    whole = [row for row in rows if row.phase == "whole" and (row.model, row.family, row.seed) in calm]
+    fresh = [row for row in whole if row.sample != calm[row.model, row.family, row.seed]]
+    return samples(fresh or whole, "whole", boot)
 
 
 def mcnemar(recovered: int, disrupted: int) -> float:
     """Return the two-sided p of McNemar's test, exact: only the pairs count whose two runs ended differently."""
     turned = recovered + disrupted
     tail = sum(comb(turned, count) for count in range(min(recovered, disrupted) + 1))
-    return min(1.0, 2 * tail / 2**turned)
+    return min(1.0, 2 * tail / (1 << turned))
 
 
 def sign_flip_p(sample: Sample, arm: str, families: Collection[str]) -> float:

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from io import BufferedRandom
@@ -137,6 +137,7 @@ class Store:
             self._file.close()
             raise
         self._rows = {row.key: row for row in kept.rows}
+        self._done = {row.key for row in kept.rows if row.error is None}
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -144,15 +145,17 @@ class Store:
         return tuple(self._rows.values())
 
     @property
-    def done(self) -> set[Key]:
+    def done(self) -> Set[Key]:
         """The keys of the runs that need not be made again: those that ended without an error."""
-        return {key for key, row in self._rows.items() if row.error is None}
+        return self._done
 
     def append(self, row: Row) -> None:
         """Write the row, and hand it to the system at once."""
         with self._writing:
             self._write(row.as_dict())
             self._rows[row.key] = row
+            if row.error is None:
+                self._done.add(row.key)
 
     def close(self) -> None:
         """Close the file, so that another process can append to it."""

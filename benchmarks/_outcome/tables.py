@@ -46,9 +46,11 @@ COLUMNS: Mapping[str, str] = {
     "harmed": "those of them whose interval of the advantage is below zero",
     "r": "recovery: share of won runs of the arm where the `off` run of the same number was lost (arXiv 2602.03338)",
     "r0": "the same of a second run of `off`: recovery by chance",
-    "beyond": "r - r0, in percentage points",
+    "r_beyond": "r - r0, in percentage points",
     "d": "disruption: share of lost runs of the arm where the `off` run of the same number was won",
     "d0": "the same of a second run of `off`: disruption by chance",
+    "d_beyond": "d - d0, in percentage points: where runs are seldom won, most won ones are lost the next time by "
+    "chance alone",
     "off_lost": "pairs whose `off` run was lost: those that r is a share of",
     "off_won": "pairs whose `off` run was won: those that d is a share of",
     "break_even": "d / (r + d), the failure rate above which the arm wins more runs than it loses",
@@ -58,12 +60,12 @@ COLUMNS: Mapping[str, str] = {
     "prompt": "prompt tokens a run, the arm's mean by that of `off`",
     "evaluated": "the same of the prompt tokens that were not in the provider's cache",
     "evaluated_a_call": "the same by model calls instead of runs: a run that gives up has fewer",
-    "healthy": "whole runs of tasks whose shadow run would never have been told anything: success, the arm's minus "
-    "that of `off`, in percentage points",
+    "healthy_runs": "tasks whose shadow run would never have been told anything, and that have whole runs of both",
+    "healthy": "success in these runs, the arm's minus that of `off`, in percentage points",
     "healthy_prompt": "prompt tokens of these runs, the arm's mean by that of `off`",
     "off": "share of won runs of `off`",
     "won": "share of won runs of the arm",
-    "advantage": "their difference, in percentage points",
+    "advantage": f"their difference, in percentage points, where there are at least {MIN_POINTS} points",
     "only_arm": "pairs of whole runs, of equal task and number, that only the arm won",
     "only_off": "pairs that only `off` won",
     "p": "of McNemar's exact test of these two; it takes the samples of a task for independent",
@@ -88,7 +90,12 @@ def tables(rows: Sequence[Row], *, boot: int = BOOT, placement: Callable[[str], 
     """Yield the tables that the rows suffice for, each for all models and what their runs went through."""
     branches, calm = samples(rows, "branch", boot), healthy(rows, boot)
     every = [
-        Table(name="goals", about=f"Each arm against `off`. {ABOUT}", rows=[*_goal_rows(branches, calm)]),
+        Table(name="goals", about=f"Each arm against `off`. {ABOUT}", rows=[*_rows(branches, _goal_rows)]),
+        Table(
+            name="cost",
+            about=f"What steering costs at the points, and in runs in good order. {ABOUT}",
+            rows=[*_cost_rows(branches, calm)],
+        ),
         Table(
             name="arms",
             about=f"At the points of each family; `{ALL}` counts every point once. {ABOUT}",
@@ -129,6 +136,11 @@ def _points(draws: Draws | None) -> Cell:
     return Points(point=found.point, low=found.low, high=found.high)
 
 
+def _enough(found: Effect, draws: Draws) -> Cell:
+    """Return the cell, or nothing where an interval of so few points would mean nothing."""
+    return _points(draws) if found.points >= MIN_POINTS else None
+
+
 def _advantage(found: Effect) -> Draws:
     return found.advantage
 
@@ -137,18 +149,26 @@ def _giving_up(found: Effect) -> Draws:
     return found.giving_up
 
 
-def _goal_rows(branches: ByModel, calm: ByModel) -> Iterator[Cells]:
-    for key in {**branches, **calm}:
-        sample, good = branches.get(key), calm.get(key)
-        arms = dict.fromkeys([arm for one in (sample, good) if one for arm in one.arms])
-        for arm in arms:
-            cells: Cells = {"model": key[0], "through": key[1], "arm": arm}
-            if sample:
-                cells |= _goal_cells(sample, arm)
-            if good and good.beside(arm).points:
-                found = effect(good, arm)
-                cells |= {"healthy": _points(found.advantage), "healthy_prompt": interval(found.prompt)}
-            yield cells
+def _goal_rows(sample: Sample) -> Iterator[Cells]:
+    return ({"arm": arm, **_goal_cells(sample, arm)} for arm in sample.arms)
+
+
+def _cost_rows(branches: ByModel, calm: ByModel) -> Iterator[Cells]:
+    """Yield a row an arm, of the branches and of the whole runs in good order, as far as there are any."""
+    found: dict[tuple[str, str, str], Cells] = defaultdict(dict)
+    for key, sample in branches.items():
+        for arm in sample.arms:
+            found[key[0], key[1], arm] |= _cost_cells(effect(sample, arm))
+    for key, sample in calm.items():
+        for arm in sample.arms:
+            of_arm = effect(sample, arm)
+            found[key[0], key[1], arm] |= {
+                "healthy_runs": of_arm.points,
+                "healthy": _points(of_arm.advantage),
+                "healthy_prompt": interval(of_arm.prompt),
+            }
+    for (model, through, arm), cells in found.items():
+        yield {"model": model, "through": through, "arm": arm, **cells}
 
 
 def _goal_cells(sample: Sample, arm: str) -> Cells:
@@ -163,10 +183,16 @@ def _goal_cells(sample: Sample, arm: str) -> Cells:
         "harmed": sum(interval(one.advantage).high < 0 for one in enough),
         "r": interval(turned.recovery),
         "r0": interval(turned.chance_recovery),
-        "beyond": _points(turned.recovery - turned.chance_recovery),
+        "r_beyond": _points(turned.recovery - turned.chance_recovery),
         "d": interval(turned.disruption),
         "d0": interval(turned.chance_disruption),
+        "d_beyond": _points(turned.disruption - turned.chance_disruption),
         "gave_up": _points(macro(sample, arm, _giving_up)),
+    }
+
+
+def _cost_cells(found: Effect) -> Cells:
+    return {
         "prompt": interval(found.prompt),
         "evaluated": interval(found.evaluated),
         "evaluated_a_call": interval(found.evaluated_a_call),
@@ -175,7 +201,7 @@ def _goal_cells(sample: Sample, arm: str) -> Cells:
 
 def _winnable_share(points: Sequence[Point]) -> float | None:
     known = [point.winnable for point in points if point.winnable is not None]
-    return mean(known) if known else None
+    return float(mean(known)) if known else None
 
 
 def _where_winnable(sample: Sample) -> Sample:
@@ -212,7 +238,7 @@ def _success_cells(found: Effect) -> Cells:
     return {
         "off": float(found.off[0]),
         "won": float(found.won[0]),
-        "advantage": _points(found.advantage),
+        "advantage": _enough(found, found.advantage),
     }
 
 
@@ -230,7 +256,7 @@ def _group_rows(sample: Sample, title: str, group: Callable[[Point], str | None]
         of_group = sample.where(lambda point, name=name: group(point) == name)  # type: ignore[misc]
         for arm in of_group.arms:
             found = effect(of_group, arm)
-            gave_up = {"gave_up": _points(found.giving_up)}
+            gave_up = {"gave_up": _enough(found, found.giving_up)}
             yield {title: name, "arm": arm, "points": found.points, **_success_cells(found), **gave_up}
 
 

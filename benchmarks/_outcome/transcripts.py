@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ def write(path: Path, rows: Sequence[Row], task: TaskText | None = None) -> int:
 def records(rows: Sequence[Row], task: TaskText | None = None) -> Iterator[dict[str, Any]]:
     """Yield each run as a JSON object. A run that broke off with an error has no outcome.
 
-    Its source is the agent: the model, what it went through, and the family of tasks. Runs of a family in which a won
-    run was ended by the environment are marked with `oracle_stop`: their length reveals the outcome.
+    Its source is the agent: the model, what it went through, and the family of tasks. Runs of a family that end early
+    only when they are won are marked with `oracle_stop`: their length reveals the outcome.
     """
     stopping = _stopping(rows)
     for row in rows:
@@ -48,8 +48,8 @@ def records(rows: Sequence[Row], task: TaskText | None = None) -> Iterator[dict[
         }
 
 
-def _stopping(rows: Iterable[Row]) -> set[str]:
-    return {row.family for row in rows if row.won and not row.ended}
+def _stopping(rows: Sequence[Row]) -> set[str]:
+    return {row.family for row in rows if row.won} - {row.family for row in rows if row.ended and not row.won}
 
 
 def _outcome(row: Row) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from reasonblocks.calibration._statistics import Draws
 
-from .rows import Row
+from .rows import Phase, Row
 from .statistics import (
     BOOT,
     MIN_POINTS,
@@ -51,6 +51,7 @@ class Verdict:
 
     model: str
     through: str
+    phase: Phase
     arm: str
     scope: str
     decision: Decision
@@ -60,6 +61,7 @@ class Verdict:
     recovery: Interval
     disruption: Interval
     chance_recovery: Interval
+    chance_disruption: Interval
     break_even: Interval | None
     failure: Interval | None
     p: float
@@ -113,6 +115,8 @@ def _reach(rows: Sequence[Row], model: str) -> float:
 
 def _of_arm(sample: Sample, case: _Case) -> Iterator[Verdict]:
     both = sample.beside(case.arm)
+    if not both.points:
+        return
     inside = [_verdict(one, case, name, [name]) for name, one in both.families.items()]
     enough = [one.scope for one in inside if one.points >= MIN_POINTS]
     harmed = tuple([one.scope for one in inside if one.decision == "observe"])
@@ -130,9 +134,10 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     decision, reason = _decided(found.points, bool(families), interval(advantage), p, failed, limit)
     more = _more(found.points, advantage) if decision == "undecided" else None
     return Verdict(
-        model=case.model, through=case.through, arm=case.arm, scope=scope, decision=decision, reason=reason,
-        points=found.points, advantage=interval(advantage), recovery=interval(found.flips.recovery), p=p,
-        disruption=interval(found.flips.disruption), chance_recovery=interval(found.flips.chance_recovery),
+        model=case.model, through=case.through, phase="whole" if case.whole else "branch", arm=case.arm, scope=scope,
+        decision=decision, reason=reason, points=found.points, advantage=interval(advantage), p=p,
+        recovery=interval(found.flips.recovery), chance_recovery=interval(found.flips.chance_recovery),
+        disruption=interval(found.flips.disruption), chance_disruption=interval(found.flips.chance_disruption),
         break_even=_known(limit), failure=None if failed is None else _known(failed),
         further_points=more, further_tasks=ceil(more / case.reach) if more else None,
     )  # fmt: skip
@@ -178,25 +183,29 @@ SENTENCES: Mapping[Decision, str] = {
 def as_text(found: Verdict) -> Iterator[str]:
     """Yield the verdict in sentences, one a line."""
     where = "all families" if found.scope == ALL else found.scope
+    start = "branch points" if found.phase == "branch" else "tasks"
     yield f"{found.model} through {found.through}, {found.arm}, {where}: {SENTENCES[found.decision]}."
     yield (
-        f"  Success changes by {_in_points(found.advantage)} at {found.points} points"
-        f"{' (mean over families)' if found.scope == ALL else ''}; {found.reason}."
+        f"  Success changes by {_in_points(found.advantage)}"
+        f"{', the mean over families,' if found.scope == ALL else ''} at {found.points} {start}; {found.reason}."
     )
     yield (
-        f"  Of runs that are lost without steering it wins {_percent(found.recovery)} "
-        f"(by chance alone: {_percent(found.chance_recovery)}); "
-        f"of runs that are won without it, it loses {_percent(found.disruption)}."
+        f"  It wins {_percent(found.recovery)} of the runs that are lost without steering; "
+        f"by chance alone a second try wins {_percent(found.chance_recovery)}."
+    )
+    yield (
+        f"  It loses {_percent(found.disruption)} of the runs that are won without steering; "
+        f"by chance alone a second try loses {_percent(found.chance_disruption)}."
     )
     if found.break_even:
-        known = f"; such runs fail in {_percent(found.failure)}" if found.failure else ""
-        yield f"  Steering pays where more than {_percent(found.break_even)} of such runs fail{known}."
+        known = f"; here {_percent(found.failure)} do" if found.failure else ""
+        yield f"  Steering pays where more than {_percent(found.break_even)} of the runs fail{known}."
     if found.harmed:
         yield f"  It does harm in: {', '.join(found.harmed)}."
     if found.further_points:
         yield (
             f"  If the effect is as seen, about {found.further_tasks:,} further tasks "
-            f"({found.further_points:,} points) would settle it, with a chance of 80 %."
+            f"({found.further_points:,} {start}) would settle it, with a chance of 80 %."
         )
     elif found.decision == "undecided":
         yield "  How many further tasks would settle it is not known yet."

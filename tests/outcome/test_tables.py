@@ -10,8 +10,9 @@ from _outcome.tables import COLUMNS, placement_of, tables
 
 from tests.outcome.made import branches, shadow
 
-LOST, WON = {"off": [0, 0], "a@tail": [0, 0]}, {"off": [1, 1], "a@tail": [1, 1]}
-HELPED, HARMED = {"off": [0, 0], "a@tail": [1, 0]}, {"off": [1, 1], "a@tail": [0, 0]}
+ARM = "a@tail"
+LOST, WON = {"off": [0, 0], ARM: [0, 0]}, {"off": [1, 1], ARM: [1, 1]}
+HELPED, HARMED = {"off": [0, 0], ARM: [1, 0]}, {"off": [1, 1], ARM: [0, 0]}
 
 
 def made(*rows: Row) -> dict[str, Table]:
@@ -57,6 +58,13 @@ def test_kinds_and_monitors_are_shown_by_the_first_text() -> None:
     assert [row["monitor"] for row in found["monitors"].rows] == ["alternation", "errors"]
 
 
+def test_a_difference_at_four_points_is_not_shown() -> None:
+    found = {len(rows): made(*branches("house", rows))["kinds"].rows[0] for rows in ([HELPED] * 4, [HELPED] * 5)}
+    assert [row["won"] for row in found.values()] == [0.5, 0.5]
+    assert (found[4]["advantage"], found[4]["gave_up"]) == (None, None)
+    assert isinstance(found[5]["advantage"], Points)
+
+
 def test_a_placement_is_the_mean_of_its_arms() -> None:
     outcome = {"off": [0], "a@tail": [1], "b@tail": [0], "a@system": [0]}
     found = {row["placement"]: row for row in made(*branches("house", [outcome] * 5))["placements"].rows}
@@ -88,10 +96,17 @@ def test_runs_in_good_order_are_those_of_tasks_without_a_point() -> None:
         for row in branches("house", [{"off": [0], "steer": [1]}, {"off": [1], "steer": [1]}])
     ]
     shadows = [shadow("house", 0), shadow("house", 1, point=None, won=True)]
-    (row,) = made(*whole, *shadows)["goals"].rows
+    (row,) = made(*whole, *shadows)["cost"].rows
     assert isinstance(row["healthy"], Points)
-    assert row["healthy"].point == 0.0
-    assert "success" not in row
+    assert (row["healthy_runs"], row["healthy"].point) == (1, 0.0)
+    assert "goals" not in made(*whole, *shadows)
+
+
+def test_recovery_and_disruption_are_shown_beyond_chance() -> None:
+    """Of the two runs of `off` each turns the other over, and so does the arm's: it adds nothing."""
+    (row,) = made(*branches("house", [{"off": [0, 1], ARM: [1, 0]}] * 6))["goals"].rows
+    beyond = [row["r_beyond"], row["d_beyond"]]
+    assert [one.point for one in beyond if isinstance(one, Points)] == [0.0, 0.0]
 
 
 def test_runs_with_an_error_are_counted_and_nowhere_else() -> None:
@@ -104,6 +119,11 @@ def test_runs_with_an_error_are_counted_and_nowhere_else() -> None:
 
 def test_without_rows_there_is_no_table() -> None:
     assert made() == {}
+
+
+def test_an_arm_without_runs_of_off_at_its_points_has_no_figures() -> None:
+    (row,) = made(*[row for row in branches("house", [HELPED] * 6) if row.arm == ARM])["goals"].rows
+    assert (row["points"], row["success"], row["families"]) == (0, None, 0)
 
 
 def test_every_figure_is_explained() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from _outcome.backend import Query
+from _outcome.backend import Backend, Query
 from _outcome.environment import Call, Environment, Limited, Reopening, Solvable, ToolError, names
 from _outcome.policies import RandomBackend, ReferenceBackend, calls_in, close, outcome, play, reference_wins
 from _outcome.tasks import FAMILIES
 from _outcome.tasks._programs import PROGRAMS, Program
 from _outcome.tasks._repository import MODULES, Function, variants
 from _outcome.tasks._sandbox import failures, failures_apart, refused
+from _outcome.tasks.orders import Orders
 from _outcome.tasks.project import Project
 from _outcome.tasks.repair import Repair
 
@@ -101,6 +104,16 @@ def test_a_reset_forgets_the_run_before(family: str, fresh: Fresh) -> None:
     assert play(used, task, policy, 4, 6) == play(new, task, policy, 4, 6)
 
 
+def test_a_random_policy_is_a_backend_that_answers_alike() -> None:
+    backend: Backend = RandomBackend(4)
+    hunt = FAMILIES["hunt"]()
+    query = Query(messages=[{"role": "user", "content": hunt.reset(0)}], tools=hunt.tools, lane=0, seed=1)
+    first, again, other = backend.complete([query, query, replace(query, seed=2)])
+    assert first == again
+    assert first != other
+    backend.close()
+
+
 def test_an_unknown_tool_is_refused_with_the_names_of_the_tools(family: str, fresh: Fresh) -> None:
     environment, _ = fresh(0)
     with pytest.raises(ToolError) as refusal:
@@ -118,6 +131,89 @@ def test_missing_arguments_are_refused_with_their_names(family: str, fresh: Fres
             environment.call(tool["function"]["name"], {"nonsense": "x"})
         assert all(key in str(refusal.value) for key in wanted)
     assert not environment.done
+
+
+@pytest.mark.parametrize(
+    ("family", "call", "valid"),
+    [
+        ("house", Call("go", {"door": "roof"}), "Doors: "),
+        ("hunt", Call("list_dir", {"path": "roof"}), "Folders: "),
+        ("hunt", Call("read_file", {"path": "roof"}), "Folders: "),
+        ("orders", Call("find_orders", {"customer": "roof", "date": "roof"}), "C-"),
+        ("orders", Call("help", {"tool": "roof"}), "find_orders, refund, done"),
+        ("repair", Call("apply_patch", {"name": "roof"}), "list_patches"),
+        ("repair", Call("edit_line", {"line": "0", "text": "x"}), "Lines: 1 to "),
+        ("claim", Call("set", {"name": "roof", "value": "x"}), "Settings: "),
+        ("project", Call("read_file", {"path": "roof"}), "Files: shop/"),
+        ("project", Call("replace_text", {"path": "shop/parse.py", "old": "roof", "new": "x"}), "occurs 0 times"),
+    ],
+)
+def test_a_value_that_does_not_exist_is_refused_with_what_is_valid(family: str, call: Call, valid: str) -> None:
+    environment = FAMILIES[family]()
+    environment.reset(0)
+    with pytest.raises(ToolError) as refusal:
+        environment.call(*call)
+    assert valid in str(refusal.value)
+
+
+def test_a_date_that_cannot_be_read_is_refused_with_forms_of_which_one_is_read() -> None:
+    orders = Orders()
+    for seed in range(SEEDS):
+        orders.reset(seed)
+        dates = orders.choices()["find_orders.date"]
+        customer = orders.choices()["find_orders.customer"][0]
+        with pytest.raises(ToolError) as refusal:
+            orders.call("find_orders", {"customer": customer, "date": dates[0]})
+        forms = orders.choices()["find_orders.date"][1:]
+        assert all(form in str(refusal.value) for form in forms)
+        read = [form for form in forms if "total" in _found(orders, customer, form)]
+        assert len(read) == 1
+
+
+def _found(orders: Orders, customer: str, date: str) -> str:
+    return outcome(orders, Call("find_orders", {"customer": customer, "date": date}))
+
+
+def test_a_refund_of_another_order_or_amount_is_refused() -> None:
+    orders = Orders()
+    orders.reset(1)
+    while (call := orders.reference()) and call.name != "refund":
+        outcome(orders, call)
+    assert call is not None
+    totals = dict(zip(orders.choices()["refund.order"], orders.choices()["refund.amount"]))
+    order, reason = call.arguments["order"], call.arguments["reason"]
+    other = next(name for name in totals if name != order)
+    for wrong in ((other, totals[other]), (order, totals[other])):
+        with pytest.raises(ToolError, match=r"another item|has to be the total"):
+            orders.call("refund", {"order": wrong[0], "amount": wrong[1], "reason": reason})
+    assert not orders.success()
+
+
+def test_three_wrong_answers_end_a_hunt_and_one_ends_a_search() -> None:
+    for family, wrong in (("hunt", 3), ("reword", 1)):
+        environment = FAMILIES[family]()
+        environment.reset(0)
+        for count in range(wrong):
+            assert not environment.done, count
+            outcome(environment, Call("answer", {"value": "1"}))
+        assert environment.done
+        assert not environment.success()
+
+
+def test_an_early_report_ends_the_task_unsolved() -> None:
+    claim = FAMILIES["claim"]()
+    claim.reset(0)
+    claim.call("finish", {"report": "All checks pass."})
+    assert claim.done
+    assert not claim.success()
+
+
+def test_every_second_empty_search_names_terms() -> None:
+    reword = FAMILIES["reword"]()
+    reword.reset(0)
+    said = [reword.call("search", {"query": f"roof {count}"}) for count in range(4)]
+    assert ["terms of the index" in text for text in said] == [True, False, True, False]
+    assert said[0].partition("index: ")[2] != said[2].partition("index: ")[2]
 
 
 def test_choices_have_only_values_that_the_agent_was_shown(family: str, fresh: Fresh) -> None:
@@ -172,12 +268,23 @@ def test_a_run_that_ended_can_be_reopened(family: str, fresh: Fresh) -> None:
     assert reference_wins(environment, environment.max_steps)
 
 
-def test_the_reference_backend_answers_with_the_policys_next_call(family: str, fresh: Fresh) -> None:
+def test_the_reference_backend_plays_the_policy_of_the_querys_task(family: str, fresh: Fresh) -> None:
     environment, task = fresh(2)
     assert isinstance(environment, Solvable)
-    backend = ReferenceBackend(FAMILIES[family], [1, 2])
-    query = Query(messages=[{"role": "user", "content": task}], tools=environment.tools, lane=0, seed=0)
-    assert backend.complete([query])[0].call == environment.reference()
+    backend: Backend = ReferenceBackend(FAMILIES[family], [1, 2, 3])
+    messages: list[dict[str, Any]] = [{"role": "user", "content": task}]
+    for _ in range(6):
+        query = Query(messages=messages, tools=environment.tools, lane=0, seed=0)
+        call = backend.complete([query])[0].call
+        assert call == environment.reference()
+        if call is None:
+            break
+        function = {"name": call.name, "arguments": json.dumps(call.arguments)}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [{"id": "a", "function": function}]})
+        result = outcome(environment, call)
+        messages.append({"role": "tool", "tool_call_id": "a", "content": f"{result}\n\nGuidance."})
+        if environment.done:
+            break
     backend.close()
 
 
@@ -206,10 +313,15 @@ def test_one_patch_repairs_and_the_first_does_not() -> None:
 def test_a_free_edit_is_tested_in_a_process_of_its_own() -> None:
     source, tests = "def f():\n    return 1", (("f()", "2"), ("g()", "1"))
     assert failures_apart(source, tests) == tuple(failures(source, tests))
+    assert failures_apart("f = lambda: f", (("f()", "{'b', 'a'}"),)) == (
+        "f() is <function <lambda>>, expected {'b', 'a'}",
+    )
     assert failures_apart("def f(:", tests)[0].startswith("lib.py does not load")
 
 
-@pytest.mark.parametrize("line", ["import os", "x = open('a')", "x = ().__class__", "def __f(): pass"])
+@pytest.mark.parametrize(
+    "line", ["import os", "x = open('a')", "x = ().__class__", "def __f(): pass", "(1 for _ in ()).gi_frame"]
+)
 def test_an_edit_that_reaches_out_of_the_file_is_refused(line: str) -> None:
     assert refused(line)
     assert not refused("def f(x):\n    return len(x)")

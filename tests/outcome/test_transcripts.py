@@ -61,10 +61,10 @@ def test_a_run_that_broke_off_has_no_outcome(path: Path) -> None:
     assert not run.has_outcome
 
 
-def test_a_family_whose_environment_stops_at_success_is_marked(path: Path) -> None:
-    stopped = replace(shadow("hunt", 1, won=True), ended=False)
-    found = read(path, LOST, stopped, shadow("hunt", 2))
-    assert [run.oracle_stop for run in found] == [False, True, True]
+def test_a_family_whose_runs_end_early_only_when_they_are_won_is_marked(path: Path) -> None:
+    gave_up = replace(LOST, ended=True)
+    found = read(path, gave_up, shadow("house", 5, won=True), shadow("hunt", 1, won=True), shadow("hunt", 2))
+    assert [run.oracle_stop for run in found] == [False, False, True, True]
 
 
 def test_the_text_of_the_task_is_asked_for() -> None:

@@ -31,6 +31,9 @@ def test_an_arm_that_wins_more_is_to_be_used() -> None:
     assert {scope: one.decision for scope, one in found.items()} == {ALL: "steer", "house": "steer"}
     assert text(found[ALL]).startswith(f"small through loop, {ARM}, all families: Steer this agent here.")
     assert "+50.0 percentage points [" in text(found[ALL])
+    assert "It wins 50% [" in text(found[ALL])
+    assert "by chance alone a second try wins 0% [" in text(found[ALL])
+    assert "It loses an unknown share of the runs that are won without steering" in text(found[ALL])
     assert found[ALL].further_tasks is None
 
 
@@ -80,7 +83,8 @@ def test_the_failure_rate_has_to_be_above_the_break_even_rate() -> None:
     assert found.decision == "undecided"
     assert found.break_even is not None
     assert found.failure is not None
-    assert (found.break_even.point, found.failure.point) == (pytest.approx(0.25), 0.1)
+    assert found.break_even.point == pytest.approx(0.25)
+    assert found.failure.point == 0.1
     assert "the failure rate is not above the break-even rate" in text(found)
 
 
@@ -109,3 +113,7 @@ def test_an_arm_without_effect_is_seldom_judged() -> None:
 def test_a_verdict_is_json() -> None:
     for found in verdicts(branches("house", [LOST] * 6), boot=20):
         assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["disruption"] == [None, None, None]
+
+
+def test_an_arm_without_runs_of_off_at_its_points_has_no_verdict() -> None:
+    assert by_scope([row for row in branches("house", [HELPED] * 6) if row.arm == ARM]) == {}

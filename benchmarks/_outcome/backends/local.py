@@ -21,13 +21,13 @@ LANE_TOKENS = 6_144
 """Context of each lane, in tokens."""
 CALL_TOKENS = 160
 """Longest call, in tokens."""
-VALUE_CHARS = 400
-"""Longest free argument, in characters."""
 TIMEOUT_SECONDS = 600.0
 
 
 class LocalBackend:
     """A model in a GGUF file. Needs the package `xllamacpp`. Every lane keeps its own cache of the prompt."""
+
+    in_rounds = False
 
     def __init__(self, path: Path, *, lanes: int = 8, temperature: float = 0.3, threads: int | None = None) -> None:
         try:
@@ -119,7 +119,8 @@ def manual(tools: Sequence[Tool]) -> str:
 def grammar(tools: Sequence[Tool], choices: Mapping[str, Sequence[str]]) -> str:
     """Return the grammar (GBNF) of one call."""
     calls = [_call(item, choices) for item in tools]
-    free = f'char ::= [^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\/nt]\nvalue ::= "\\"" char{{0,{VALUE_CHARS}}} "\\""'
+    # `char*` and no limit: llama.cpp takes seconds to read a rule that is repeated some hundred times
+    free = 'char ::= [^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\/nt]\nvalue ::= "\\"" char* "\\""'
     return f"root ::= {' | '.join(calls)}\n{free}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+
+from ._sandbox import bare_environment, steady
 
 SECONDS = 20
 """Time after which a test run is stopped."""
@@ -189,11 +190,10 @@ def first_failure(files: tuple[tuple[str, str], ...]) -> Failure | None:
 
 
 def _run(folder: str) -> Failure | None:
-    kept = {key: value for key, value in os.environ.items() if key == "SYSTEMROOT"}
     command = [sys.executable, "-S", "-B", "-m", "unittest", "discover", "-f", "-s", "tests", "-t", "."]
     try:
         found = subprocess.run(
-            command, cwd=folder, env=kept, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, cwd=folder, env=bare_environment(), capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return Failure("", "", "the tests did not end in time")
@@ -202,7 +202,7 @@ def _run(folder: str) -> Failure | None:
 
 def _failure_in(said: str) -> Failure:
     messages = _MESSAGE.findall(said)
-    message = messages[-1][:LONGEST] if messages else "the test run broke off"
+    message = steady(messages[-1])[:LONGEST] if messages else "the test run broke off"
     if failed := _FAILED.search(said):
         return Failure(failed[2], failed[1], message)
     not_loaded = _NOT_LOADED.search(said)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,10 @@ FORBIDDEN = frozenset(
     "breakpoint compile delattr eval exec getattr globals help input locals memoryview open setattr vars".split()
 )
 """Builtin functions that model-written source may not name."""
+INTERNAL = ("__", "ag_", "cr_", "gi_", "tb_")
+"""Beginnings of names that lead to the interpreter's own objects."""
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 Test = tuple[str, str]
 """An expression and the expression of the value that it should have."""
@@ -42,7 +47,7 @@ def refused(source: str) -> str | None:
         name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return "the file may not import anything"
-        if isinstance(name, str) and (name in FORBIDDEN or name.startswith("__")):
+        if isinstance(name, str) and (name in FORBIDDEN or name.startswith(INTERNAL)):
             return f"the file may not use {name}"
     return None
 
@@ -57,15 +62,25 @@ def failures(source: str, tests: Sequence[Test]) -> list[str]:
     return [line for line in [_failure(*test, space) for test in tests] if line]
 
 
+def bare_environment() -> dict[str, str]:
+    """Return the environment variables of a process that runs tests: no secrets, and always the same hashes."""
+    needed = {key: value for key, value in os.environ.items() if key == "SYSTEMROOT"}  # on Windows
+    return needed | {"PYTHONHASHSEED": "0"}
+
+
+def steady(message: str) -> str:
+    """Return the message without addresses in memory, which differ from run to run."""
+    return _ADDRESS.sub("", message)
+
+
 @lru_cache(maxsize=512)
 def failures_apart(source: str, tests: tuple[Test, ...]) -> tuple[str, ...]:
     """Run the tests in a process of their own, and return a line for each that fails."""
     given = json.dumps([source, tests])
-    kept = {key: value for key, value in os.environ.items() if key in ("SYSTEMROOT", "PATH")}
-    command = [sys.executable, "-I", "-S", __file__]
+    command = [sys.executable, "-S", "-B", __file__]
     try:
         found = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=SECONDS, env=kept, check=False
+            command, input=given, capture_output=True, text=True, timeout=SECONDS, env=bare_environment(), check=False
         )
         return tuple(json.loads(found.stdout.rpartition("\n")[2]))
     except subprocess.TimeoutExpired:
@@ -79,7 +94,7 @@ def _failure(expression: str, expected: str, space: dict[str, Any]) -> str:
         value, wanted = eval(expression, space), eval(expected, {})
     except Exception as error:  # noqa: BLE001 - as above
         return f"{expression} raises {type(error).__name__}, expected {expected}"
-    return "" if value == wanted else f"{expression} is {repr(value)[:LONGEST]}, expected {expected}"
+    return "" if value == wanted else f"{expression} is {steady(repr(value))[:LONGEST]}, expected {expected}"
 
 
 def _limit() -> None:

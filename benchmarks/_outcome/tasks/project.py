@@ -161,7 +161,7 @@ class Project:
     def _show(self, path: str) -> str:
         path = self._known(path)
         self._read.add(path)
-        return "\n".join([f"{number}: {line}" for number, line in enumerate(self._files[path].split("\n"), 1)])
+        return "\n".join([f"{number}: {line}".rstrip() for number, line in enumerate(self._files[path].split("\n"), 1)])
 
     def _replace_lines(self, path: str, first: str, last: str, text: str) -> str:
         path = self._known(path)
