@@ -96,7 +96,8 @@ def rotated(x: Floats) -> Floats:
     half = HEAD // 2
     angles = np.arange(len(x))[:, None] * BASE ** (-2 * np.arange(half) / HEAD)
     turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles)[:, None]
-    return np.concatenate([turned.real, turned.imag], -1)
+    found: Floats = np.concatenate([turned.real, turned.imag], -1)
+    return found
 
 
 def vocabulary() -> list[str]:

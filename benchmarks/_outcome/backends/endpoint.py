@@ -76,6 +76,9 @@ CONCESSIONS: Mapping[str, tuple[Change, str]] = {
 UNNAMED = (("seed",), ("tool_choice",), ("seed", "tool_choice"))
 """The concessions that are tried, in this order, when an endpoint refuses a request and names no parameter."""
 
+FORCES_NOTHING = "forces nothing"
+"""What is said once of an endpoint that ignores `tool_choice`, as some local servers do."""
+
 HINTS: Mapping[int, str] = {
     400: "the endpoint does not take this request: check the model's name, its support for tools and its context size",
     401: "check the key: it is read from the environment variable that --key-env names",
@@ -124,6 +127,7 @@ class EndpointBackend:
         self._tool_choice = tool_choice
         self._say, self._sleep = say, sleep
         self._conceded: frozenset[str] = frozenset()
+        self._said: set[str] = set()
         self._lock = threading.Lock()
         headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
         limits = httpx.Limits(max_connections=lanes, max_keepalive_connections=lanes)
@@ -162,7 +166,10 @@ class EndpointBackend:
             response = self._sent(body, query.lane)
             if _has_message(response):
                 self._remember(conceded)
-                return _reply(response.json())
+                reply = _reply(response.json())
+                if reply.call is None and body["tool_choice"] == "required":
+                    self._say_once(FORCES_NOTHING, "accepts tool_choice and forces no call: turns without a call occur")
+                return reply
             if (more := self._further(response, body, conceded, unnamed)) is None:
                 raise self._refused(response, query.lane)
             conceded = more
@@ -199,11 +206,17 @@ class EndpointBackend:
         return changed != sent
 
     def _remember(self, conceded: frozenset[str]) -> None:
+        for name in sorted(conceded):
+            self._say_once(name, f"refuses {name}: {CONCESSIONS[name][1]}")
         with self._lock:
-            new = conceded - self._conceded
-            self._conceded |= new
-        for name in sorted(new):
-            self._say(f"{self._where} refuses {name}: {CONCESSIONS[name][1]}")
+            self._conceded |= conceded
+
+    def _say_once(self, what: str, text: str) -> None:
+        with self._lock:
+            is_new = what not in self._said
+            self._said.add(what)
+        if is_new:
+            self._say(f"{self._where} {text}")
 
     def _sent(self, body: Json, lane: int) -> httpx.Response:
         """Return the response to the request, after retries. Raises `BackendError` if there is no response to use."""
