@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
@@ -148,9 +148,7 @@ class EndpointBackend:
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer the queries at the same time. Raises the first `BackendError`, once all have ended."""
         answers = [self._threads.submit(self._answer, query) for query in queries]
-        errors = [error for answer in answers if (error := answer.exception())]
-        if errors:
-            raise errors[0]
+        wait(answers)
         return [answer.result() for answer in answers]
 
     def close(self) -> None:
@@ -221,7 +219,7 @@ class EndpointBackend:
     def _sent(self, body: Json, lane: int) -> httpx.Response:
         """Return the response to the request, after retries. Raises `BackendError` if there is no response to use."""
         for retry in range(RETRIES + 1):
-            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retry)
+            pause = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retry)
             try:
                 response = self._client.post(self._url.reveal(), json=body)
             except httpx.RequestError as error:
@@ -232,8 +230,8 @@ class EndpointBackend:
                     return response
                 if retry == RETRIES:
                     raise self._refused(response, lane)
-                wait = _retry_after(response.headers.get("retry-after", ""), wait)
-            self._sleep(wait)
+                pause = _retry_after(response.headers.get("retry-after", ""), pause)
+            self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 
     def _unreached(self, error: httpx.RequestError, lane: int) -> BackendError:

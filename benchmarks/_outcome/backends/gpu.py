@@ -10,7 +10,7 @@ machine without a network these can be brought along, with the repository's pack
     python benchmarks/outcome.py --gpu model.gguf ...
 
 The memory, at two bytes a number, is that of the weights and of the cache: for the 1.5B model 3 GB, and 28 KiB a token,
-so 29 GB for 256 lanes of 4,096 tokens.
+so 30 GB for 256 lanes of 4,096 tokens.
 """
 
 from __future__ import annotations
