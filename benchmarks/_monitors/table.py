@@ -18,7 +18,7 @@ from reasonblocks.types import FSMState
 from .measure import Figures
 from .states import LONG, SHOWN, StatesOf
 
-__all__ = ["Table", "difference_table", "json_lines", "markdown", "tables", "text"]
+__all__ = ["Cell", "Points", "Table", "difference_table", "json_lines", "markdown", "tables", "text"]
 
 Cell: TypeAlias = "str | int | float | Interval | None"
 MACRO = "macro"
@@ -26,6 +26,11 @@ ALL = "mean"
 LARGE = 100
 """Numbers from here on are shown without decimals."""
 ALL_LONG = f"mean, {LONG}+ steps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points(Interval):
+    """A difference of two shares: in text it is shown in percentage points, with its sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +195,8 @@ def _grid(table: Table) -> list[list[str]]:
 
 
 def _shown(cell: Cell) -> str:
+    if isinstance(cell, Points) and not np.isnan(cell.point):
+        return f"{100 * cell.point:+.1f} [{100 * cell.low:+.1f}, {100 * cell.high:+.1f}]"
     if isinstance(cell, Interval):
         return "-" if np.isnan(cell.point) else f"{cell.point:.3f} [{cell.low:.2f}, {cell.high:.2f}]"
     if isinstance(cell, float):

@@ -47,12 +47,17 @@ class BackendError(Exception):
 
 
 class Backend(Protocol):
-    """A model. `lanes` is the number of runs at a time."""
+    """A model. `lanes` is the number of runs at a time.
+
+    With `in_rounds` all runs are asked at once; otherwise `complete` is called from many threads, with a query each.
+    """
 
     @property
     def model(self) -> str: ...
     @property
     def lanes(self) -> int: ...
+    @property
+    def in_rounds(self) -> bool: ...
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer the queries, in their order, each of another lane. Raises `BackendError`."""
 

@@ -104,6 +104,8 @@ class EndpointBackend:
     used.
     """
 
+    in_rounds = False
+
     def __init__(
         self,
         base_url: str,

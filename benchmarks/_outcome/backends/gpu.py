@@ -46,6 +46,8 @@ class GpuBackend:
     Qwen2 model.
     """
 
+    in_rounds = True
+
     def __init__(
         self,
         path: str | PathLike[str],

@@ -216,6 +216,7 @@ def decision_for(
         composite=evaluation.composite if evaluation else None,
         monitors_fired=evaluation.fired if evaluation else (),
         failure_type=evaluation.failure_type if evaluation else None,
+        finding_kind=evaluation.kind if evaluation else None,
         gate_decision=gate,
         skipped_reason=skipped,
         route=route,

@@ -126,6 +126,7 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judge
         composite=decision.composite,
         monitors_fired=decision.monitors_fired,
         failure_type=decision.failure_type,
+        finding_kind=decision.finding_kind,
         gate_decision=decision.gate_decision,
         thought_preview=decision.thought_preview,
         fsm_state=decision.fsm_state.value,

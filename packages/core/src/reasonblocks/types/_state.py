@@ -114,6 +114,7 @@ class StepLogEntry:
     composite: float | None = None
     monitors_fired: tuple[str, ...] = ()
     failure_type: str | None = None
+    finding_kind: str | None = None
     gate_decision: str | None = None
     thought_preview: str = ""
     # the call's input

@@ -145,6 +145,8 @@ class StepDecision:
     composite: float | None = None
     monitors_fired: tuple[str, ...] = ()
     failure_type: str | None = None
+    finding_kind: str | None = None
+    """The kind of the finding that the monitor's text is about; without a text, that of the worst finding."""
     gate_decision: GateDecision | None = None
     skipped_reason: SkippedReason | None = None
     route: str | None = None

@@ -1,0 +1,157 @@
+"""Arms of the experiment: what an agent is told at a branch point, in which words, where, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from reasonblocks._gates import first_sentence, untried_sentence
+from reasonblocks._render import FRAME, with_tail
+from reasonblocks.types import StepDecision
+
+from .backend import Message
+from .environment import Environment, Solvable
+
+Place: TypeAlias = Literal["tail", "inside", "system"]
+"""A message of its own at the end of the request (as the adapters place it), the end of the last message, or the end
+of the system message."""
+Rules: TypeAlias = Literal["none", "few", "all"]
+FEW_RULES = ("rb-no-same-call", "rb-error-first", "rb-check-before-done", "rb-empty-result")
+"""The rules of the arms with fewer rules, by their patterns' ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a wording may use: the decision, and the environment as the agent left it."""
+
+    decision: StepDecision
+    environment: Environment
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the injections, as the library renders them."""
+        return [injection.text for injection in self.decision.injections]
+
+    @property
+    def evidence(self) -> str:
+        """The first sentence of the monitor's text; "" if no monitor speaks."""
+        said = [item.text for item in self.decision.injections if item.source == "MonitorSteeringInjection"]
+        return first_sentence(said[0]) if said else ""
+
+    @property
+    def untried(self) -> str:
+        """The sentence about what was not tried yet; "" without any."""
+        return next(filter(None, map(untried_sentence, self.texts)), "")
+
+
+Wording: TypeAlias = Callable[[Moment], str]
+"""Makes the text of an injection; "" says nothing this time."""
+
+REPEATING = "You are repeating yourself. Try something different."
+
+
+def _shipped(moment: Moment) -> str:
+    return "\n\n".join(moment.texts)
+
+
+def _generic(moment: Moment) -> str:
+    return REPEATING
+
+
+def _named(moment: Moment) -> str:
+    return f"{moment.evidence} Make a call that you have not made yet.".strip()
+
+
+def _untried(moment: Moment) -> str:
+    return moment.untried or REPEATING
+
+
+def _untried_only(moment: Moment) -> str:
+    return moment.untried
+
+
+def _next(moment: Moment) -> str:
+    if not moment.untried:
+        return _shipped(moment)
+    names = moment.untried.rstrip(".").partition(": ")[2].split(", ")
+    return f"{moment.evidence} {moment.untried} Next: {names[0]}.".strip()
+
+
+def _question(moment: Moment) -> str:
+    return f"{moment.evidence} What have you not tried yet? {moment.untried}".strip()
+
+
+def _reference(moment: Moment) -> str:
+    call = moment.environment.reference() if isinstance(moment.environment, Solvable) else None
+    if call is None:
+        return _shipped(moment)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    return f"Your next call: {call.name}({arguments})."
+
+
+WORDINGS: Mapping[str, Wording] = {
+    "shipped": _shipped,
+    "generic": _generic,
+    "named": _named,
+    "untried": _untried,
+    "untried-only": _untried_only,
+    "next": _next,
+    "question": _question,
+    "reference": _reference,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One way to steer.
+
+    `wait` is the number of steps by which everything is said later, `most` the number of injections in a run.
+    `lessons` adds tiers E1 and E2, `rules` the standing rules at the first call of a whole run. With `second_look` the
+    agent's own end of the task is taken back once if the last step leaves a doubt, and the doubt is told.
+    """
+
+    name: str
+    steers: bool = True
+    wording: str = "shipped"
+    place: Place = "tail"
+    wait: int = 0
+    most: int | None = None
+    lessons: bool = False
+    rules: Rules = "none"
+    second_look: bool = False
+
+    def text(self, moment: Moment) -> str:
+        """Return the guidance that this arm shows; "" for none."""
+        said = WORDINGS[self.wording](moment)
+        return f"{FRAME}\n{said}" if said else ""
+
+
+_TABLE = (
+    Arm(name="off", steers=False),
+    Arm(name="shipped"),
+    Arm(name="shipped-inside", place="inside"),
+    Arm(name="shipped-system", place="system"),
+    *[Arm(name=name, wording=name) for name in WORDINGS if name != "shipped"],
+    Arm(name="untried-inside", wording="untried", place="inside"),
+    Arm(name="later", wait=2),
+    Arm(name="once", most=1),
+    Arm(name="lessons", lessons=True),
+    Arm(name="second-look", steers=False, second_look=True),
+    Arm(name="default", lessons=True, rules="all"),
+    Arm(name="rules", steers=False, rules="all"),
+    Arm(name="few-rules", steers=False, rules="few"),
+)
+ARMS: Mapping[str, Arm] = {arm.name: arm for arm in _TABLE}
+"""All arms by name. `off` tells nothing, and every other arm is compared with it."""
+
+
+def placed(messages: Sequence[Message], text: str, place: Place) -> list[Message]:
+    """Return the messages of one request with the guidance in its place; the history stays as it is."""
+    if not text:
+        return [*messages]
+    if place == "tail":
+        return with_tail(messages, text)
+    at = 0 if place == "system" else len(messages) - 1
+    said: dict[str, Any] = {**messages[at], "content": f"{messages[at].get('content') or ''}\n\n{text}"}
+    return [*messages[:at], said, *messages[at + 1 :]]

@@ -1,0 +1,80 @@
+"""Plays many runs on one backend. Each lane plays a track of runs, one after another.
+
+A model on a GPU answers all lanes at once; on any other backend each lane goes on as soon as it has its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from .backend import Backend, Query, Reply
+from .run import Run
+
+Track = Iterable[Run]
+"""Runs that one lane plays in their order, so that the cache of the first serves the others: branches of one point."""
+
+
+def play(tracks: Iterable[Track], backend: Backend, finished: Callable[[Run], None]) -> None:
+    """Play all tracks; `finished` gets every run once it is over, in this thread.
+
+    Raises what the backend raises; runs that were over before are not lost.
+    """
+    lanes = _Lanes(iter(tracks), backend.lanes, finished)
+    if backend.in_rounds:
+        while queries := lanes.queries():
+            for query, reply in zip(queries, backend.complete(queries)):
+                lanes.take(query.lane, reply)
+        return
+    with ThreadPoolExecutor(backend.lanes) as threads:
+        asked: dict[Future[list[Reply]], int] = {}
+        try:
+            while True:
+                for query in lanes.queries(set(asked.values())):
+                    asked[threads.submit(backend.complete, [query])] = query.lane
+                if not asked:
+                    return
+                for future in wait(asked, return_when=FIRST_COMPLETED).done:
+                    lanes.take(asked.pop(future), future.result()[0])
+        finally:
+            for future in asked:
+                future.cancel()
+
+
+class _Lanes:
+    """The runs that are played at this moment, by lane."""
+
+    def __init__(self, waiting: Iterator[Track], lanes: int, finished: Callable[[Run], None]) -> None:
+        self._waiting, self._finished = waiting, finished
+        self._free = [*range(lanes)][::-1]
+        self._live: dict[int, tuple[Run, Iterator[Run]]] = {}
+
+    def queries(self, busy: Iterable[int] = ()) -> list[Query]:
+        """Return the next model call of every lane that does not wait for an answer; free lanes start a new track."""
+        while self._free and (started := self._next_track()) is not None:
+            self._live[self._free.pop()] = started
+        waiting = {*busy}
+        return [run.query(lane) for lane, (run, _) in self._live.items() if lane not in waiting]
+
+    def take(self, lane: int, reply: Reply) -> None:
+        """Give a lane's run its answer; a run that is over makes way for the next of its track."""
+        run, rest = self._live[lane]
+        run.take(reply)
+        if not run.over:
+            return
+        self._finished(run)
+        following = next(rest, None)
+        if following is None:
+            del self._live[lane]
+            self._free.append(lane)
+        else:
+            self._live[lane] = following, rest
+
+    def _next_track(self) -> tuple[Run, Iterator[Run]] | None:
+        """Return the next track that has a run, with that run; None if all are played."""
+        for track in self._waiting:
+            runs = iter(track)
+            first = next(runs, None)
+            if first is not None:
+                return first, runs
+        return None

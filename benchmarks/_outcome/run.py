@@ -1,0 +1,295 @@
+"""One run of an agent in an environment, steered by the library's own session; it can be branched at a state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks._json import evolve
+from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
+
+from .arms import ARMS, Arm, Moment, placed
+from .backend import Message, Query, Reply
+from .clients import client_for
+from .environment import Closing, Environment, Limited, Reopening, ToolError
+from .rows import Made, Phase, Row, Told
+
+NO_CALL = "Call one of the tools."
+SECOND_LOOK = frozenset({"claim_contradiction", "verification_skip"})
+"""The monitors whose doubt about the last step is worth a second look (BEHAVIOUR section 9)."""
+
+Factory = Callable[[], Environment]
+
+
+class NotRepeatable(Exception):
+    """An environment gave another result to the same calls, so its runs cannot be branched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a run is about: all arms of one seed share it."""
+
+    family: str
+    seed: int
+    factory: Factory
+    model: str
+    through: str = "loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The state before the first text of a shadow run: its calls so far, and what was found."""
+
+    calls: tuple[Made, ...]
+    kind: str | None
+    monitor: str | None
+    winnable: bool | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counts:
+    prompt: int = 0
+    cached: int | None = 0
+    completion: int = 0
+
+
+@dataclass
+class Run:
+    """A run: ask for its next `query`, and let it `take` the reply, until it is `over`."""
+
+    setting: Setting
+    arm: Arm
+    sample: int
+    phase: Phase
+    start: Point | None = None
+    client: ReasonBlocks = field(init=False)
+    environment: Environment = field(init=False)
+    over: bool = field(init=False, default=False)
+    point: Point | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.client = client_for(self.arm)
+        self.environment = self.setting.factory()
+        task = self.environment.reset(self.setting.seed)
+        self._messages: list[Message] = [
+            {"role": "system", "content": self.environment.system},
+            {"role": "user", "content": task},
+        ]
+        self._calls: list[Made] = []
+        self._told: list[Told] = []
+        self._counts = _Counts()
+        self._completed: Step | None = None
+        self._decision: StepDecision | None = None
+        self._looked = self._ended = False
+        if self.start is not None:
+            self._replay(self.start.calls)
+        self._session = self.client.session(
+            task=task,
+            agent_name=self.setting.family,
+            snapshot=self._snapshot(task) if self.start else None,
+        )
+
+    def _replay(self, calls: tuple[Made, ...]) -> None:
+        for made in calls:
+            if not made.name:
+                self._answered(made.thought)
+                continue
+            output, is_error = self._make(made.name, made.arguments)
+            if (output, is_error) != (made.output, made.is_error):
+                raise NotRepeatable(
+                    f"{self.setting.family}, seed {self.setting.seed}: {made.name}({made.arguments}) gave"
+                    f" {made.output!r:.80} and now {output!r:.80}; a run can only be branched if the same calls give"
+                    " the same results after the same reset"
+                )
+            self._remember(made)
+
+    def _snapshot(self, task: str) -> Mapping[str, Any]:
+        """Return what the shadow run's session knew at the branch point, from its calls."""
+        session = client_for(ARMS["off"]).session(task=task, agent_name=self.setting.family)
+        completed: Step | None = None
+        for at, made in enumerate(self._calls):
+            decision = session.begin_step(StepInput(completed=completed, default_model=self.setting.model))
+            assert not decision.injections, "nothing is said before the branch point"
+            completed = made_step(made, at)
+            outcome = StepOutcome(model=self.setting.model, text=made.thought, tool_calls=completed.tool_calls)
+            session.end_step(decision, outcome)
+        return session.trace.snapshot()
+
+    def query(self, lane: int) -> Query:
+        """Return the next model call."""
+        given = StepInput(completed=self._completed, default_model=self.setting.model)
+        state = self._session._state
+        decision = self._decision = self._session.begin_step(given)
+        if self.phase == "shadow" and self.point is None and decision.injections:
+            self.point = Point(calls=tuple(self._calls), kind=decision.finding_kind, monitor=_speaker(self._session))
+        text = self._text(decision)
+        if not text and decision.injections and self._waits:
+            after = self._session._state  # as if the monitor had not spoken, so that it speaks when the wait is over
+            self._session._state = evolve(
+                after,
+                injected=state.injected,
+                injected_text=state.injected_text,
+                injected_types=state.injected_types,
+                patterns_shown=state.patterns_shown,
+            )
+        messages = self._messages
+        if decision.standing_rules:
+            messages = placed(messages, decision.standing_rules, "system")
+        choices = self.environment.choices() if isinstance(self.environment, Limited) else {}
+        return Query(
+            messages=placed(messages, text, self.arm.place),
+            tools=self.environment.tools,
+            lane=lane,
+            seed=self._seed(),
+            choices=choices,
+        )
+
+    @property
+    def _waits(self) -> bool:
+        return self.arm.steers and self.start is not None and len(self._calls) < len(self.start.calls) + self.arm.wait
+
+    def _seed(self) -> int:
+        """Return the sampling seed of this call, equal in all arms."""
+        at = (self.setting.family, self.setting.seed, self.sample, len(self._calls))
+        return crc32(repr(at).encode())
+
+    def _text(self, decision: StepDecision) -> str:
+        if not decision.injections:
+            return ""
+        rules_only = all(item.source == "E3Injection" for item in decision.injections)
+        if not (self.arm.steers or rules_only) or self.phase == "shadow" or self._waits:
+            return ""
+        if self.arm.most is not None and len(self._told) >= self.arm.most:
+            return ""
+        text = decision.guidance if rules_only else self.arm.text(Moment(decision, self.environment))
+        if text:
+            self._told.append(
+                Told(
+                    step=len(self._calls),
+                    text=text,
+                    monitor=_speaker(self._session),
+                    kind=decision.finding_kind,
+                    sources=tuple([item.source for item in decision.injections]),
+                )
+            )
+        return text
+
+    def take(self, reply: Reply) -> None:
+        """Make the reply's call, and remember what came back."""
+        assert self._decision is not None
+        counts = self._counts
+        counts.prompt += reply.prompt
+        counts.completion += reply.completion
+        counts.cached = None if counts.cached is None or reply.cached is None else counts.cached + reply.cached
+        call_id = f"call-{len(self._calls)}"
+        if reply.call is None:
+            self._session.end_step(self._decision, StepOutcome(model=self.setting.model, text=reply.text))
+            self._answered(reply.text)
+        else:
+            name, arguments = reply.call.name, dict(reply.call.arguments)
+            call = ToolCall(id=call_id, name=name, arguments=arguments)
+            outcome = StepOutcome(model=self.setting.model, text=reply.text, tool_calls=(call,))
+            self._session.end_step(self._decision, outcome)
+            output, is_error = self._make(name, arguments)
+            self._remember(Made(name=name, arguments=arguments, output=output, is_error=is_error, thought=reply.text))
+        self._ended = self.environment.done
+        if self._ended and self._look_again():
+            self._ended = False
+        self.over = self._ended or len(self._calls) >= self.environment.max_steps
+        if self.over:
+            self._finish()
+
+    def _make(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        try:
+            return self.environment.call(name, arguments), False
+        except ToolError as error:
+            return f"Error: {error}", True
+
+    def _answered(self, text: str) -> None:
+        self._messages += [{"role": "assistant", "content": text}, {"role": "user", "content": NO_CALL}]
+        made = Made(name="", arguments={}, output="", thought=text)
+        self._completed = made_step(made, len(self._calls))
+        self._calls.append(made)
+
+    def _remember(self, made: Made) -> None:
+        call_id = f"call-{len(self._calls)}"
+        function = {"name": made.name, "arguments": json.dumps(made.arguments, ensure_ascii=False)}
+        self._messages += [
+            {
+                "role": "assistant",
+                "content": made.thought,
+                "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": call_id, "content": made.output},
+        ]
+        self._completed = made_step(made, len(self._calls))
+        self._calls.append(made)
+
+    def _look_again(self) -> bool:
+        """Take the agent's own end back, once, if its last step leaves a doubt; the next request tells the doubt."""
+        if not self.arm.second_look or self._looked or not isinstance(self.environment, Reopening):
+            return False
+        snapshot = self._session.trace.snapshot()
+        self._session.finish("success", completed=self._completed)
+        final = self._session.final
+        doubts = [doubt.text for doubt in final.doubts if doubt.monitor in SECOND_LOOK] if final else []
+        self._session.trace.restore(snapshot)
+        self._session.outcome = None
+        if not doubts:
+            return False
+        self._looked = True
+        text = "\n".join(doubts)
+        self.environment.reopen()
+        self._messages.append({"role": "user", "content": text})
+        self._told.append(Told(step=len(self._calls), text=text, sources=("second look",)))
+        return True
+
+    def _finish(self) -> None:
+        self._session.finish("success" if self.environment.success() else "failure", completed=self._completed)
+
+    def row(self) -> Row:
+        """Return what is kept of this run, and release its environment."""
+        counts, point = self._counts, self.start or self.point
+        row = Row(
+            model=self.setting.model,
+            through=self.setting.through,
+            phase=self.phase,
+            family=self.setting.family,
+            seed=self.setting.seed,
+            arm=self.arm.name,
+            sample=self.sample,
+            won=self.environment.success(),
+            ended=self._ended,
+            steps=len(self._calls),
+            point=len(point.calls) if point else None,
+            kind=point.kind if point else None,
+            monitor=point.monitor if point else None,
+            winnable=point.winnable if point else None,
+            prompt=counts.prompt,
+            evaluated=None if counts.cached is None else counts.prompt - counts.cached,
+            completion=counts.completion,
+            told=tuple(self._told),
+            calls=tuple(self._calls),
+        )
+        if isinstance(self.environment, Closing):
+            self.environment.close()
+        return row
+
+
+def made_step(made: Made, at: int) -> Step:
+    """Return call number `at` of a run as the library's step."""
+    if not made.name:
+        return Step(thought=made.thought)
+    call = ToolCall(id=f"call-{at}", name=made.name, arguments=made.arguments)
+    result = ToolResult(call_id=call.id, name=made.name, output=made.output, is_error=made.is_error)
+    return Step(thought=made.thought, tool_calls=(call,), tool_results=(result,))
+
+
+def _speaker(session: SteeringSession) -> str | None:
+    """Return the monitor of the newest injection."""
+    injected = session._state.injected
+    return injected[-1].monitor if injected else None

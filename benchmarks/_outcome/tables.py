@@ -1,0 +1,295 @@
+"""Makes the tables of an experiment from its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import mean
+
+import numpy as np
+from _monitors.table import Cell, Points, Table
+
+from reasonblocks.calibration._statistics import Draws
+
+from .rows import Row
+from .statistics import (
+    BOOT,
+    MIN_POINTS,
+    Effect,
+    Point,
+    Sample,
+    base_failure,
+    break_even,
+    effect,
+    healthy,
+    interval,
+    macro,
+    mcnemar,
+    mean_of,
+    samples,
+)
+
+__all__ = ["COLUMNS", "placement_of", "tables"]
+
+ALL = "all"
+NO_PLACEMENT = "-"
+WINNABLE = 0.5
+"""The share of a family's points that a reference policy has to win for the family to count in `winnable`."""
+
+COLUMNS: Mapping[str, str] = {
+    "points": "states at which both the arm and `off` have runs: before a shadow run's first text, or a task's start",
+    "success": f"share of won runs, the arm's minus that of `off`, mean over families with at least {MIN_POINTS} "
+    "points, in percentage points",
+    "winnable": "in `goals`, `success` over the families in which the reference policy wins from at least half of the "
+    "points, or that have no such policy; in `arms`, the share of points from which it wins",
+    "families": f"families with at least {MIN_POINTS} points",
+    "harmed": "those of them whose interval of the advantage is below zero",
+    "r": "recovery: share of won runs of the arm where the `off` run of the same number was lost (arXiv 2602.03338)",
+    "r0": "the same of a second run of `off`: recovery by chance",
+    "beyond": "r - r0, in percentage points",
+    "d": "disruption: share of lost runs of the arm where the `off` run of the same number was won",
+    "d0": "the same of a second run of `off`: disruption by chance",
+    "off_lost": "pairs whose `off` run was lost: those that r is a share of",
+    "off_won": "pairs whose `off` run was won: those that d is a share of",
+    "break_even": "d / (r + d), the failure rate above which the arm wins more runs than it loses",
+    "failure": "the failure rate: share of shadow runs with a point that were lost",
+    "gave_up": "share of runs that the agent ended itself and lost, the arm's minus that of `off`, in percentage "
+    "points",
+    "prompt": "prompt tokens a run, the arm's mean by that of `off`",
+    "evaluated": "the same of the prompt tokens that were not in the provider's cache",
+    "evaluated_a_call": "the same by model calls instead of runs: a run that gives up has fewer",
+    "healthy": "whole runs of tasks whose shadow run would never have been told anything: success, the arm's minus "
+    "that of `off`, in percentage points",
+    "healthy_prompt": "prompt tokens of these runs, the arm's mean by that of `off`",
+    "off": "share of won runs of `off`",
+    "won": "share of won runs of the arm",
+    "advantage": "their difference, in percentage points",
+    "only_arm": "pairs of whole runs, of equal task and number, that only the arm won",
+    "only_off": "pairs that only `off` won",
+    "p": "of McNemar's exact test of these two; it takes the samples of a task for independent",
+    "runs": "runs of the arm, without those that broke off with an error",
+    "errors": "runs that broke off with an error, which count nowhere else",
+    "with_point": "of these, runs that are, or start from, a shadow run that would have been told something",
+    "ended": "share of runs that the agent ended itself",
+    "steps": "mean number of model calls",
+    "told": "mean number of texts that the agent was told",
+    "prompt_tokens": "mean prompt tokens of a run, as sent",
+    "completion_tokens": "mean tokens of a run that the model wrote",
+}  # fmt: skip
+ABOUT = "95 % intervals by tasks; --columns explains the columns."
+
+
+def placement_of(arm: str) -> str:
+    """Return what follows "@" in the arm's name, as `tail` in `shipped@tail`."""
+    return arm.rpartition("@")[2] if "@" in arm else NO_PLACEMENT
+
+
+def tables(rows: Sequence[Row], *, boot: int = BOOT, placement: Callable[[str], str] = placement_of) -> Iterator[Table]:
+    """Yield the tables that the rows suffice for, each for all models and what their runs went through."""
+    branches, calm = samples(rows, "branch", boot), healthy(rows, boot)
+    every = [
+        Table(name="goals", about=f"Each arm against `off`. {ABOUT}", rows=[*_goal_rows(branches, calm)]),
+        Table(
+            name="arms",
+            about=f"At the points of each family; `{ALL}` counts every point once. {ABOUT}",
+            rows=[*_rows(branches, _family_rows)],
+        ),
+        Table(name="kinds", about=f"By what was found first. {ABOUT}", rows=[*_rows(branches, _kind_rows)]),
+        Table(name="monitors", about=f"By the monitor that found it. {ABOUT}", rows=[*_rows(branches, _monitor_rows)]),
+        Table(
+            name="placements",
+            about=f"Mean over the arms of each placement; success is the mean over families as in `goals`. {ABOUT}",
+            rows=[*_rows(branches, lambda sample: _placement_rows(sample, placement))],
+        ),
+        Table(
+            name="whole",
+            about=f"Runs that were steered, or not, from their first call on. {ABOUT}",
+            rows=[*_rows(samples(rows, "whole", boot), _whole_rows)],
+        ),
+        Table(name="runs", about="All runs.", rows=[*_run_rows(rows)]),
+    ]
+    yield from (table for table in every if table.rows)
+
+
+Cells = dict[str, Cell]
+ByModel = Mapping[tuple[str, str], Sample]
+
+
+def _rows(by_model: ByModel, of: Callable[[Sample], Iterator[Cells]]) -> Iterator[Cells]:
+    for (model, through), sample in by_model.items():
+        for cells in of(sample):
+            yield {"model": model, "through": through, **cells}
+
+
+def _points(draws: Draws | None) -> Cell:
+    """Return a difference of shares as a cell."""
+    if draws is None:
+        return None
+    found = interval(draws)
+    return Points(point=found.point, low=found.low, high=found.high)
+
+
+def _advantage(found: Effect) -> Draws:
+    return found.advantage
+
+
+def _giving_up(found: Effect) -> Draws:
+    return found.giving_up
+
+
+def _goal_rows(branches: ByModel, calm: ByModel) -> Iterator[Cells]:
+    for key in {**branches, **calm}:
+        sample, good = branches.get(key), calm.get(key)
+        arms = dict.fromkeys([arm for one in (sample, good) if one for arm in one.arms])
+        for arm in arms:
+            cells: Cells = {"model": key[0], "through": key[1], "arm": arm}
+            if sample:
+                cells |= _goal_cells(sample, arm)
+            if good and good.beside(arm).points:
+                found = effect(good, arm)
+                cells |= {"healthy": _points(found.advantage), "healthy_prompt": interval(found.prompt)}
+            yield cells
+
+
+def _goal_cells(sample: Sample, arm: str) -> Cells:
+    found = effect(sample, arm)
+    enough = [one for one in (effect(family, arm) for family in sample.families.values()) if one.points >= MIN_POINTS]
+    turned = found.flips
+    return {
+        "points": found.points,
+        "success": _points(macro(sample, arm, _advantage)),
+        "winnable": _points(macro(_where_winnable(sample), arm, _advantage)),
+        "families": len(enough),
+        "harmed": sum(interval(one.advantage).high < 0 for one in enough),
+        "r": interval(turned.recovery),
+        "r0": interval(turned.chance_recovery),
+        "beyond": _points(turned.recovery - turned.chance_recovery),
+        "d": interval(turned.disruption),
+        "d0": interval(turned.chance_disruption),
+        "gave_up": _points(macro(sample, arm, _giving_up)),
+        "prompt": interval(found.prompt),
+        "evaluated": interval(found.evaluated),
+        "evaluated_a_call": interval(found.evaluated_a_call),
+    }
+
+
+def _winnable_share(points: Sequence[Point]) -> float | None:
+    known = [point.winnable for point in points if point.winnable is not None]
+    return mean(known) if known else None
+
+
+def _where_winnable(sample: Sample) -> Sample:
+    shares = {name: _winnable_share(family.points) for name, family in sample.families.items()}
+    good = {name for name, share in shares.items() if share is None or share >= WINNABLE}
+    return sample.where(lambda point: point.family in good)
+
+
+def _family_rows(sample: Sample) -> Iterator[Cells]:
+    for name, family in {**sample.families, ALL: sample}.items():
+        for arm in family.arms:
+            found, turned = effect(family, arm), effect(family, arm).flips
+            lost = base_failure(family.beside(arm))
+            yield {
+                "family": name,
+                "arm": arm,
+                "points": found.points,
+                "winnable": _winnable_share(family.beside(arm).points),
+                **_success_cells(found),
+                "r": interval(turned.recovery),
+                "r0": interval(turned.chance_recovery),
+                "off_lost": turned.lost,
+                "d": interval(turned.disruption),
+                "d0": interval(turned.chance_disruption),
+                "off_won": turned.won,
+                "break_even": interval(break_even(turned)),
+                "failure": None if lost is None else interval(lost),
+                "gave_up": _points(found.giving_up),
+                "evaluated": interval(found.evaluated),
+            }
+
+
+def _success_cells(found: Effect) -> Cells:
+    return {
+        "off": float(found.off[0]),
+        "won": float(found.won[0]),
+        "advantage": _points(found.advantage),
+    }
+
+
+def _kind_rows(sample: Sample) -> Iterator[Cells]:
+    return _group_rows(sample, "kind", lambda point: point.kind)
+
+
+def _monitor_rows(sample: Sample) -> Iterator[Cells]:
+    return _group_rows(sample, "monitor", lambda point: point.monitor)
+
+
+def _group_rows(sample: Sample, title: str, group: Callable[[Point], str | None]) -> Iterator[Cells]:
+    names = {group(point) for point in sample.points} - {None}
+    for name in sorted(filter(None, names)):
+        of_group = sample.where(lambda point, name=name: group(point) == name)  # type: ignore[misc]
+        for arm in of_group.arms:
+            found = effect(of_group, arm)
+            gave_up = {"gave_up": _points(found.giving_up)}
+            yield {title: name, "arm": arm, "points": found.points, **_success_cells(found), **gave_up}
+
+
+def _placement_rows(sample: Sample, placement: Callable[[str], str]) -> Iterator[Cells]:
+    arms: dict[str, list[str]] = defaultdict(list)
+    for arm in sample.arms:
+        arms[placement(arm)].append(arm)
+    for name, of_placement in arms.items():
+        effects = [effect(sample, arm) for arm in of_placement]
+        yield {
+            "placement": name,
+            "arms": ", ".join(of_placement),
+            "success": _points(_mean([macro(sample, arm, _advantage) for arm in of_placement])),
+            "gave_up": _points(_mean([macro(sample, arm, _giving_up) for arm in of_placement])),
+            "evaluated": interval(mean_of([found.evaluated for found in effects])),
+            "evaluated_a_call": interval(mean_of([found.evaluated_a_call for found in effects])),
+        }
+
+
+def _mean(figures: Sequence[Draws | None]) -> Draws | None:
+    known = [draws for draws in figures if draws is not None]
+    return mean_of(known) if known else None
+
+
+def _whole_rows(sample: Sample) -> Iterator[Cells]:
+    for name, family in {**sample.families, ALL: sample}.items():
+        for arm in family.arms:
+            found = effect(family, arm)
+            turned = found.flips
+            yield {
+                "family": name,
+                "arm": arm,
+                "points": found.points,
+                **_success_cells(found),
+                "only_arm": turned.recovered,
+                "only_off": turned.disrupted,
+                "p": mcnemar(turned.recovered, turned.disrupted),
+                "gave_up": _points(found.giving_up),
+                "prompt": interval(found.prompt),
+                "evaluated": interval(found.evaluated),
+            }
+
+
+def _run_rows(rows: Sequence[Row]) -> Iterator[Cells]:
+    grouped: dict[tuple[str, str, str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row.model, row.through, row.phase, row.family, row.arm].append(row)
+    for (model, through, phase, family, arm), every in sorted(grouped.items()):
+        good = [row for row in every if row.error is None]
+        yield {
+            "model": model, "through": through, "phase": phase, "family": family, "arm": arm,
+            "runs": len(good), "errors": len(every) - len(good),
+            "with_point": sum(row.point is not None for row in good),
+            "won": _mean_of(good, lambda row: row.won), "ended": _mean_of(good, lambda row: row.ended),
+            "steps": _mean_of(good, lambda row: row.steps), "told": _mean_of(good, lambda row: len(row.told)),
+            "prompt_tokens": _mean_of(good, lambda row: row.prompt),
+            "completion_tokens": _mean_of(good, lambda row: row.completion),
+        }  # fmt: skip
+
+
+def _mean_of(rows: Sequence[Row], measure: Callable[[Row], float]) -> float:
+    return float(np.mean([measure(row) for row in rows])) if rows else float("nan")
