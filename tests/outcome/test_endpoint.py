@@ -83,7 +83,6 @@ class Waits(list[float]):
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 def backend(endpoint: Endpoint, **given: Any) -> closing[EndpointBackend]:
@@ -149,14 +148,11 @@ def test_a_request_has_the_tools_a_forced_call_and_the_seed() -> None:
     ]
 
 
-def test_the_key_is_read_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-    with Endpoint(lambda _: (200, said())) as endpoint:
-        with backend(endpoint, key_env="MY_KEY") as made:
-            made.complete([query()])
-        with backend(endpoint) as made:
-            made.complete([query()])
-    assert [sent.get("Authorization") for sent in endpoint.headers] == [f"Bearer {KEY}", None]
+def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Endpoint(lambda _: (200, said())) as endpoint, backend(endpoint) as made:
+        made.complete([query()])
+    assert [sent.get("Authorization") for sent in endpoint.headers] == [None]
 
 
 def test_the_first_of_several_calls_is_taken() -> None:

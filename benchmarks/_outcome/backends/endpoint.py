@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -95,8 +94,8 @@ def _say(text: str) -> None:
 class EndpointBackend:
     """Calls an endpoint with native tools, from as many threads as there are lanes.
 
-    `base_url` is the part before `/chat/completions`; "/v1" is added to a URL without a path. Without `key`, the
-    environment variable `key_env` is read; a server that needs no key gets none if the variable is not set.
+    `base_url` is the part before `/chat/completions`; "/v1" is added to a URL without a path. `key` is sent to that
+    endpoint, and no environment variable is read here: a key of one provider must not reach another.
 
     A parameter that the endpoint refuses (`tool_choice` "required", `seed`, `temperature`, `max_tokens`) is left out or
     replaced from then on, which `say` is told once. Rate limits, server errors and timeouts are retried; `sleep` gets
@@ -112,7 +111,6 @@ class EndpointBackend:
         model: str,
         *,
         key: str | None = None,
-        key_env: str = "OPENAI_API_KEY",
         lanes: int = 4,
         temperature: float = 0.6,
         timeout_s: float = TIMEOUT_S,
@@ -124,7 +122,7 @@ class EndpointBackend:
         self._model, self._lanes = model, lanes
         url = _url(base_url)
         self._url, self._where = Secret(url), shown_url(url)  # a URL can hold a password
-        self._key = _checked(key if key is not None else os.environ.get(key_env))
+        self._key = _checked(key)
         self._settings: Json = {"temperature": temperature, "max_tokens": max_tokens}
         self._tool_choice = tool_choice
         self._say, self._sleep = say, sleep

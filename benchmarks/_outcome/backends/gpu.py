@@ -40,7 +40,7 @@ class GpuBackend:
     """Answers one query for each lane in one batch; every reply is forced to be a call.
 
     `slots` is the longest conversation in tokens, with its reply of up to `max_tokens`: a longer one loses its oldest
-    calls, which `say` is told once. Without a GPU, and with `device` "cpu", it computes in float32, slowly.
+    calls, which `say` is told once. With `device` "cpu" it computes in float32, slowly.
 
     Raises `ExtraMissing` without torch, gguf or tokenizers, `BackendError` without a GPU or with a file that is no
     Qwen2 model.
