@@ -83,7 +83,6 @@ class Waits(list[float]):
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 def backend(endpoint: Endpoint, **given: Any) -> closing[EndpointBackend]:
@@ -101,6 +100,9 @@ def said(text: str | None = "Hm.", *calls: tuple[str, Any], **more: Any) -> Json
     return {"choices": [{"message": message}], "usage": {"prompt_tokens": 90, "completion_tokens": 9}, **more}
 
 
+WENT = said("I go.", ("go", '{"door": "attic"}'))
+
+
 def one(answer: Json) -> Reply:
     """What the backend makes of an answer."""
     with Endpoint(lambda _: (200, answer)) as endpoint, backend(endpoint) as made:
@@ -109,7 +111,7 @@ def one(answer: Json) -> Reply:
 
 def refusing(*refused: Callable[[Json], bool], text: str) -> Callable[[Json], Answer]:
     """An endpoint that refuses requests of these kinds."""
-    return lambda asked: (400, {"error": text}) if any(is_so(asked) for is_so in refused) else (200, said())
+    return lambda asked: (400, {"error": text}) if any(is_so(asked) for is_so in refused) else (200, WENT)
 
 
 def failing(first: Answer, times: int) -> Callable[[Json], Answer]:
@@ -146,14 +148,11 @@ def test_a_request_has_the_tools_a_forced_call_and_the_seed() -> None:
     ]
 
 
-def test_the_key_is_read_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-    with Endpoint(lambda _: (200, said())) as endpoint:
-        with backend(endpoint, key_env="MY_KEY") as made:
-            made.complete([query()])
-        with backend(endpoint) as made:
-            made.complete([query()])
-    assert [sent.get("Authorization") for sent in endpoint.headers] == [f"Bearer {KEY}", None]
+def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Endpoint(lambda _: (200, said())) as endpoint, backend(endpoint) as made:
+        made.complete([query()])
+    assert [sent.get("Authorization") for sent in endpoint.headers] == [None]
 
 
 def test_the_first_of_several_calls_is_taken() -> None:
@@ -233,6 +232,19 @@ def test_a_parameter_that_is_refused_by_name_is_not_sent_again(
     assert f"refuses {name}:" in heard[0]
 
 
+def test_an_endpoint_that_ignores_a_forced_call_is_named_once() -> None:
+    heard: list[str] = []
+    answers = iter([said("Hm.", ("go", "{}")), said("Hm."), said("Hm.")])
+    with Endpoint(lambda _: (200, next(answers))) as endpoint, backend(endpoint, say=heard.append) as made:
+        made.complete([query()])
+        assert heard == []
+        made.complete([query()])
+        made.complete([query()])
+    assert [text.removeprefix(f"{endpoint.url}/v1/chat/completions ") for text in heard] == [
+        "accepts tool_choice and forces no call: turns without a call occur"
+    ]
+
+
 def test_lanes_that_are_refused_at_the_same_time_say_it_once() -> None:
     heard: list[str] = []
     answer = refusing(requires, is_seeded, text="neither seed nor tool_choice")
@@ -263,7 +275,7 @@ def test_a_refusal_without_a_name_gives_up_as_little_as_it_can(
 def test_what_no_concession_mends_is_an_error_and_concedes_nothing() -> None:
     heard: list[str] = []
     long = {"error": "the prompt exceeds the context"}
-    answer: Callable[[Json], Answer] = lambda asked: (400, long) if "x" in str(asked["messages"]) else (200, said())  # noqa: E731
+    answer: Callable[[Json], Answer] = lambda asked: (400, long) if "x" in str(asked["messages"]) else (200, WENT)  # noqa: E731
     with Endpoint(answer) as endpoint, backend(endpoint, say=heard.append) as made:
         with pytest.raises(BackendError, match="the prompt exceeds the context") as raised:
             made.complete([query(3, "xxx")])

@@ -13,7 +13,7 @@ Floats: TypeAlias = "npt.NDArray[np.float64]"
 LAYERS, HEADS, KV_HEADS, WIDTH, MLP, BASE, EPSILON = 2, 4, 2, 32, 48, 10_000.0, 1e-6
 HEAD = WIDTH // HEADS
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
-MERGED = ("go", "Ġgo", "na")
+MERGED = ("go", "Ġgo", "12")
 
 
 class Tiny:
@@ -71,7 +71,7 @@ class Tiny:
     def _attention(self, layer: int, x: Floats) -> Floats:
         def projected(part: str) -> Floats:
             name = f"blk.{layer}.attn_{part}"
-            y = x @ self._get(f"{name}.weight").T + self._get(f"{name}.bias")
+            y: Floats = x @ self._get(f"{name}.weight").T + self._get(f"{name}.bias")
             return y.reshape(len(x), -1, HEAD)
 
         q, k, v = rotated(projected("q")), rotated(projected("k")), projected("v")
@@ -96,7 +96,8 @@ def rotated(x: Floats) -> Floats:
     half = HEAD // 2
     angles = np.arange(len(x))[:, None] * BASE ** (-2 * np.arange(half) / HEAD)
     turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles)[:, None]
-    return np.concatenate([turned.real, turned.imag], -1)
+    found: Floats = np.concatenate([turned.real, turned.imag], -1)
+    return found
 
 
 def vocabulary() -> list[str]:
@@ -121,7 +122,7 @@ def write(path: Path, tiny: Tiny, architecture: str = "qwen2") -> None:
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
     writer.add_token_types([3 if token in SPECIAL else 1 for token in tokens])
-    writer.add_token_merges(["g o", "Ġ go", "n a"])
+    writer.add_token_merges(["g o", "Ġ go", "1 2"])
     for name, weight in tiny.weights.items():
         writer.add_tensor(name, weight)
     writer.write_header_to_file()

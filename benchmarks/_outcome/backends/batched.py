@@ -51,7 +51,7 @@ class Batched:
     ) -> None:
         self._network, self._most = network, most
         self._temperature, self._top_k = temperature, top_k
-        self._stop = torch.tensor(sorted(stop), device=network.device)
+        self._stop = torch.tensor(sorted(stop), dtype=torch.long, device=network.device)
         self._stops = frozenset(stop)
         self._held: dict[int, list[int]] = {}
         self._tokens = torch.zeros(network.rows, 1, dtype=torch.long, device=network.device)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
@@ -76,6 +75,9 @@ CONCESSIONS: Mapping[str, tuple[Change, str]] = {
 UNNAMED = (("seed",), ("tool_choice",), ("seed", "tool_choice"))
 """The concessions that are tried, in this order, when an endpoint refuses a request and names no parameter."""
 
+FORCES_NOTHING = "forces nothing"
+"""What is said once of an endpoint that ignores `tool_choice`, as some local servers do."""
+
 HINTS: Mapping[int, str] = {
     400: "the endpoint does not take this request: check the model's name, its support for tools and its context size",
     401: "check the key: it is read from the environment variable that --key-env names",
@@ -92,8 +94,8 @@ def _say(text: str) -> None:
 class EndpointBackend:
     """Calls an endpoint with native tools, from as many threads as there are lanes.
 
-    `base_url` is the part before `/chat/completions`; "/v1" is added to a URL without a path. Without `key`, the
-    environment variable `key_env` is read; a server that needs no key gets none if the variable is not set.
+    `base_url` is the part before `/chat/completions`; "/v1" is added to a URL without a path. `key` is sent to that
+    endpoint, and no environment variable is read here: a key of one provider must not reach another.
 
     A parameter that the endpoint refuses (`tool_choice` "required", `seed`, `temperature`, `max_tokens`) is left out or
     replaced from then on, which `say` is told once. Rate limits, server errors and timeouts are retried; `sleep` gets
@@ -109,7 +111,6 @@ class EndpointBackend:
         model: str,
         *,
         key: str | None = None,
-        key_env: str = "OPENAI_API_KEY",
         lanes: int = 4,
         temperature: float = 0.6,
         timeout_s: float = TIMEOUT_S,
@@ -121,11 +122,12 @@ class EndpointBackend:
         self._model, self._lanes = model, lanes
         url = _url(base_url)
         self._url, self._where = Secret(url), shown_url(url)  # a URL can hold a password
-        self._key = _checked(key if key is not None else os.environ.get(key_env))
+        self._key = _checked(key)
         self._settings: Json = {"temperature": temperature, "max_tokens": max_tokens}
         self._tool_choice = tool_choice
         self._say, self._sleep = say, sleep
         self._conceded: frozenset[str] = frozenset()
+        self._said: set[str] = set()
         self._lock = threading.Lock()
         headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
         limits = httpx.Limits(max_connections=lanes, max_keepalive_connections=lanes)
@@ -146,9 +148,7 @@ class EndpointBackend:
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer the queries at the same time. Raises the first `BackendError`, once all have ended."""
         answers = [self._threads.submit(self._answer, query) for query in queries]
-        errors = [error for answer in answers if (error := answer.exception())]
-        if errors:
-            raise errors[0]
+        wait(answers)
         return [answer.result() for answer in answers]
 
     def close(self) -> None:
@@ -164,7 +164,10 @@ class EndpointBackend:
             response = self._sent(body, query.lane)
             if _has_message(response):
                 self._remember(conceded)
-                return _reply(response.json())
+                reply = _reply(response.json())
+                if reply.call is None and body["tool_choice"] == "required":
+                    self._say_once(FORCES_NOTHING, "accepts tool_choice and forces no call: turns without a call occur")
+                return reply
             if (more := self._further(response, body, conceded, unnamed)) is None:
                 raise self._refused(response, query.lane)
             conceded = more
@@ -201,16 +204,22 @@ class EndpointBackend:
         return changed != sent
 
     def _remember(self, conceded: frozenset[str]) -> None:
+        for name in sorted(conceded):
+            self._say_once(name, f"refuses {name}: {CONCESSIONS[name][1]}")
         with self._lock:
-            new = conceded - self._conceded
-            self._conceded |= new
-        for name in sorted(new):
-            self._say(f"{self._where} refuses {name}: {CONCESSIONS[name][1]}")
+            self._conceded |= conceded
+
+    def _say_once(self, what: str, text: str) -> None:
+        with self._lock:
+            is_new = what not in self._said
+            self._said.add(what)
+        if is_new:
+            self._say(f"{self._where} {text}")
 
     def _sent(self, body: Json, lane: int) -> httpx.Response:
         """Return the response to the request, after retries. Raises `BackendError` if there is no response to use."""
         for retry in range(RETRIES + 1):
-            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retry)
+            pause = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retry)
             try:
                 response = self._client.post(self._url.reveal(), json=body)
             except httpx.RequestError as error:
@@ -221,8 +230,8 @@ class EndpointBackend:
                     return response
                 if retry == RETRIES:
                     raise self._refused(response, lane)
-                wait = _retry_after(response.headers.get("retry-after", ""), wait)
-            self._sleep(wait)
+                pause = _retry_after(response.headers.get("retry-after", ""), pause)
+            self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 
     def _unreached(self, error: httpx.RequestError, lane: int) -> BackendError:

@@ -10,7 +10,7 @@ machine without a network these can be brought along, with the repository's pack
     python benchmarks/outcome.py --gpu model.gguf ...
 
 The memory, at two bytes a number, is that of the weights and of the cache: for the 1.5B model 3 GB, and 28 KiB a token,
-so 29 GB for 256 lanes of 4,096 tokens.
+so 30 GB for 256 lanes of 4,096 tokens.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GpuBackend:
     """Answers one query for each lane in one batch; every reply is forced to be a call.
 
     `slots` is the longest conversation in tokens, with its reply of up to `max_tokens`: a longer one loses its oldest
-    calls, which `say` is told once. Without a GPU, and with `device` "cpu", it computes in float32, slowly.
+    calls, which `say` is told once. With `device` "cpu" it computes in float32, slowly.
 
     Raises `ExtraMissing` without torch, gguf or tokenizers, `BackendError` without a GPU or with a file that is no
     Qwen2 model.
@@ -94,9 +94,14 @@ class GpuBackend:
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
         """Answer the queries in one batch. Raises `BackendError` for one that no dropping of calls makes fit."""
         from .batched import Asked
-        from .qwen2_chat import FORCED, call_in
+        from .qwen2_chat import FORCED, call_in, prompt
 
-        asked = {query.lane: Asked(tokens=self._tokens(query), seed=query.seed & SEED_MASK) for query in queries}
+        texts = [prompt(query.messages, query.tools) for query in queries]
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)  # in threads of its own
+        prompts = [self._fitted(query, one.ids) for query, one in zip(queries, encoded)]
+        asked = {
+            query.lane: Asked(tokens=tokens, seed=query.seed & SEED_MASK) for query, tokens in zip(queries, prompts)
+        }
         written = self._batched.write(asked) if asked else {}
         replies = []
         for query in queries:
@@ -109,21 +114,21 @@ class GpuBackend:
     def close(self) -> None:
         """Do nothing: the memory is freed with the object."""
 
-    def _tokens(self, query: Query) -> list[int]:
+    def _fitted(self, query: Query, tokens: list[int]) -> list[int]:
+        """Return the prompt's tokens, without the oldest calls if there is no room for them."""
         from .qwen2_chat import prompt
 
-        messages = list(query.messages)
-        while True:
-            tokens: list[int] = self._tokenizer.encode(prompt(messages, query.tools), add_special_tokens=False).ids
-            if len(tokens) <= self._batched.longest:
-                return tokens
+        messages, longest = query.messages, self._batched.longest
+        while len(tokens) > longest:
             if (fewer := _without_oldest_call(messages)) is None:
-                problem = f"the prompt of lane {query.lane} has {len(tokens)} tokens, more than {self._batched.longest}"
+                problem = f"the prompt of lane {query.lane} has {len(tokens)} tokens, more than {longest}"
                 raise BackendError(self._model, problem, "raise the number of slots", query.lane)
             if not self._has_dropped:
                 self._has_dropped = True
-                self._say(f"{self._model}: a prompt exceeds {self._batched.longest} tokens: oldest calls are dropped")
+                self._say(f"{self._model}: a prompt exceeds {longest} tokens: oldest calls are dropped")
             messages = fewer
+            tokens = self._tokenizer.encode(prompt(messages, query.tools), add_special_tokens=False).ids
+        return tokens
 
 
 def _without_oldest_call(messages: Sequence[Message]) -> list[Message] | None:
