@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from ._textworld import NotInstalled
@@ -28,7 +28,7 @@ class NoJava(RuntimeError):
 
 
 class World:
-    """A task that is being played. Each step has random numbers of its own, so that worlds do not disturb each other."""
+    """A task that is being played. Each step has random numbers of its own, so that no world disturbs another."""
 
     def __init__(self, task: str, variation: int) -> None:
         self._java, self._random = _simulator()
@@ -76,7 +76,7 @@ def variations(task: str) -> int:
     return int(java.scienceworld.runtime.pythonapi.PythonInterface().getTaskMaxVariations(task))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _simulator() -> tuple[Any, Any]:
     """Start Java, which ends with this process; return its classes and its source of random numbers.
 

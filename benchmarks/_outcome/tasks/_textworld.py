@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ def clipped(text: str, kept: str) -> str:
     return f"{text if len(text) <= room else text[: max(room - 3, 0)] + '...'} {kept}".strip()
 
 
-@lru_cache(maxsize=1)
+@cache
 def _folder() -> Path:
     """Return the folder of this process's games, removed when it ends."""
     folder = tempfile.mkdtemp(prefix="reasonblocks-textworld-")
@@ -94,7 +94,7 @@ def _folder() -> Path:
     return Path(folder)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _made(kind: str, settings: str, seed: int) -> Path:
     """Return the file of a game, made at most once by this process: it takes some 5 s."""
     file = Path(tempfile.mkdtemp(dir=_folder())) / f"{kind}.z8"

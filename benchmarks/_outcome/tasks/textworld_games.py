@@ -65,6 +65,7 @@ class _Game:
         self._recipe.read(game.text)
         if name == "go" and game.room != left:
             way = command.removeprefix("go ")
+            self._map.show(game.room, [_OPPOSITE[way]])
             self._map.link(left, way, game.room)
             self._map.link(game.room, _OPPOSITE[way], left)
         return clipped(game.short, "") if self.done or name not in _SHOWING else self._seen()
