@@ -30,12 +30,12 @@ class NoJava(RuntimeError):
 class World:
     """A task that is being played. Each step has random numbers of its own, so that no world disturbs another."""
 
-    def __init__(self, task: str, variation: int) -> None:
+    def __init__(self, task: str, variation: int, *, own_way: bool = False) -> None:
         self._java, self._random = _simulator()
         self._world = self._java.scienceworld.runtime.pythonapi.PythonInterface()
         self._steps = 0
         self._random.setSeed(0)
-        self._world.load(task, variation, SIMPLER, False)
+        self._world.load(task, variation, SIMPLER, own_way)
         self._world.reset()
 
     def type(self, command: str) -> str:
@@ -63,6 +63,11 @@ class World:
     def completed(self) -> bool:
         """True once the task is solved or lost."""
         return bool(self._world.getCompleted()) or self.score < 0
+
+    @property
+    def own_way(self) -> Sequence[str]:
+        """ScienceWorld's own solution from the beginning, for a world that was asked to make it."""
+        return [*map(str, self._world.getGoldActionSequence())]
 
     @property
     def commands(self) -> Sequence[str]:

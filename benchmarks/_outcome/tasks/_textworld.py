@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -44,9 +45,14 @@ class Played:
             import textworld
         except ImportError as exc:
             raise NotInstalled("textworld") from exc
-        wanted = textworld.EnvInfos(feedback=True, description=True, admissible_commands=True, won=True, lost=True)
+        wanted = textworld.EnvInfos(
+            feedback=True, description=True, admissible_commands=True, won=True, lost=True, extras=["walkthrough"]
+        )
         file = _made(kind, json.dumps(settings, sort_keys=True), seed)
-        self._game = textworld.start(str(file), wanted)
+        with warnings.catch_warnings():  # the interpreter knows no other scores than those of published games
+            warnings.simplefilter("ignore")
+            self._game = textworld.start(str(file), wanted)
+            self._game.seed(0)
         self._take(self._game.reset())
         self.text = self._state.description
 
@@ -65,19 +71,24 @@ class Played:
         return str(titles[0]).lower() if titles else ""
 
     @property
-    def short(self) -> str:
-        """The last answer without what is there for a screen, and without its many ways to name an exit."""
-        text = _QUESTION.sub("", _STATUS.sub("", self.text)).replace("*** The End ***", "")
-        if recipe := _RECIPE.search(text):
-            lists = [", ".join(filter(None, map(str.strip, part.splitlines()))) for part in recipe.groups()]
-            return f"Ingredients: {lists[0]}. Directions: {lists[1]}."
-        return " ".join(_REASSURANCE.sub("", _EXIT.sub("", " ".join(text.split()))).split())
+    def own_way(self) -> Sequence[str]:
+        """TextWorld's own solution from the beginning of a game that has one."""
+        return [*self._state["extra.walkthrough"]]
 
     def _take(self, state: Any) -> None:
         self._state = state
         self.text: str = state.feedback
         self.commands: Sequence[str] = state.admissible_commands
         self.won, self.lost = bool(state.won), bool(state.lost)
+
+
+def shortened(answer: str) -> str:
+    """Return an answer without what is there for a screen, and without the game's many ways to name an exit."""
+    text = _QUESTION.sub("", _STATUS.sub("", answer)).replace("*** The End ***", "")
+    if recipe := _RECIPE.search(text):
+        lists = [", ".join(filter(None, map(str.strip, part.splitlines()))) for part in recipe.groups()]
+        return f"Ingredients: {lists[0]}. Directions: {lists[1]}."
+    return " ".join(_REASSURANCE.sub("", _EXIT.sub("", " ".join(text.split()))).split())
 
 
 def clipped(text: str, kept: str) -> str:
@@ -103,7 +114,6 @@ def _made(kind: str, settings: str, seed: int) -> Path:
         program, env={**os.environ, "PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False
     )
     if ran.returncode or not file.exists():
-        raise RuntimeError(
-            f"TextWorld made no game {kind!r} of seed {seed}: {(ran.stderr or ran.stdout)[-500:].strip()}"
-        )
+        reason = ([*ran.stdout.splitlines(), *ran.stderr.splitlines()] or ["it gave no reason"])[-1]
+        raise RuntimeError(f"TextWorld made no game {kind!r} of seed {seed}: {reason}")
     return file

@@ -74,7 +74,8 @@ class Science:
         task = rng.choice(TASKS)
         self._open = World(task, rng.randrange(variations(task)))
         self._commands: Sequence[str] | None = None
-        self._map, self._focused, self._carried = Map(), "", ""
+        self._map, self._wanted, self._there = Map(), "", ""
+        self._picked: list[str] = []
         text = " ".join(self._open.task.removeprefix("Task Description:").split())
         found = _TASK.search(text)
         if found is None:
@@ -91,9 +92,12 @@ class Science:
             command = _TYPED[name].format(**values)
         except KeyError as exc:
             raise ToolError(f"{name} needs the argument {exc.args[0]!r}") from None
+        there, whole = self._room, self._whole(values.get("thing", ""))
         answer = self._type(command)
-        self._focused = values["thing"] if name == "focus" else self._focused
-        self._carried = values["thing"] if name == "pick_up" else self._carried
+        if name == "focus":
+            self._wanted, self._there = whole, there
+        if name == "pick_up":
+            self._picked.append(_VAGUE.split(values["thing"])[0].strip())
         return clipped(answer, "") if self.done or name not in ("go", "look") else self._seen()
 
     @property
@@ -116,11 +120,11 @@ class Science:
 
     def reference(self) -> Call | None:
         """Search the rooms, by untried exits, for a thing of the wanted kind; then carry it to the box."""
-        if not self._focused:
-            wanted = next((thing for thing in self._things("focus") if self._suits(thing)), None)
-            return Call("focus", {"thing": wanted}) if wanted else self._go()
-        if not self._carried:
-            return Call("pick_up", {"thing": self._holder()})
+        if not self._wanted:
+            found = next((thing for thing in self._things("focus") if self._suits(thing)), None)
+            return Call("focus", {"thing": found}) if found else self._go()
+        if not any(name in self._wanted or self._wanted in name for name in self._picked):
+            return Call("pick_up", {"thing": self._wanted}) if self._room == self._there else self._go(self._there)
         if self._room != self._goal:
             return self._go(self._goal)
         return Call("put", {"thing": self._held(), "box": self._box})
@@ -193,18 +197,20 @@ class Science:
             return not (plant or animal or _VAGUE.search(thing)) and thing in self._things("pick_up")
         return {"plant": plant, "animal": animal}.get(self._kind, plant or animal) and "bee" not in name
 
-    def _holder(self) -> str:
-        """Return what to pick up: the thing focused on, or the pot that it grows in."""
+    def _whole(self, thing: str) -> str:
+        """Return what to pick up: the thing, or the pot that it grows in."""
         pots = {plant: pot for pot, plant in _POT.findall(self._world.look)}
-        return next((pot for plant, pot in pots.items() if plant in self._focused), self._focused)
+        return next((pot for plant, pot in pots.items() if plant in thing), thing)
 
     def _held(self) -> str:
-        """Return the present name of what is carried: eggs hatch on the way."""
+        """Return the present name of what is carried: it may have a namesake here, and eggs hatch on the way."""
         things = self._things("put")
-        hatched = (thing for thing in things if self._suits(thing))
-        return self._carried if self._carried in things else next(hatched, self._carried)
+        names = [name for name in (f"{self._wanted} in inventory", self._wanted) if name in things]
+        hatched = [thing for thing in things if self._kind != "non-living thing" and self._suits(thing)]
+        return next(iter([*names, *hatched]), self._wanted)
 
     def _go(self, to: str = "") -> Call | None:
+        """Return the call that goes towards a room, or if its place is unknown to a room not seen yet."""
         way = (self._map.route(self._room, to) if to else None) or self._map.untried(self._room)
         return Call("go", {"place": way}) if way else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..environment import Call, Tool, ToolError, names, tool, unknown
 from ._map import Map
 from ._recipe import Recipe
-from ._textworld import Played, clipped
+from ._textworld import Played, clipped, shortened
 
 _COMMANDS = {
     "go": re.compile(r"go (?P<direction>.+)"),
@@ -68,7 +68,7 @@ class _Game:
             self._map.show(game.room, [_OPPOSITE[way]])
             self._map.link(left, way, game.room)
             self._map.link(game.room, _OPPOSITE[way], left)
-        return clipped(game.short, "") if self.done or name not in _SHOWING else self._seen()
+        return clipped(shortened(game.text), "") if self.done or name not in _SHOWING else self._seen()
 
     @property
     def done(self) -> bool:
@@ -126,7 +126,9 @@ class _Game:
             ("Closed", self._values("open", "thing")),
             ("Here", self._values("examine", "thing")),
         ]
-        return clipped(self._game.short, " ".join(f"{name}: {', '.join(values)}." for name, values in lists if values))
+        return clipped(
+            shortened(self._game.text), " ".join(f"{name}: {', '.join(values)}." for name, values in lists if values)
+        )
 
     def _values(self, name: str, argument: str) -> list[str]:
         return [values[argument] for values in self._accepted(name).values()]
