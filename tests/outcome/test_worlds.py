@@ -21,6 +21,8 @@ from _outcome.tasks.textworld_games import Coins, Cooking, coins, cooking
 
 World = Coins | Cooking | Science
 
+FACTORIES: dict[str, Callable[[], World]] = {"coins": coins, "cooking": cooking, "science": science}
+
 # --- without the packages
 
 
@@ -40,7 +42,7 @@ def test_missing_java_is_named_with_its_install(monkeypatch: pytest.MonkeyPatch)
         _science._simulator.__wrapped__()
 
 
-@pytest.mark.parametrize("make", [coins, cooking, science])
+@pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
 def test_a_world_is_an_environment_with_choices_a_policy_and_an_end(make: Callable[[], World]) -> None:
     world: Environment = make()
     assert isinstance(world, Limited)
@@ -142,7 +144,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[], World]:
     pytest.importorskip("scienceworld" if request.param == "science" else "textworld")
     if request.param == "science" and not shutil.which("java"):
         pytest.skip("ScienceWorld needs java")
-    return {"coins": coins, "cooking": cooking, "science": science}[request.param]
+    return FACTORIES[request.param]
 
 
 @pytest.fixture

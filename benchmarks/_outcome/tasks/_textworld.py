@@ -54,7 +54,7 @@ class Played:
             self._game = textworld.start(str(file), wanted)
             self._game.seed(0)
         self._take(self._game.reset())
-        self.text = self._state.description
+        self.text = str(self._state.description)
 
     def type(self, command: str) -> None:
         """Type a command."""
@@ -77,7 +77,7 @@ class Played:
 
     def _take(self, state: Any) -> None:
         self._state = state
-        self.text: str = state.feedback
+        self.text = str(state.feedback)
         self.commands: Sequence[str] = state.admissible_commands
         self.won, self.lost = bool(state.won), bool(state.lost)
 
