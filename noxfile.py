@@ -50,10 +50,23 @@ SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
     "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, ADAPTERS))),
+    "outcome": (*EVERYTHING, *group("outcome")),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
+NEEDS_A_MODEL = "outcome"
+"""The benchmark that runs only if it is named, in the environment of its name."""
 
-GROUPS = ("dev", "build", "lint", "types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, *OUTSIDE]))
+GROUPS = (
+    "dev",
+    "build",
+    "lint",
+    "types",
+    "bench",
+    "outcome",
+    "examples",
+    "repo",
+    *map(group_of, [*ADAPTERS, *OUTSIDE]),
+)
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
 PARITY = ROOT / ".nox/parity-files"
@@ -88,12 +101,12 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
-    """The scripts under benchmarks/, or only those that the arguments name; other arguments go to the scripts."""
-    python = shared(session, "all")
+    """The scripts under benchmarks/ but `outcome`, or those that the arguments name; other arguments go to them."""
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]
-    for name in named or scripts:
+    for name in named or [name for name in scripts if name != NEEDS_A_MODEL]:
+        python = shared(session, NEEDS_A_MODEL if name == NEEDS_A_MODEL else "all")
         session.run(python, str(scripts[name]), *options, external=True)
 
 
@@ -190,7 +203,13 @@ def outside(session: nox.Session, example: str) -> None:
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
     """The repository's own rules, and what needs scikit-learn."""
-    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", report="repo")
+    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", "tests/outcome", report="repo")
+
+
+@nox.session(python=False)
+def outcome(session: nox.Session) -> None:
+    """The tests of `./dev bench outcome`, with the worlds installed; `repo` runs those that need none."""
+    run_pytest(session, shared(session, "outcome"), "tests/outcome", report="outcome")
 
 
 # --- wheels
