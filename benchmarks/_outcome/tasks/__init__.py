@@ -12,8 +12,10 @@ from .orders import Orders
 from .project import Project
 from .repair import Repair
 from .reword import Reword
+from .scienceworld_lab import science
+from .textworld_games import coins, cooking
 
-FAMILIES: Mapping[str, Callable[[], Environment]] = {
+PLAIN: Mapping[str, Callable[[], Environment]] = {
     "house": House,
     "hunt": Hunt,
     "orders": Orders,
@@ -22,7 +24,8 @@ FAMILIES: Mapping[str, Callable[[], Environment]] = {
     "reword": Reword,
     "project": Project,
 }
-"""A maker of fresh environments of each family."""
-
-PLAIN = tuple(FAMILIES)
-"""The families that need nothing installed."""
+"""The families that need nothing installed: makers of fresh environments."""
+WORLDS: Mapping[str, Callable[[], Environment]] = {"coins": coins, "cooking": cooking, "science": science}
+"""The families that somebody else wrote: they need the packages `textworld` and `scienceworld`, and Java."""
+FAMILIES: Mapping[str, Callable[[], Environment]] = {**PLAIN, **WORLDS}
+"""All families."""
