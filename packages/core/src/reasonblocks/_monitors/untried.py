@@ -15,7 +15,7 @@ from .arguments import command_of
 from .features import Features
 from .listed import LONGEST_LIST, LONGEST_NAME, SHORT, lists_in
 from .memory import count, rows, table
-from .outcome import hash_of
+from .outcome import hash_of, says_nothing
 from .roles import acts_on, is_shell, trust_of
 
 OWN_MEMORY = "_untried"
@@ -45,6 +45,10 @@ TAKEN = 2
 """Points from which on a list is in use: a whole argument counts two, another word of a command than before one."""
 OFFERED = -1
 """Points of a list in an error."""
+SUGGESTED = -2
+"""Points of a list beside the words that nothing was found."""
+LISTED = -3
+"""Points of a list that is all that a listing brought."""
 NAMED = 3
 """Alternatives that a text names."""
 
@@ -54,6 +58,8 @@ MAX_PARTS = 6
 """Parts of a path that count as used: the last ones."""
 
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
+_LISTS = re.compile(r"list|glob|\bls\b|\bdir\b|tree", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!;]\s|\n")
 _EDGES = ".:-"
 _QUOTES = " \"'"
 _READ = frozenset({"read"})
@@ -122,22 +128,29 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     """Return the untried members of the newest list that the agent takes values from; or none.
 
     A list in the last result is also in use if the agent takes values from lists of its kind, as from each room's
-    doors, or if that result is an error, which offers values that are valid.
+    doors, or if that result is an error, which offers values that are valid. If no list is in use, what the last
+    listing or a search in vain has brought stands for it.
     """
     kept = table(memory)
     lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
     used, last = _unpacked(kept.get("used")), count(kept, "last")
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
+    suggested = _NONE
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
         offered = newest and one.points == OFFERED
         in_use = one.points >= TAKEN and one.used > index - NOW
-        if not (in_use or offered or (newest and one.kind in kinds)):
+        is_meant = in_use or offered or (newest and one.kind in kinds)
+        is_there = (newest and one.points == LISTED) or (one.seen > index - NOW and one.points == SUGGESTED)
+        if not (is_meant or (is_there and not suggested.names)):
             continue
         names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
-            return Alternatives(tuple(names[:NAMED]), newest, offered)
-    return _NONE
+            found = Alternatives(tuple(names[:NAMED]), newest, offered)
+            if is_meant:
+                return found
+            suggested = found
+    return suggested
 
 
 def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[str], set[str]]:
@@ -259,12 +272,38 @@ def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Ite
         if trust == "none":
             continue
         points = OFFERED if offers and len(result.output) <= SHORT and "Traceback" not in result.output else 0
+        lists = "search" in features.roles or _LISTS.search(call.name) is not None
         program = command_of(call).lstrip().partition(" ")[0] if features.shell else ""
         for label, members in lists_in(result.output, quoted=trust == "full", code=code):
             room -= sum(map(len, members))
             if room < 0:
                 return
-            yield _List(hash_of(f"{call.name} {program} {label}"), features.index, -1, points, -1, members)
+            found = points if points or features.failing else _points(result.output, members, is_listing=lists)
+            kind = hash_of(f"{call.name} {program} {label}")
+            yield _List(kind, features.index, -1, found, -1, members)
+
+
+def _points(output: str, members: Sequence[str], *, is_listing: bool) -> int:
+    """Return the points of a list of which nothing was taken yet."""
+    if _found_nothing(output):
+        return SUGGESTED
+    return LISTED if is_listing and _is_all(output, members) else 0
+
+
+def _found_nothing(output: str) -> bool:
+    """Return True if the first sentence says that nothing was found."""
+    return len(output) <= SHORT and says_nothing(_SENTENCE_END.split(output, maxsplit=1)[0])
+
+
+def _is_all(output: str, members: Sequence[str]) -> bool:
+    """Return True if the list is the whole result: a member in each line, or one array."""
+    if len(output) > SHORT:
+        return False
+    lines = [line for line in output.split("\n") if line.strip()]
+    if len(lines) == 1:
+        bare = output.strip()
+        return bare[:1] == "[" and bare[-1:] == "]" and "{" not in bare
+    return len(lines) == len(members) and all(member in line for member, line in zip(members, lines))
 
 
 def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
