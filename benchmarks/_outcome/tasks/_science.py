@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from threading import Lock
@@ -104,8 +105,11 @@ def _simulator() -> tuple[Any, Any]:
         raise NotInstalled("scienceworld") from exc
     if not shutil.which("java"):
         raise NoJava
+    folder = tempfile.mkdtemp(prefix="reasonblocks-scienceworld-")  # the simulator writes a table where it runs
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    options = [MEMORY, *SAME_ORDER]
     port, token, process = launch_gateway(
-        classpath=JAR_PATH, javaopts=[MEMORY, *SAME_ORDER], die_on_exit=True, enable_auth=True, return_proc=True
+        classpath=JAR_PATH, javaopts=options, cwd=folder, die_on_exit=True, enable_auth=True, return_proc=True
     )
     parameters = GatewayParameters(auto_field=True, port=port, auth_token=token)
     gateway = JavaGateway(gateway_parameters=parameters, java_process=process)
