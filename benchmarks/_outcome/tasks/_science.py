@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from ._textworld import NotInstalled
 
-MEMORY = "-Xmx2g"
+MEMORY = "-Xmx4g"
+"""The most memory that Java takes. A world needs some 10 MB, so this is enough for 300 at a time."""
 SAME_ORDER = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
 """Gives all objects one hash, so that the simulator's sets keep the order in which they were filled. Without it the
 same world lists its things in another order each time."""
 SIMPLER = "openDoors,openContainers,selfWateringFlowerPots,noElectricalAction"
 """ScienceWorld's simplifications, all but teleporting: finding the way is a part of the task."""
+
+
+_ONE_AT_A_TIME = Lock()
+"""Held by a step from setting its random numbers to its end, as all worlds share their source."""
 
 
 class NoJava(RuntimeError):
@@ -28,26 +35,29 @@ class NoJava(RuntimeError):
 
 
 class World:
-    """A task that is being played. Each step has random numbers of its own, so that no world disturbs another."""
+    """A task that is being played; `look` describes the present room.
+
+    Each step has random numbers of its own, so that no world disturbs another.
+    """
 
     def __init__(self, task: str, variation: int, *, own_way: bool = False) -> None:
-        self._java, self._random = _simulator()
-        self._world = self._java.scienceworld.runtime.pythonapi.PythonInterface()
-        self._steps = 0
-        self._random.setSeed(0)
-        self._world.load(task, variation, SIMPLER, own_way)
-        self._world.reset()
+        with _ONE_AT_A_TIME:
+            java, self._random = _simulator()
+            self._world = java.scienceworld.runtime.pythonapi.PythonInterface()
+            self._steps = 0
+            self._random.setSeed(0)
+            self._world.load(task, variation, SIMPLER, own_way)
+            self._world.reset()
+        self.look = str(self._world.freeActionLook())
 
     def type(self, command: str) -> str:
         """Make one step and return its answer."""
         self._steps += 1
-        self._random.setSeed(self._steps)
-        return str(self._world.step(command))
-
-    @property
-    def look(self) -> str:
-        """The description of the present room."""
-        return str(self._world.freeActionLook())
+        with _ONE_AT_A_TIME:
+            self._random.setSeed(self._steps)
+            answer = str(self._world.step(command))
+        self.look = str(self._world.freeActionLook())
+        return answer
 
     @property
     def task(self) -> str:
@@ -77,7 +87,8 @@ class World:
 
 def variations(task: str) -> int:
     """Return the number of variations of a task."""
-    java, _ = _simulator()
+    with _ONE_AT_A_TIME:
+        java, _ = _simulator()
     return int(java.scienceworld.runtime.pythonapi.PythonInterface().getTaskMaxVariations(task))
 
 
@@ -94,8 +105,11 @@ def _simulator() -> tuple[Any, Any]:
         raise NotInstalled("scienceworld") from exc
     if not shutil.which("java"):
         raise NoJava
+    folder = tempfile.mkdtemp(prefix="reasonblocks-scienceworld-")  # the simulator writes a table where it runs
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    options = [MEMORY, *SAME_ORDER]
     port, token, process = launch_gateway(
-        classpath=JAR_PATH, javaopts=[MEMORY, *SAME_ORDER], die_on_exit=True, enable_auth=True, return_proc=True
+        classpath=JAR_PATH, javaopts=options, cwd=folder, die_on_exit=True, enable_auth=True, return_proc=True
     )
     parameters = GatewayParameters(auto_field=True, port=port, auth_token=token)
     gateway = JavaGateway(gateway_parameters=parameters, java_process=process)

@@ -39,6 +39,7 @@ _DOOR = re.compile(r"[Aa] door to the (.+?) \(")
 _DETAIL = re.compile(r"(?: \(|\. |, (?:which|currently)).*")
 _TASK = re.compile(r"find a\(n\) (.+?)\. .* move it to the (.+? box) in the (.+?)\.")
 
+_ALWAYS = ("the agent", "a substance called air")
 _PLANT = re.compile(r"\b(tree|plant)\b")
 _ANIMAL = re.compile(r"\b(egg|hatchling|baby|juvenile|adult|tadpole|caterpillar|pupa|tortoise)\b")
 _VAGUE = re.compile(r"\b(in|on|containing)\b")
@@ -152,7 +153,7 @@ class Science:
     def _shown(self) -> list[str]:
         """The things that a look shows, each with what is in and on it."""
         lines = [" ".join(line.split()).rstrip(".") for line in self._world.look.splitlines() if line.startswith("\t")]
-        return [line for line in lines if not _DOOR.match(line)][2:]  # not the agent and the air
+        return [line for line in lines if line not in _ALWAYS and not _DOOR.match(line)]
 
     def _type(self, command: str) -> str:
         """Type the command, and take the first meaning of one that has several."""
