@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from _outcome.backend import BackendError
+from _outcome.models import FetchError
+from _outcome.run import NotRepeatable
 from _outcome.store import StoreError
 
 from reasonblocks.exceptions import ReasonBlocksError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _outcome.backend import Backend
     from _outcome.experiment import Experiment, Phased
     from _outcome.run import Factory
@@ -36,19 +40,19 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--key-env", default="OPENAI_API_KEY", metavar="NAME", help="variable that holds the key")
     model.add_argument("--gguf", metavar="FILE", help="a local model: a file, or smollm2 or qwen2.5-coder-1.5b")
     model.add_argument("--gpu", metavar="FILE", help="a Qwen2 model in a GGUF file, on a GPU")
-    model.add_argument("--concurrency", type=int, default=8, metavar="N", help="runs at a time (default 8)")
+    model.add_argument("--concurrency", type=at_least(1), default=8, metavar="N", help="runs at a time (default 8)")
     model.add_argument("--temperature", type=float, default=0.3, metavar="T", help="of the sampling (default 0.3)")
-    model.add_argument("--threads", type=int, metavar="N", help="threads of a local model (default: one a core)")
+    model.add_argument("--threads", type=at_least(1), metavar="N", help="threads of a local model (default: one a core)")
     what = options.add_argument_group("what is run")
     what.add_argument("--families", default="", metavar="A,B", help="only these tasks (default: all)")
     what.add_argument("--tasks", action="append", default=[], metavar="FILE:FACTORY", help="your own environment")
     what.add_argument("--through", default="loop", choices=("loop", "langchain", "openai-agents"), help="who plays")
     what.add_argument("--split", default="tune", choices=("tune", "report"), help="which seeds (default tune)")
-    what.add_argument("--seeds", type=int, default=20, metavar="N", help="seeds of each family (default 20)")
-    what.add_argument("--samples", type=int, default=2, metavar="K", help="runs of each arm at a point (default 2)")
+    what.add_argument("--seeds", type=at_least(1), default=20, metavar="N", help="seeds of each family (default 20)")
+    what.add_argument("--samples", type=at_least(1), default=2, metavar="K", help="runs of each arm at a point (default 2)")
     what.add_argument("--arms", default="off,shipped", metavar="A,B", help="arms (default off,shipped)")
     what.add_argument(
-        "--points", type=int, default=0, metavar="N", help="branch points of each family at most (0: all)"
+        "--points", type=at_least(0), default=0, metavar="N", help="branch points of each family at most (0: all)"
     )
     what.add_argument("--shadow", action="store_true", help="only the unsteered runs, to see how often one gets stuck")
     what.add_argument("--whole", action="store_true", help="whole runs from the first call, instead of branches")
@@ -72,16 +76,39 @@ def experiment(given: argparse.Namespace) -> Experiment:
     from _outcome.experiment import Experiment
 
     families = chosen_families(given)
-    arms = given.arms.split(",")
+    arms = names(given.arms)
     unknown = [name for name in arms if name not in ARMS]
     if unknown or "off" not in arms:
         wrong = f"no such arm: {', '.join(unknown)}" if unknown else "every arm is compared with the arm `off`: name it"
         sys.exit(f"outcome: {wrong}; the arms are {', '.join(ARMS)}")
+    if not given.whole and (same := [name for name in arms if ARMS[name].only_whole]):
+        sys.exit(f"outcome: in branches there are no standing rules: {', '.join(same)} would be `off`; add --whole")
     first = {"tune": TUNE, "report": REPORT}[given.split]
-    if not 0 < given.seeds <= REPORT:
-        sys.exit(f"outcome: --seeds {given.seeds}: must be from 1 to {REPORT}")
+    if given.seeds > REPORT:
+        sys.exit(f"outcome: --seeds {given.seeds}: a split has {REPORT} seeds")
     seeds = range(first, first + given.seeds)
     return Experiment(families=families, seeds=seeds, arms=arms, samples=given.samples, points=given.points)
+
+
+def names(given: str) -> list[str]:
+    """The names of an option with commas, each once."""
+    return [*dict.fromkeys(filter(None, map(str.strip, given.split(","))))]
+
+
+def here(path: str) -> Path:
+    """The path from where the command was called: `./dev` works in the folder of the clone."""
+    return Path(os.environ.get("DEV_CWD", "."), path)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that takes numbers from `least` on."""
+
+    def number(given: str) -> int:
+        if int(given) < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, not {given}")
+        return int(given)
+
+    return number
 
 
 def chosen_families(given: argparse.Namespace) -> dict[str, Factory]:
@@ -90,7 +117,7 @@ def chosen_families(given: argparse.Namespace) -> dict[str, Factory]:
     from _outcome.tasks import FAMILIES, PLAIN
 
     families = {name: load(name) for name in given.tasks}
-    named = [name for name in given.families.split(",") if name] or ([] if families else [*PLAIN])
+    named = names(given.families) or ([] if families else [*PLAIN])
     for name in named:
         if name not in FAMILIES:
             sys.exit(f"outcome: no such family: {name}; the families are {', '.join(FAMILIES)}")
@@ -102,7 +129,7 @@ def backend(given: argparse.Namespace) -> Backend:
     if given.gguf:
         from _outcome.backends.local import LocalBackend
 
-        path = Path(given.gguf)
+        path = here(given.gguf)
         if not path.is_file():
             from _outcome.models import fetch
 
@@ -111,7 +138,7 @@ def backend(given: argparse.Namespace) -> Backend:
     if given.gpu:
         from _outcome.backends.gpu import GpuBackend
 
-        return GpuBackend(Path(given.gpu), lanes=given.concurrency, temperature=given.temperature)
+        return GpuBackend(here(given.gpu), lanes=given.concurrency, temperature=given.temperature)
     if given.base_url and given.model:
         from _outcome.backends.endpoint import EndpointBackend
 
@@ -137,7 +164,7 @@ def opened(given: argparse.Namespace, model: str) -> Store:
         "build": build(),
         "arms": digest({arm.name: repr(arm) for arm in ARMS.values()}),
     }
-    return Store(Path(given.out) / f"{Path(model).name}.{given.split}.jsonl", settings)
+    return Store(here(given.out) / f"{Path(model).name}.{given.split}.jsonl", settings)
 
 
 def run(given: argparse.Namespace) -> None:
@@ -195,7 +222,7 @@ def show(given: argparse.Namespace) -> None:
     from _outcome.transcripts import write
     from _outcome.verdict import as_text, verdicts
 
-    files = sorted(Path(given.out).glob(f"*.{given.split}.jsonl"))
+    files = sorted(here(given.out).glob(f"*.{given.split}.jsonl"))
     if not files:
         sys.exit(f"outcome: no runs of the split {given.split} in {given.out}")
     rows = [row for path in files for row in read(path).rows]
@@ -224,7 +251,7 @@ def main() -> None:
         show(given)
     except KeyboardInterrupt:
         sys.exit("outcome: interrupted; the same command goes on from here")
-    except (ReasonBlocksError, StoreError, BackendError, ImportError, OSError) as error:
+    except (ReasonBlocksError, StoreError, BackendError, FetchError, NotRepeatable, ImportError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
 
 

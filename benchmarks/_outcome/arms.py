@@ -121,6 +121,11 @@ class Arm:
     rules: Rules = "none"
     second_look: bool = False
 
+    @property
+    def only_whole(self) -> bool:
+        """True for an arm that differs from `off` only at the first call, and so only in whole runs."""
+        return self.rules != "none" and not (self.steers or self.lessons or self.second_look)
+
     def text(self, moment: Moment) -> str:
         """Return the guidance that this arm shows; "" for none."""
         said = WORDINGS[self.wording](moment)

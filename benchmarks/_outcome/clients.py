@@ -33,6 +33,9 @@ def _is_shown(pattern: Pattern, *, lessons: bool, rules: Rules) -> bool:
     return rules == "all" or (rules == "few" and pattern.id in FEW_RULES)
 
 
-def client_for(arm: Arm) -> ReasonBlocks:
-    """Return the client whose sessions steer this arm's runs. It keeps nothing between runs."""
-    return _client(lessons=arm.lessons, rules=arm.rules)
+def client_for(arm: Arm, *, branch: bool = False) -> ReasonBlocks:
+    """Return the client whose sessions steer this arm's runs. It keeps nothing between runs.
+
+    A branch gets no standing rules: they belong to the first call, which all branches share.
+    """
+    return _client(lessons=arm.lessons, rules="none" if branch else arm.rules)

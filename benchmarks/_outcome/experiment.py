@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from .arms import ARMS, Arm
 from .backend import Backend
-from .environment import Closing, Solvable, ToolError
+from .environment import Call, Solvable
 from .play import Track, play
-from .policies import reference_wins
+from .policies import close, outcome, reference_wins
 from .rows import Phase, Row
 from .run import Factory, Point, Run, Setting
 from .store import Store
@@ -40,22 +39,25 @@ class Experiment:
 
     def branch(self, backend: Backend, store: Store, step: Callable[[Row], None]) -> None:
         """Play every arm from every branch point."""
-        arms = [ARMS[name] for name in self.arms]
         points = self._branch_points(backend.model, store)
-        self._play([self._branches(*point, arms, store) for point in points], backend, store, step)
+        self._play([self._branches(*point, store) for point in points], backend, store, step)
 
     def whole(self, backend: Backend, store: Store, step: Callable[[Row], None]) -> None:
         """Play every arm from the first call."""
-        arms = [ARMS[name] for name in self.arms]
         settings = self._settings(backend.model)
-        self._play([self._runs(item, "whole", arms, self.samples, store) for item in settings], backend, store, step)
+        tracks = [self._runs(setting, "whole", self._arms, self.samples, store) for setting in settings]
+        self._play(tracks, backend, store, step)
 
     def count(self, phase: Phase, model: str, store: Store) -> int:
-        """Return the number of runs of a phase, those that are there already included."""
-        if phase == "branch":
-            return len(self._branch_points(model, store)) * len(self.arms) * self.samples
-        runs = len(self.families) * len(self.seeds)
-        return runs if phase == "shadow" else runs * len(self.arms) * self.samples
+        """Return the number of runs of a phase that the store does not have."""
+        points = self._branch_points(model, store) if phase == "branch" else []
+        settings = [setting for setting, _ in points] if phase == "branch" else self._settings(model)
+        arms, samples = ([ARMS["off"]], 1) if phase == "shadow" else (self._arms, self.samples)
+        return sum(len([*self._missing(setting, phase, arms, samples, store)]) for setting in settings)
+
+    @property
+    def _arms(self) -> list[Arm]:
+        return [ARMS[name] for name in self.arms]
 
     def _settings(self, model: str) -> list[Setting]:
         """Return the runs' settings; the families take turns, so that a part of the experiment has some of each."""
@@ -77,10 +79,10 @@ class Experiment:
             found.append((setting, Point(calls=calls, kind=row.kind, monitor=row.monitor)))
         return found
 
-    def _branches(self, setting: Setting, point: Point, arms: Sequence[Arm], store: Store) -> Iterator[Run]:
+    def _branches(self, setting: Setting, point: Point, store: Store) -> Iterator[Run]:
         """Yield the branches of one point; the reference policy is asked once, when the first one starts."""
         judged: Point | None = None
-        for arm, sample in self._missing(setting, "branch", arms, self.samples, store):
+        for arm, sample in self._missing(setting, "branch", self._arms, self.samples, store):
             judged = judged or replace(point, winnable=_winnable(setting, point))
             yield Run(setting, arm, sample, "branch", judged)
 
@@ -110,14 +112,13 @@ class Experiment:
 def _winnable(setting: Setting, point: Point) -> bool | None:
     """Return True if the reference policy wins from this point in the steps left; None without a policy."""
     environment = setting.factory()
-    environment.reset(setting.seed)
     try:
+        environment.reset(setting.seed)
         if not isinstance(environment, Solvable):
             return None
         for made in point.calls:
-            with suppress(ToolError):
-                environment.call(made.name, made.arguments)
+            if made.name:  # a turn without a call changes nothing
+                outcome(environment, Call(made.name, made.arguments))
         return reference_wins(environment, environment.max_steps - len(point.calls))
     finally:
-        if isinstance(environment, Closing):
-            environment.close()
+        close(environment)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 
 from .backend import Backend, Query, Reply
 from .run import Run
@@ -16,26 +17,39 @@ Track = Iterable[Run]
 
 
 def play(tracks: Iterable[Track], backend: Backend, finished: Callable[[Run], None]) -> None:
-    """Play all tracks; `finished` gets every run once it is over, in this thread.
+    """Play all tracks; `finished` gets every run once it is over, in this thread, and then the run is closed.
 
-    Raises what the backend raises; runs that were over before are not lost.
+    Raises the first error of the backend, once every answer that is under way has been taken: no finished run is lost.
     """
-    lanes = _Lanes(iter(tracks), backend.lanes, finished)
-    if backend.in_rounds:
-        while queries := lanes.queries():
-            for query, reply in zip(queries, backend.complete(queries)):
-                lanes.take(query.lane, reply)
-        return
+    with closing(_Lanes(iter(tracks), backend.lanes, finished)) as lanes:
+        if backend.in_rounds:
+            _in_rounds(lanes, backend)
+        else:
+            _in_threads(lanes, backend)
+
+
+def _in_rounds(lanes: _Lanes, backend: Backend) -> None:
+    while queries := lanes.queries():
+        for query, reply in zip(queries, backend.complete(queries), strict=True):
+            lanes.take(query.lane, reply)
+
+
+def _in_threads(lanes: _Lanes, backend: Backend) -> None:
     with ThreadPoolExecutor(backend.lanes) as threads:
         asked: dict[Future[list[Reply]], int] = {}
+        failed: BaseException | None = None
         try:
-            while True:
-                for query in lanes.queries(set(asked.values())):
+            while failed is None or asked:
+                for query in lanes.queries({*asked.values()}) if failed is None else ():
                     asked[threads.submit(backend.complete, [query])] = query.lane
                 if not asked:
                     return
                 for future in wait(asked, return_when=FIRST_COMPLETED).done:
-                    lanes.take(asked.pop(future), future.result()[0])
+                    lane, error = asked.pop(future), future.exception()
+                    if error is None:
+                        lanes.take(lane, future.result()[0])
+                    failed = failed or error
+            raise failed
         finally:
             for future in asked:
                 future.cancel()
@@ -63,12 +77,18 @@ class _Lanes:
         if not run.over:
             return
         self._finished(run)
+        del self._live[lane]
+        run.close()
         following = next(rest, None)
         if following is None:
-            del self._live[lane]
             self._free.append(lane)
         else:
             self._live[lane] = following, rest
+
+    def close(self) -> None:
+        """Close the runs that are not over, as after an error."""
+        for run, _ in self._live.values():
+            run.close()
 
     def _next_track(self) -> tuple[Run, Iterator[Run]] | None:
         """Return the next track that has a run, with that run; None if all are played."""

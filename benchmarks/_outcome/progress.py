@@ -1,4 +1,5 @@
-"""A progress bar with the number of won runs; one line a minute where there is no terminal."""
+"""A progress bar with the number of won runs; one line a minute, and one at the end, without a terminal.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def progress(name: str, total: int) -> Iterator[Callable[[Row], None]]:
     """Show the progress of `total` runs; the function that it gives is called with each finished one."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(name, total)
+        lines = _Lines(name, total)
+        yield lines.step
+        lines.show()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bar:
@@ -34,15 +37,18 @@ def progress(name: str, total: int) -> Iterator[Callable[[Row], None]]:
         yield step
 
 
-def _lines(name: str, total: int) -> Callable[[Row], None]:
-    done = won = 0
-    last = time.monotonic()
+class _Lines:
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total = name, total
+        self._done = self._won = 0
+        self._last = time.monotonic()
 
-    def step(row: Row) -> None:
-        nonlocal done, won, last
-        done, won = done + 1, won + row.won
-        if time.monotonic() - last >= LINE_SECONDS:
-            last = time.monotonic()
-            print(f"{name}: {done} of {total}, {won} won", file=sys.stderr, flush=True)
+    def step(self, row: Row) -> None:
+        self._done += 1
+        self._won += row.won
+        if time.monotonic() - self._last >= LINE_SECONDS:
+            self.show()
 
-    return step
+    def show(self) -> None:
+        self._last = time.monotonic()
+        print(f"{self._name}: {self._done} of {self._total}, {self._won} won", file=sys.stderr, flush=True)

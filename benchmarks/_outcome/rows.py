@@ -36,8 +36,8 @@ class Made:
 class Row:
     """One run. `sample` counts equal runs with another sampling seed.
 
-    `point` is the call before which the shadow run would have been told something first, None if never; a branch has
-    that of its shadow run, whose `kind` and `monitor` are those of this first text. `winnable` says whether the
+    `point` is the call before which a monitor first spoke, or would have spoken in an unsteered run, None if never; a
+    branch has that of its shadow run. `kind` and `monitor` are those of this first text. `winnable` says whether the
     reference policy wins from there within the steps left; None without a policy. `ended` if the agent ended the task
     by itself. Tokens are sums over the run: `prompt` as sent, `evaluated` without what the provider had in its cache
     (None if it does not say), `completion` as written.

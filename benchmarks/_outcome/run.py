@@ -10,15 +10,18 @@ from zlib import crc32
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks._json import evolve
-from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
 
 from .arms import ARMS, Arm, Moment, placed
 from .backend import Message, Query, Reply
 from .clients import client_for
-from .environment import Closing, Environment, Limited, Reopening, ToolError
+from .environment import Environment, Limited, Reopening, ToolError
+from .policies import close
 from .rows import Made, Phase, Row, Told
 
 NO_CALL = "Call one of the tools."
+RULES = "E3Injection"
+"""The source of standing rules."""
 SECOND_LOOK = frozenset({"claim_contradiction", "verification_skip"})
 """The monitors whose doubt about the last step is worth a second look (BEHAVIOUR section 9)."""
 
@@ -72,9 +75,16 @@ class Run:
     point: Point | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.client = client_for(self.arm)
+        self.client = client_for(self.arm, branch=self.start is not None)
         self.environment = self.setting.factory()
-        task = self.environment.reset(self.setting.seed)
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        task = self._task = self.environment.reset(self.setting.seed)
         self._messages: list[Message] = [
             {"role": "system", "content": self.environment.system},
             {"role": "user", "content": task},
@@ -87,11 +97,10 @@ class Run:
         self._looked = self._ended = False
         if self.start is not None:
             self._replay(self.start.calls)
-        self._session = self.client.session(
-            task=task,
-            agent_name=self.setting.family,
-            snapshot=self._snapshot(task) if self.start else None,
-        )
+        self._session = self._new_session(self._snapshot() if self.start else None)
+
+    def _new_session(self, snapshot: Mapping[str, Any] | None) -> SteeringSession:
+        return self.client.session(task=self._task, agent_name=self.setting.family, snapshot=snapshot)
 
     def _replay(self, calls: tuple[Made, ...]) -> None:
         for made in calls:
@@ -107,9 +116,9 @@ class Run:
                 )
             self._remember(made)
 
-    def _snapshot(self, task: str) -> Mapping[str, Any]:
+    def _snapshot(self) -> Mapping[str, Any]:
         """Return what the shadow run's session knew at the branch point, from its calls."""
-        session = client_for(ARMS["off"]).session(task=task, agent_name=self.setting.family)
+        session = client_for(ARMS["off"], branch=True).session(task=self._task, agent_name=self.setting.family)
         completed: Step | None = None
         for at, made in enumerate(self._calls):
             decision = session.begin_step(StepInput(completed=completed, default_model=self.setting.model))
@@ -117,25 +126,20 @@ class Run:
             completed = made_step(made, at)
             outcome = StepOutcome(model=self.setting.model, text=made.thought, tool_calls=completed.tool_calls)
             session.end_step(decision, outcome)
+        session.pause()  # or the client would take it for a run that is still open
         return session.trace.snapshot()
 
     def query(self, lane: int) -> Query:
         """Return the next model call."""
         given = StepInput(completed=self._completed, default_model=self.setting.model)
-        state = self._session._state
+        before = self._session.trace.state
         decision = self._decision = self._session.begin_step(given)
-        if self.phase == "shadow" and self.point is None and decision.injections:
-            self.point = Point(calls=tuple(self._calls), kind=decision.finding_kind, monitor=_speaker(self._session))
+        speaker = _speaker(self._session, decision)
+        if self.point is None and self.start is None and speaker is not None:
+            self.point = Point(calls=tuple(self._calls), kind=decision.finding_kind, monitor=speaker)
         text = self._text(decision)
-        if not text and decision.injections and self._waits:
-            after = self._session._state  # as if the monitor had not spoken, so that it speaks when the wait is over
-            self._session._state = evolve(
-                after,
-                injected=state.injected,
-                injected_text=state.injected_text,
-                injected_types=state.injected_types,
-                patterns_shown=state.patterns_shown,
-            )
+        if self._waits and decision.injections:
+            _unsay(self._session, before)
         messages = self._messages
         if decision.standing_rules:
             messages = placed(messages, decision.standing_rules, "system")
@@ -150,7 +154,9 @@ class Run:
 
     @property
     def _waits(self) -> bool:
-        return self.arm.steers and self.start is not None and len(self._calls) < len(self.start.calls) + self.arm.wait
+        """True from the first finding on, until the arm's wait is over."""
+        first = self.start or self.point
+        return self.arm.steers and first is not None and len(self._calls) < len(first.calls) + self.arm.wait
 
     def _seed(self) -> int:
         """Return the sampling seed of this call, equal in all arms."""
@@ -160,22 +166,18 @@ class Run:
     def _text(self, decision: StepDecision) -> str:
         if not decision.injections:
             return ""
-        rules_only = all(item.source == "E3Injection" for item in decision.injections)
+        rules_only = all(item.source == RULES for item in decision.injections)
         if not (self.arm.steers or rules_only) or self.phase == "shadow" or self._waits:
             return ""
         if self.arm.most is not None and len(self._told) >= self.arm.most:
             return ""
         text = decision.guidance if rules_only else self.arm.text(Moment(decision, self.environment))
         if text:
-            self._told.append(
-                Told(
-                    step=len(self._calls),
-                    text=text,
-                    monitor=_speaker(self._session),
-                    kind=decision.finding_kind,
-                    sources=tuple([item.source for item in decision.injections]),
-                )
-            )
+            speaker = _speaker(self._session, decision)
+            kind = decision.finding_kind if speaker is not None else None
+            sources = tuple([item.source for item in decision.injections])
+            told = Told(step=len(self._calls), text=text, monitor=speaker, kind=kind, sources=sources)
+            self._told.append(told)
         return text
 
     def take(self, reply: Reply) -> None:
@@ -185,21 +187,19 @@ class Run:
         counts.prompt += reply.prompt
         counts.completion += reply.completion
         counts.cached = None if counts.cached is None or reply.cached is None else counts.cached + reply.cached
-        call_id = f"call-{len(self._calls)}"
-        if reply.call is None:
+        if reply.call is None or not reply.call.name:
             self._session.end_step(self._decision, StepOutcome(model=self.setting.model, text=reply.text))
             self._answered(reply.text)
         else:
             name, arguments = reply.call.name, dict(reply.call.arguments)
-            call = ToolCall(id=call_id, name=name, arguments=arguments)
+            call = ToolCall(id=f"call-{len(self._calls)}", name=name, arguments=arguments)
             outcome = StepOutcome(model=self.setting.model, text=reply.text, tool_calls=(call,))
             self._session.end_step(self._decision, outcome)
             output, is_error = self._make(name, arguments)
             self._remember(Made(name=name, arguments=arguments, output=output, is_error=is_error, thought=reply.text))
-        self._ended = self.environment.done
-        if self._ended and self._look_again():
-            self._ended = False
-        self.over = self._ended or len(self._calls) >= self.environment.max_steps
+        exhausted = len(self._calls) >= self.environment.max_steps
+        self._ended = self.environment.done and (exhausted or not self._look_again())
+        self.over = self._ended or exhausted
         if self.over:
             self._finish()
 
@@ -233,28 +233,29 @@ class Run:
         """Take the agent's own end back, once, if its last step leaves a doubt; the next request tells the doubt."""
         if not self.arm.second_look or self._looked or not isinstance(self.environment, Reopening):
             return False
-        snapshot = self._session.trace.snapshot()
-        self._session.finish("success", completed=self._completed)
-        final = self._session.final
-        doubts = [doubt.text for doubt in final.doubts if doubt.monitor in SECOND_LOOK] if final else []
-        self._session.trace.restore(snapshot)
-        self._session.outcome = None
-        if not doubts:
+        text = "\n".join(self._doubts())
+        if not text:
             return False
         self._looked = True
-        text = "\n".join(doubts)
         self.environment.reopen()
         self._messages.append({"role": "user", "content": text})
         self._told.append(Told(step=len(self._calls), text=text, sources=("second look",)))
         return True
 
+    def _doubts(self) -> list[str]:
+        """Return the doubts if the run ended here, from a copy of the session: this one goes on."""
+        ending = self._new_session(self._session.trace.snapshot())
+        ending.finish("success", completed=self._completed)
+        doubts = ending.final.doubts if ending.final else ()
+        return [doubt.text for doubt in doubts if doubt.monitor in SECOND_LOOK]
+
     def _finish(self) -> None:
         self._session.finish("success" if self.environment.success() else "failure", completed=self._completed)
 
     def row(self) -> Row:
-        """Return what is kept of this run, and release its environment."""
+        """Return what is kept of this run. Its environment must still be open."""
         counts, point = self._counts, self.start or self.point
-        row = Row(
+        return Row(
             model=self.setting.model,
             through=self.setting.through,
             phase=self.phase,
@@ -275,9 +276,10 @@ class Run:
             told=tuple(self._told),
             calls=tuple(self._calls),
         )
-        if isinstance(self.environment, Closing):
-            self.environment.close()
-        return row
+
+    def close(self) -> None:
+        """Release the environment, whether or not the run is over."""
+        close(self.environment)
 
 
 def made_step(made: Made, at: int) -> Step:
@@ -289,7 +291,24 @@ def made_step(made: Made, at: int) -> Step:
     return Step(thought=made.thought, tool_calls=(call,), tool_results=(result,))
 
 
-def _speaker(session: SteeringSession) -> str | None:
-    """Return the monitor of the newest injection."""
-    injected = session._state.injected
-    return injected[-1].monitor if injected else None
+def _speaker(session: SteeringSession, decision: StepDecision) -> str | None:
+    """Return the monitor that speaks in this decision, the newest one; None if only lessons or rules do."""
+    injected = session.trace.state.injected
+    return injected[-1].monitor if injected and injected[-1].step == decision.step else None
+
+
+def _unsay(session: SteeringSession, before: TraceState) -> None:
+    """Let the session forget what its newest decision says, so that the monitors say it when the wait is over.
+
+    A session has no public way to take an injection back, because an agent cannot unread it: only here is it not shown.
+    """
+    session._state = evolve(
+        session.trace.state,
+        injected=before.injected,
+        injected_text=before.injected_text,
+        injected_types=before.injected_types,
+        patterns_shown=before.patterns_shown,
+        sent=before.sent,
+        e1=before.e1,
+        e2=before.e2,
+    )

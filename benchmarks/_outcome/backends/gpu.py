@@ -23,7 +23,8 @@ from pathlib import Path
 
 from reasonblocks.exceptions import ExtraMissing
 
-from ..backend import BackendError, Message, Query, Reply
+from ..backend import BackendError, Query, Reply
+from .shortened import without_oldest_call
 
 __all__ = ["GpuBackend"]
 
@@ -120,7 +121,7 @@ class GpuBackend:
 
         messages, longest = query.messages, self._batched.longest
         while len(tokens) > longest:
-            if (fewer := _without_oldest_call(messages)) is None:
+            if (fewer := without_oldest_call(messages)) is None:
                 problem = f"the prompt of lane {query.lane} has {len(tokens)} tokens, more than {longest}"
                 raise BackendError(self._model, problem, "raise the number of slots", query.lane)
             if not self._has_dropped:
@@ -129,9 +130,3 @@ class GpuBackend:
             messages = fewer
             tokens = self._tokenizer.encode(prompt(messages, query.tools), add_special_tokens=False).ids
         return tokens
-
-
-def _without_oldest_call(messages: Sequence[Message]) -> list[Message] | None:
-    """Return the messages without the first turn of the assistant that is not the last, and its results, or None."""
-    turns = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
-    return [*messages[: turns[0]], *messages[turns[1] :]] if len(turns) > 1 else None

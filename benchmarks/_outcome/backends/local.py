@@ -7,63 +7,106 @@ write nothing else: a tool's name, and its arguments as JSON, from the valid val
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from ..backend import Message, Query, Reply
+from reasonblocks.exceptions import ExtraMissing
+
+from ..backend import BackendError, Message, Query, Reply
 from ..environment import Call, Tool
+from .shortened import without_oldest_call
+
+__all__ = ["LocalBackend", "as_text", "grammar", "manual", "read"]
 
 LANE_TOKENS = 6_144
 """Context of each lane, in tokens."""
 CALL_TOKENS = 160
 """Longest call, in tokens."""
 TIMEOUT_SECONDS = 600.0
+ERROR_CHARS = 300
+"""Characters of an error of the server that are shown."""
+TOO_LONG = "exceed_context_size_error"
+"""The type of the server's error for a conversation that exceeds the context."""
+VALUES: Mapping[str, str] = {
+    "string": "text",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+}
+"""The grammar's rule for each type of an argument; other types are written as text."""
+# `char*` and no limit: llama.cpp takes seconds to read a rule that is repeated some hundred times
+RULES = r'''
+char ::= [^"\\\x00-\x1f] | "\\" ["\\/nt]
+text ::= "\"" char* "\""
+integer ::= "-"? ("0" | [1-9] [0-9]*)
+number ::= integer ("." [0-9]+)?
+boolean ::= "true" | "false"'''
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 class LocalBackend:
-    """A model in a GGUF file. Needs the package `xllamacpp`. Every lane keeps its own cache of the prompt."""
+    """A model in a GGUF file. Every lane keeps its own cache of the prompt.
+
+    A conversation that is longer than the context loses its oldest calls, which `say` is told once.
+
+    Raises `ExtraMissing` without the package `xllamacpp`, `BackendError` for a file that is no model.
+    """
 
     in_rounds = False
 
-    def __init__(self, path: Path, *, lanes: int = 8, temperature: float = 0.3, threads: int | None = None) -> None:
-        try:
-            import xllamacpp
-        except ImportError as error:
-            raise SystemExit(f"outcome: a GGUF file needs llama.cpp: pip install xllamacpp ({error})") from error
+    def __init__(
+        self,
+        path: Path,
+        *,
+        lanes: int = 8,
+        temperature: float = 0.3,
+        threads: int | None = None,
+        say: Callable[[str], None] = _say,
+    ) -> None:
+        if find_spec("xllamacpp") is None:
+            raise ExtraMissing("a model in a GGUF file", "xllamacpp", "", ("xllamacpp",))
         if not path.is_file():
-            raise SystemExit(f"outcome: no such file: {path}")
-        settings = xllamacpp.CommonParams()
-        settings.model.path = str(path)
-        settings.n_ctx, settings.n_parallel = LANE_TOKENS * lanes, lanes
-        settings.hostnames, settings.port = ["127.0.0.1"], 0
-        settings.use_jinja = True
-        settings.kv_unified = False
-        for cores in (settings.cpuparams, settings.cpuparams_batch):
-            cores.poll = 0  # a thread that waits must not take the core from the one that it waits for
-            if threads:
-                cores.n_threads = threads
+            raise BackendError(str(path), "there is no such file", "name a GGUF file")
         self.model, self.lanes, self._temperature = path.stem, lanes, temperature
-        self._server = xllamacpp.Server(settings)
+        self._say, self._has_dropped = say, False
+        self._server = _server(path, lanes, threads)
         self._client = httpx.Client(base_url=self._server.listening_address, timeout=TIMEOUT_SECONDS, trust_env=False)
-        self._threads = ThreadPoolExecutor(lanes)
 
     def complete(self, queries: Sequence[Query]) -> list[Reply]:
-        """Answer the queries at the same time."""
-        return [*self._threads.map(self._answer, queries)]
+        """Answer the queries, one after another: the lanes ask from their own threads. Raises `BackendError`."""
+        return [self._answer(query) for query in queries]
 
     def close(self) -> None:
         """Stop the server."""
-        self._threads.shutdown()
         self._client.close()
-        self._server.stop() if hasattr(self._server, "stop") else None
+        self._server = None  # the server has no method for it: it stops when nothing refers to it
 
     def _answer(self, query: Query) -> Reply:
+        messages: Sequence[Message] | None = query.messages
+        while messages:
+            response = self._sent(query, messages)
+            if response.is_success:
+                return read(response.json())
+            if TOO_LONG not in response.text:
+                break
+            if not self._has_dropped:
+                self._has_dropped = True
+                self._say(f"{self.model}: a conversation exceeds {LANE_TOKENS} tokens: oldest calls are dropped")
+            messages = without_oldest_call(messages)
+        problem = f"HTTP {response.status_code}: {response.text[:ERROR_CHARS]}"
+        raise BackendError(self.model, problem, "take a model that knows chat messages", query.lane)
+
+    def _sent(self, query: Query, messages: Sequence[Message]) -> httpx.Response:
         body = {
-            "messages": as_text(query.messages, query.tools),
+            "messages": as_text(messages, query.tools),
             "max_tokens": CALL_TOKENS,
             "temperature": self._temperature,
             "seed": query.seed,
@@ -71,29 +114,59 @@ class LocalBackend:
             "cache_prompt": True,
             "id_slot": query.lane,
         }
-        answer = self._client.post("/v1/chat/completions", json=body)
-        answer.raise_for_status()
-        given = answer.json()
-        said = given["choices"][0]["message"]["content"] or ""
-        usage, timings = given["usage"], given.get("timings", {})
-        name, _, arguments = said.strip().partition(" ")
-        call, text = None, ""
         try:
-            call = Call(name, json.loads(arguments or "{}", strict=False))
-        except ValueError:  # cut at its longest
-            text = said
-        return Reply(
-            text=text,
-            call=call,
-            prompt=usage["prompt_tokens"],
-            completion=usage["completion_tokens"],
-            cached=timings.get("cache_n"),
-        )
+            return self._client.post("/v1/chat/completions", json=body)
+        except httpx.HTTPError as error:
+            hint = "lower --concurrency, or take a smaller model"
+            raise BackendError(self.model, f"{type(error).__name__}: {error}", hint, query.lane) from error
+
+
+def _server(path: Path, lanes: int, threads: int | None) -> Any:
+    """Start llama.cpp's server on a free port of 127.0.0.1."""
+    import xllamacpp
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(path)
+    settings.n_ctx, settings.n_parallel = LANE_TOKENS * lanes, lanes
+    settings.hostnames, settings.port = ["127.0.0.1"], 0
+    settings.use_jinja = True
+    settings.kv_unified = False
+    for cores in (settings.cpuparams, settings.cpuparams_batch):
+        cores.poll = 0  # a thread that waits must not take the core from the one that it waits for
+        if threads:
+            cores.n_threads = threads
+    try:
+        return xllamacpp.Server(settings)
+    except RuntimeError as error:
+        raise BackendError(str(path), str(error), "name a GGUF file of a model that llama.cpp knows") from error
+
+
+def read(answer: Mapping[str, Any]) -> Reply:
+    """Return the reply of a chat completion; a call that was cut at its longest, or is none, is text."""
+    said = answer["choices"][0]["message"]["content"] or ""
+    usage = answer["usage"]
+    call = _call_in(said)
+    return Reply(
+        text="" if call else said,
+        call=call,
+        prompt=usage["prompt_tokens"],
+        completion=usage["completion_tokens"],
+        cached=answer.get("timings", {}).get("cache_n"),
+    )
+
+
+def _call_in(said: str) -> Call | None:
+    name, _, arguments = said.strip().partition(" ")
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return None
+    return Call(name, given) if name and isinstance(given, dict) else None
 
 
 def as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
     """Return the messages with calls as text, results as the user's messages, and the tools in the system message."""
-    shown = [{**messages[0], "content": f"{messages[0]['content']}\n\n{manual(tools)}"}]
+    shown: list[Message] = [{**messages[0], "content": f"{messages[0]['content']}\n\n{manual(tools)}"}]
     for message in messages[1:]:
         calls = message.get("tool_calls")
         if calls:
@@ -111,33 +184,36 @@ def manual(tools: Sequence[Tool]) -> str:
     lines = ["Your tools:"]
     for item in tools:
         function = item["function"]
-        arguments = {name: f"<{about['description']}>" for name, about in _properties(item).items()}
-        lines.append(f"{function['name']} {json.dumps(arguments)}  ({function['description']})")
+        arguments = {name: f"<{about.get('description', name)}>" for name, about in _properties(item).items()}
+        lines.append(f"{function['name']} {_json(arguments)}  ({function.get('description', '')})")
     return "\n".join([*lines, "Reply with one call and nothing else."])
 
 
 def grammar(tools: Sequence[Tool], choices: Mapping[str, Sequence[str]]) -> str:
-    """Return the grammar (GBNF) of one call."""
-    calls = [_call(item, choices) for item in tools]
-    # `char*` and no limit: llama.cpp takes seconds to read a rule that is repeated some hundred times
-    free = 'char ::= [^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\/nt]\nvalue ::= "\\"" char* "\\""'
-    return f"root ::= {' | '.join(calls)}\n{free}"
+    """Return the grammar (GBNF) of one call, with all arguments of its tool in the order of their declaration."""
+    return f"root ::= {' | '.join([_call(item, choices) for item in tools])}{RULES}"
 
 
 def _call(item: Tool, choices: Mapping[str, Sequence[str]]) -> str:
     name = item["function"]["name"]
     parts = [_literal(f"{name} {{")]
-    for at, argument in enumerate(_properties(item)):
-        known = choices.get(f"{name}.{argument}")
-        parts.append(_literal(f'{", " if at else ""}"{argument}": '))
-        parts.append(f"({' | '.join(_literal(json.dumps(value)) for value in known)})" if known else "value")
+    for at, (argument, about) in enumerate(_properties(item).items()):
+        parts.append(_literal(f'{", " if at else ""}{_json(argument)}: '))
+        known = choices.get(f"{name}.{argument}") or about.get("enum")
+        options = [_literal(_json(value)) for value in known or ()]
+        parts.append(f"({' | '.join(options)})" if options else VALUES.get(about.get("type"), VALUES["string"]))
     return " ".join([*parts, _literal("}")])
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Return the text in quotes: the grammar's escapes are those of JSON."""
+    return _json(text)
 
 
 def _properties(item: Tool) -> Mapping[str, Any]:
-    properties: Mapping[str, Any] = item["function"]["parameters"]["properties"]
+    properties: Mapping[str, Any] = item["function"]["parameters"].get("properties", {})
     return properties

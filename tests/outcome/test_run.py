@@ -1,0 +1,337 @@
+"""A run is steered by the library's own session, and a branch goes on from the very state of its shadow run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from _outcome.arms import ARMS
+from _outcome.backend import Query, Reply
+from _outcome.environment import Call
+from _outcome.policies import RandomBackend
+from _outcome.rows import Made, Row
+from _outcome.run import NO_CALL, NotRepeatable, Point, Run
+from _outcome.tasks.claim import SETTINGS, Claim
+from _outcome.tasks.house import House
+from tests.outcome.played import Cells, counted, go, played, run, setting, to_and_fro, turns
+
+STEERED = [name for name, arm in ARMS.items() if arm.steers and not arm.wait and name != "untried-only"]
+
+
+def shadow_in_house(seed: int) -> tuple[Run, list[Query]]:
+    backend = RandomBackend(repeats=0.8)
+    one = run(factory=House, family="house", seed=seed)
+    return one, played(one, lambda query: backend.complete([query])[0])
+
+
+@pytest.fixture(scope="module")
+def shadows() -> list[tuple[Run, list[Query]]]:
+    """Runs in houses in which the library would have spoken."""
+    found = [shadow_in_house(seed) for seed in range(12)]
+    return [(one, queries) for one, queries in found if one.point is not None]
+
+
+def point_of(one: Run) -> Point:
+    assert one.point is not None
+    return one.point
+
+
+def without(query: Query, *, told: str) -> list[Mapping[str, Any]]:
+    """The messages of a request without a text at its end."""
+    *before, last = query.messages
+    assert last == {"role": "user", "content": told}
+    return before
+
+
+# --- branches
+
+
+def test_a_branch_starts_with_the_request_of_its_shadow_run_and_the_text_that_was_due(
+    shadows: list[tuple[Run, list[Query]]],
+) -> None:
+    assert len(shadows) > 3
+    for one, queries in shadows:
+        point = point_of(one)
+        at = len(point.calls)
+        branch = Run(one.setting, ARMS["shipped"], 0, "branch", point)
+        first = branch.query(0)
+        (told,) = branch.row().told
+        assert without(first, told=told.text) == queries[at].messages
+        assert (first.tools, first.choices, first.seed) == (queries[at].tools, queries[at].choices, queries[at].seed)
+        assert (told.step, told.kind, told.monitor) == (at, point.kind, point.monitor)
+
+
+def test_the_session_of_a_branch_knows_what_that_of_the_shadow_run_knew() -> None:
+    known: list[dict[str, Any]] = []
+    one = run()
+    while one.point is None:
+        known.append(one._session.trace.snapshot())
+        one.take(to_and_fro(one.query(0)))
+    # the point's own step is decided by now: the snapshot before it is the state
+    branch = run("shipped", phase="branch", start=one.point)
+    mine = branch._session.trace.snapshot()
+    assert {**mine, "trace_id": ""} == {**known[-1], "trace_id": ""}
+
+
+def test_unsteered_the_first_sample_of_a_branch_is_the_shadow_run_again(
+    shadows: list[tuple[Run, list[Query]]],
+) -> None:
+    backend = RandomBackend(repeats=0.8)
+    one, queries = shadows[0]
+    branch = Run(one.setting, ARMS["off"], 0, "branch", one.point)
+    mine = played(branch, lambda query: backend.complete([query])[0])
+    assert mine == queries[len(point_of(one).calls) :]
+    assert branch.row().calls == one.row().calls
+    assert branch.row().told == ()
+
+
+def test_a_branch_survives_its_way_through_the_store() -> None:
+    one = run()
+    played(one, lambda query: Reply(text="Hm.") if turns(query) == 1 else to_and_fro(query))
+    row = Row.of(json.loads(json.dumps(one.row().as_dict())))
+    assert row.calls[1] == Made(name="", arguments={}, output="", thought="Hm.")
+    assert row.point is not None
+    stored = Point(calls=row.calls[: row.point], kind=row.kind, monitor=row.monitor)
+    branch, again = (run("shipped", phase="branch", start=start) for start in (stored, one.point))
+    assert branch.query(0) == again.query(0)
+
+
+def test_an_environment_with_other_results_cannot_be_branched_and_is_closed() -> None:
+    one = run()
+    played(one, to_and_fro)
+    point = point_of(one)
+    factory = counted()
+    other = replace(point, calls=(replace(point.calls[0], output="You are in cell 7."), *point.calls[1:]))
+    with pytest.raises(NotRepeatable, match=r"cells, seed 1: go\(.*gave 'You are in cell 7.' and now 'You are in cell"):
+        run("off", phase="branch", start=other, factory=factory)
+    assert (factory.opened, factory.closed) == (1, 1)
+
+
+def test_a_branch_counts_the_steps_before_it() -> None:
+    one = run()
+    played(one, to_and_fro)
+    branch = run("off", phase="branch", start=one.point)
+    assert len(played(branch, to_and_fro)) == Cells.max_steps - len(point_of(one).calls)
+    assert branch.row().steps == Cells.max_steps
+
+
+# --- seeds
+
+
+def test_sampling_seeds_are_those_of_all_arms_and_differ_by_sample_and_step() -> None:
+    one = run()
+    played(one, to_and_fro)
+    seeds = {
+        (arm, sample): tuple(
+            query.seed for query in played(run(arm, phase="branch", start=one.point, sample=sample), to_and_fro)
+        )
+        for arm in ("off", "shipped", "generic")
+        for sample in (0, 1)
+    }
+    assert len({seeds[arm, 0] for arm in ("off", "shipped", "generic")}) == 1
+    assert len({*seeds["off", 0], *seeds["off", 1]}) == 2 * len(seeds["off", 0])
+
+
+# --- what arms say
+
+
+@pytest.mark.parametrize("arm", STEERED)
+def test_every_steering_arm_speaks_at_the_point(arm: str) -> None:
+    one = run()
+    played(one, to_and_fro)
+    branch = run(arm, phase="branch", start=one.point)
+    branch.query(0)
+    (told,) = branch.row().told
+    assert (told.step, told.monitor) == (len(point_of(one).calls), point_of(one).monitor)
+
+
+@pytest.mark.parametrize("arm", ["off", "second-look", "rules", "few-rules"])
+def test_an_arm_that_does_not_steer_sends_in_a_branch_what_off_sends(arm: str) -> None:
+    one = run()
+    whole = played(one, to_and_fro)
+    branch = run(arm, phase="branch", start=one.point)
+    assert played(branch, to_and_fro) == whole[len(point_of(one).calls) :]
+    assert branch.row().told == ()
+
+
+def test_a_shadow_run_and_a_whole_run_that_is_off_say_nothing_but_have_their_point() -> None:
+    shadow, whole = run(), run(phase="whole")
+    assert played(shadow, to_and_fro) == played(whole, to_and_fro)
+    assert (shadow.row().told, whole.row().told) == ((), ())
+    assert shadow.row().point == whole.row().point == len(point_of(shadow).calls)
+    assert (shadow.row().kind, shadow.row().monitor) == ("cycle", "semantic_loop")
+
+
+def test_a_wait_says_nothing_before_its_end_and_then_what_the_monitor_finds() -> None:
+    one = run()
+    played(one, to_and_fro)
+    at = len(point_of(one).calls)
+    for phase, start in (("branch", one.point), ("whole", None)):
+        late = run("later", phase=phase, start=start)
+        played(late, to_and_fro)
+        first = late.row().told[0]
+        assert (first.step, first.monitor) == (at + ARMS["later"].wait, "semantic_loop")
+
+
+def test_the_most_injections_of_an_arm_are_a_limit() -> None:
+    one = run()
+    played(one, to_and_fro)
+    steered, once = (run(arm, phase="branch", start=one.point) for arm in ("shipped", "once"))
+    played(steered, to_and_fro)
+    played(once, to_and_fro)
+    assert len(steered.row().told) > 1
+    assert once.row().told == steered.row().told[:1]
+
+
+def test_standing_rules_are_told_at_the_first_call_of_a_whole_run_only() -> None:
+    told = {}
+    for arm in ("rules", "few-rules", "default"):
+        whole = run(arm, phase="whole")
+        queries = played(whole, to_and_fro)
+        rules = [text for text in whole.row().told if text.sources == ("E3Injection",)]
+        assert [(text.step, text.monitor, text.kind) for text in rules] == [(0, None, None)]
+        assert queries[0].messages[-1]["content"].endswith(rules[0].text)
+        assert not any(rules[0].text in str(query.messages) for query in queries[1:])
+        told[arm] = rules[0].text.count("\n- ")
+    assert 0 < told["few-rules"] < told["rules"] == told["default"]
+
+
+def test_no_standing_rule_is_told_in_a_branch() -> None:
+    one = run()
+    played(one, to_and_fro)
+    branch = run("default", phase="branch", start=one.point)
+    played(branch, to_and_fro)
+    assert branch.row().told
+    assert not any("E3Injection" in told.sources for told in branch.row().told)
+
+
+# --- a second look
+
+
+def claims(*calls: Call) -> Iterator[Reply]:
+    return iter([Reply(text="I work on it.", call=call) for call in calls])
+
+
+def after_failing_checks(report: str) -> list[Call]:
+    return [Call("show_settings", {}), Call("run_checks", {}), Call("finish", {"report": report})]
+
+
+def second_look(calls: list[Call], rest: Reply, factory: Any = Claim) -> tuple[Run, list[Query]]:
+    one = run("second-look", phase="whole", factory=factory, family="claim")
+    given = claims(*calls)
+    return one, played(one, lambda query: next(given, rest))
+
+
+FIRST_CLAIM = Reply(text="Everything works.", call=Call("finish", {"report": "All checks pass."}))
+
+
+def test_a_claim_of_success_after_failing_checks_is_taken_back_once() -> None:
+    one, queries = second_look(after_failing_checks("All checks pass. The service works."), FIRST_CLAIM)
+    row = one.row()
+    (told,) = row.told
+    assert (told.step, told.sources) == (3, ("second look",))
+    assert queries[3].messages[-1] == {"role": "user", "content": told.text}
+    assert (row.steps, row.ended, row.won) == (4, True, False)
+
+
+def test_a_won_run_without_a_doubt_is_not_taken_back() -> None:
+    environment = Claim()
+    environment.reset(1)
+    calls = []
+    while not environment.done:
+        call = environment.reference()
+        assert call is not None
+        calls.append(call)
+        environment.call(call.name, call.arguments)
+    one, _ = second_look(calls, FIRST_CLAIM)
+    assert (one.row().told, one.row().won, one.row().steps) == ((), True, len(calls))
+
+
+def test_an_end_at_the_last_step_is_not_taken_back() -> None:
+    class Short(Claim):
+        max_steps = 3
+
+    one, _ = second_look(after_failing_checks("All checks pass. The service works."), FIRST_CLAIM, Short)
+    assert (one.row().told, one.row().ended, one.row().steps) == ((), True, 3)
+
+
+def test_other_arms_take_nothing_back() -> None:
+    one = run("off", phase="whole", factory=Claim, family="claim")
+    given = claims(*after_failing_checks("All checks pass. The service works."))
+    played(one, lambda query: next(given))
+    assert (one.row().told, one.row().steps) == ((), 3)
+
+
+def test_the_settings_of_claim_are_known() -> None:
+    assert SETTINGS
+
+
+# --- turns and rows
+
+
+def test_a_turn_without_a_call_is_a_step_and_asks_for_a_call() -> None:
+    one = run()
+    queries = played(one, lambda query: Reply(text="I think.") if turns(query) == 0 else go(5))
+    assert queries[1].messages[-2:] == [
+        {"role": "assistant", "content": "I think."},
+        {"role": "user", "content": NO_CALL},
+    ]
+    row = one.row()
+    assert (row.steps, row.won, row.ended) == (2, True, True)
+    assert row.calls[0] == Made(name="", arguments={}, output="", thought="I think.")
+
+
+def test_a_call_without_a_name_is_a_turn_without_a_call() -> None:
+    one = run()
+    one.query(0)
+    one.take(Reply(text="Hm.", call=Call("", {"cell": "1"})))
+    assert one.row().calls == (Made(name="", arguments={}, output="", thought="Hm."),)
+
+
+def test_a_refused_call_is_read_as_an_error() -> None:
+    one = run()
+    one.query(0)
+    one.take(Reply(call=Call("fly", {})))
+    assert one.query(0).messages[-1]["content"] == "Error: unknown tool fly"
+    assert one.row().calls[0].is_error
+
+
+def test_a_row_has_the_tokens_of_the_run_and_none_for_those_that_are_unknown() -> None:
+    one, two = run(), run()
+    played(one, lambda query: go(5 if turns(query) == 2 else 1))
+    played(two, lambda query: replace(go(5 if turns(query) == 2 else 1), cached=None if turns(query) == 1 else 4))
+    assert (one.row().prompt, one.row().evaluated, one.row().completion) == (30, 18, 6)
+    assert (two.row().prompt, two.row().evaluated, two.row().completion) == (30, None, 6)
+
+
+def test_a_row_says_how_the_run_ended() -> None:
+    won, stopped, out = run(), run(), run()
+    played(won, lambda query: go(5))
+    played(stopped, lambda query: Reply(call=Call("stop", {})))
+    played(out, lambda query: go(1))
+    ends = [(row.won, row.ended, row.steps) for row in (won.row(), stopped.row(), out.row())]
+    assert ends == [(True, True, 1), (False, True, 1), (False, False, Cells.max_steps)]
+
+
+def test_a_branch_has_its_point_and_whether_it_can_be_won() -> None:
+    one = run()
+    played(one, to_and_fro)
+    row = run("shipped", phase="branch", start=replace(point_of(one), winnable=True)).row()
+    assert (row.phase, row.arm, row.point, row.kind, row.monitor) == ("branch", "shipped", 4, "cycle", "semantic_loop")
+    assert row.winnable is True
+    assert (one.row().model, one.row().through, one.row().winnable) == ("scripted", "loop", None)
+
+
+def test_a_run_whose_environment_cannot_start_is_closed() -> None:
+    factory = counted()
+
+    class Broken(factory):  # type: ignore[misc, valid-type]
+        def reset(self, seed: int) -> str:
+            raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        Run(setting(Broken), ARMS["off"], 0, "shadow")
+    assert Broken.closed == 1
