@@ -49,6 +49,39 @@ def test_what_was_an_argument_before_it_was_listed_counts_as_tried() -> None:
     assert untried(steps).names == ("ports.yaml",)
 
 
+def test_the_last_listing_is_named_if_no_list_is_in_use() -> None:
+    assert untried([FILES]) == Alternatives(("base.ini", "prod.ini", "ports.yaml"), newest=True)
+    array = act("get_files", '["base.ini", "prod.ini"]', path="conf")
+    assert untried([array]) == Alternatives(), "only a tool that lists or searches"
+    assert untried([act("list_files", '["base.ini", "prod.ini"]')]).names == ("base.ini", "prod.ini")
+
+
+def test_a_list_within_other_text_is_no_listing() -> None:
+    assert untried([act("list_dir", "3 files:\n- base.ini\n- prod.ini\n- ports.yaml", path="conf")]) == Alternatives()
+
+
+def test_a_list_in_use_comes_before_a_newer_listing() -> None:
+    read = act("read_file", "timeout = 3", path="conf/base.ini")
+    other = act("list_tables", '["one", "two"]')
+    assert untried([FILES, read, other]) == Alternatives(("prod.ini", "ports.yaml"), newest=False)
+
+
+NOTHING = "No results for 'm20'. Some terms of the index: adapter, faucet, wardrobe."
+
+
+def test_what_a_search_in_vain_lists_is_named() -> None:
+    assert untried([act("search", NOTHING, query="m20")]) == Alternatives(("adapter", "faucet", "wardrobe"), newest=True)
+    later = [act("search", NOTHING, query="m20"), act("search", "No results for 'm20'.", query="m20")]
+    assert untried(later) == Alternatives(("adapter", "faucet", "wardrobe"), newest=False)
+    tried = [*later, act("search", "No results for 'faucet'.", query="faucet")]
+    assert untried(tried) == Alternatives(("adapter", "wardrobe"), newest=False)
+    assert untried([*later, *[act("run_tests", "3 passed", n=n) for n in range(3)]]) == Alternatives()
+
+
+def test_what_a_search_brought_is_not_what_one_in_vain_lists() -> None:
+    assert untried([act("search", "Found 2 results for 'm20'. Terms: adapter, faucet.", query="m20")]) == Alternatives()
+
+
 def test_at_most_three_are_named() -> None:
     listed = act("list_dir", "\n".join(f"part{n}.py" for n in range(8)), path=".")
     assert untried([listed, act("read_file", "x", path="part0.py")]).names == ("part1.py", "part2.py", "part3.py")
