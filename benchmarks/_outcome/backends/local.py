@@ -198,7 +198,7 @@ def _call(item: Tool, choices: Mapping[str, Sequence[str]]) -> str:
     name = item["function"]["name"]
     parts = [_literal(f"{name} {{")]
     for at, (argument, about) in enumerate(_properties(item).items()):
-        parts.append(_literal(f'{", " if at else ""}{_json(argument)}: '))
+        parts.append(_literal(f"{', ' if at else ''}{_json(argument)}: "))
         known = choices.get(f"{name}.{argument}") or about.get("enum")
         options = [_literal(_json(value)) for value in known or ()]
         parts.append(f"({' | '.join(options)})" if options else VALUES.get(about.get("type"), VALUES["string"]))
