@@ -157,8 +157,8 @@ def backend(given: argparse.Namespace) -> Backend:
 
 
 def opened(given: argparse.Namespace, model: str) -> Store:
-    """The rows of this model, split and build; those of another build or temperature are refused."""
-    from _outcome.arms import ARMS
+    """The rows of this model, split and build; those of other texts, another build or temperature are refused."""
+    from _outcome import arms
     from _outcome.store import Store, build, digest
 
     settings = {
@@ -166,7 +166,7 @@ def opened(given: argparse.Namespace, model: str) -> Store:
         "split": given.split,
         "temperature": given.temperature,
         "build": build(),
-        "arms": digest({arm.name: repr(arm) for arm in ARMS.values()}),
+        "arms": digest({"arms": Path(arms.__file__).read_text(encoding="utf-8")}),
     }
     return Store(here(given.out) / f"{Path(model).name}.{given.split}.jsonl", settings)
 

@@ -227,7 +227,7 @@ def test_a_conversation_beyond_the_context_loses_its_oldest_calls_and_this_is_sa
 def test_a_single_turn_that_is_too_long_is_an_error_that_names_the_lane() -> None:
     refusal = httpx.Response(400, json={"error": {"type": local.TOO_LONG}})
     backend = Served(httpx.MockTransport(lambda request: refusal))
-    with pytest.raises(BackendError, match="tiny: HTTP 400: .*exceed_context_size_error") as caught:
+    with pytest.raises(BackendError, match=r"tiny: HTTP 400: .*exceed_context_size_error") as caught:
         backend.complete([query(1)])
     assert caught.value.lane == 0
 
