@@ -130,6 +130,16 @@ def test_families_take_turns(tmp_path: Path) -> None:
         assert [row.family for row in kept.rows] == ["a", "b", "c"] * 2
 
 
+def test_no_arm_is_always_the_first_at_its_point(tmp_path: Path) -> None:
+    what = experiment(seeds=range(1, 32, 2), samples=1)
+    with store(tmp_path) as kept:
+        what.shadow(Scripted(stuck_if_odd), kept, ignored)
+        what.branch(Scripted(stuck_if_odd, lanes=1), kept, ignored)
+        branches = [row for row in kept.rows if row.phase == "branch"]
+    first = Counter({row.seed: row.arm for row in reversed(branches)}.values())
+    assert min(first["off"], first["shipped"]) > 3
+
+
 def test_whole_runs_are_steered_from_their_first_call(tmp_path: Path) -> None:
     what = experiment(arms=["off", "rules"], samples=1, seeds=range(2))
     with store(tmp_path) as kept:

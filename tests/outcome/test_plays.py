@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ class Agents:
 def left(
     agents: Agents, factory: Any, store: Store, monkeypatch: pytest.MonkeyPatch, concurrency: int = 1, seeds: int = 2
 ) -> Plays:
-    monkeypatch.setitem(FRAMEWORKS, "hand", agents)  # type: ignore[arg-type]
+    monkeypatch.setitem(FRAMEWORKS, "hand", agents)
     what = Experiment(families={"cells": factory}, seeds=range(seeds), arms=["off"], samples=1)
     return plays(what, ENDPOINT, "hand", store, concurrency)
 
@@ -104,10 +103,3 @@ def test_a_framework_that_is_not_installed_is_named_before_any_run(
     with Store(tmp_path / "rows.jsonl", {}) as store, pytest.raises(ImportError, match="pip install hand"):
         left(Missing(), factory, store, monkeypatch)
     assert factory.opened == 0
-
-
-@pytest.mark.skipif(find_spec("langchain_openai") is not None, reason="langchain-openai is installed")
-def test_without_langchains_client_the_error_names_what_to_install(tmp_path: Path) -> None:
-    what = Experiment(families={"cells": counted()}, seeds=[1], arms=["off"], samples=1)
-    with Store(tmp_path / "rows.jsonl", {}) as store, pytest.raises(ImportError, match=r"langchain[_-]"):
-        kept(plays(what, ENDPOINT, "langchain", store, 1), store)
