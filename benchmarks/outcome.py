@@ -42,14 +42,18 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--gpu", metavar="FILE", help="a Qwen2 model in a GGUF file, on a GPU")
     model.add_argument("--concurrency", type=at_least(1), default=8, metavar="N", help="runs at a time (default 8)")
     model.add_argument("--temperature", type=float, default=0.3, metavar="T", help="of the sampling (default 0.3)")
-    model.add_argument("--threads", type=at_least(1), metavar="N", help="threads of a local model (default: one a core)")
+    model.add_argument(
+        "--threads", type=at_least(1), metavar="N", help="threads of a local model (default: one a core)"
+    )
     what = options.add_argument_group("what is run")
     what.add_argument("--families", default="", metavar="A,B", help="only these tasks (default: all)")
     what.add_argument("--tasks", action="append", default=[], metavar="FILE:FACTORY", help="your own environment")
     what.add_argument("--through", default="loop", choices=("loop", "langchain", "openai-agents"), help="who plays")
     what.add_argument("--split", default="tune", choices=("tune", "report"), help="which seeds (default tune)")
     what.add_argument("--seeds", type=at_least(1), default=20, metavar="N", help="seeds of each family (default 20)")
-    what.add_argument("--samples", type=at_least(1), default=2, metavar="K", help="runs of each arm at a point (default 2)")
+    what.add_argument(
+        "--samples", type=at_least(1), default=2, metavar="K", help="runs of each arm at a point (default 2)"
+    )
     what.add_argument("--arms", default="off,shipped", metavar="A,B", help="arms (default off,shipped)")
     what.add_argument(
         "--points", type=at_least(0), default=0, metavar="N", help="branch points of each family at most (0: all)"
@@ -153,8 +157,8 @@ def backend(given: argparse.Namespace) -> Backend:
 
 
 def opened(given: argparse.Namespace, model: str) -> Store:
-    """The rows of this model, split and build; those of another build or temperature are refused."""
-    from _outcome.arms import ARMS
+    """The rows of this model, split and build; those of other texts, another build or temperature are refused."""
+    from _outcome import arms
     from _outcome.store import Store, build, digest
 
     settings = {
@@ -162,7 +166,7 @@ def opened(given: argparse.Namespace, model: str) -> Store:
         "split": given.split,
         "temperature": given.temperature,
         "build": build(),
-        "arms": digest({arm.name: repr(arm) for arm in ARMS.values()}),
+        "arms": digest({"arms": Path(arms.__file__).read_text(encoding="utf-8")}),
     }
     return Store(here(given.out) / f"{Path(model).name}.{given.split}.jsonl", settings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import TypeAlias
 
 from .arms import ARMS, Arm
@@ -93,9 +94,12 @@ class Experiment:
     def _missing(
         self, setting: Setting, phase: Phase, arms: Sequence[Arm], samples: int, store: Store
     ) -> Iterator[tuple[Arm, int]]:
-        """Yield what the store does not have yet."""
+        """Yield what the store does not have yet, the arms in a random order that is always the same.
+
+        The first branch of a point fills the prompt's cache for the others: no arm should pay for this more often.
+        """
         for sample in range(samples):
-            for arm in arms:
+            for arm in Random(f"{setting.family} {setting.seed} {sample}").sample(arms, len(arms)):
                 key = (setting.model, setting.through, phase, setting.family, setting.seed, arm.name, sample)
                 if key not in store.done:
                     yield arm, sample

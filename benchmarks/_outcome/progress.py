@@ -1,5 +1,4 @@
-"""A progress bar with the number of won runs; one line a minute, and one at the end, without a terminal.
-"""
+"""A progress bar with the number of won runs; one line a minute, and one at the end, without a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ def progress(name: str, total: int) -> Iterator[Callable[[Row], None]]:
     if not console.is_terminal:
         lines = _Lines(name, total)
         yield lines.step
-        lines.show()
+        if total:
+            lines.show()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bar:

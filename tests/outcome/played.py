@@ -10,8 +10,6 @@ from _outcome.backend import Query, Reply
 from _outcome.environment import Call, Environment, Tool, ToolError, tool
 from _outcome.run import Point, Run, Setting
 
-
-
 Policy = Callable[[Query], Reply]
 
 

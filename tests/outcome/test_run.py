@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from _outcome.arms import ARMS
 from _outcome.backend import Query, Reply
-from _outcome.environment import Call
+from _outcome.environment import Call, Environment, tool
 from _outcome.policies import RandomBackend
 from _outcome.rows import Made, Row
 from _outcome.run import NO_CALL, NotRepeatable, Point, Run
-from _outcome.tasks.claim import SETTINGS, Claim
+from _outcome.tasks.claim import Claim
 from _outcome.tasks.house import House
+
 from tests.outcome.played import Cells, counted, go, played, run, setting, to_and_fro, turns
 
 STEERED = [name for name, arm in ARMS.items() if arm.steers and not arm.wait and name != "untried-only"]
@@ -211,33 +212,47 @@ def test_no_standing_rule_is_told_in_a_branch() -> None:
 # --- a second look
 
 
-def claims(*calls: Call) -> Iterator[Reply]:
-    return iter([Reply(text="I work on it.", call=call) for call in calls])
+class Checked(Cells):
+    """Cells with a test that fails in all of them, and an end that can be taken back."""
+
+    tools = (*Cells.tools, tool("run_tests", "Run the tests"), tool("finish", "End the task", report="what was done"))
+    reopened = 0
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        if name == "run_tests":
+            return "FAILED test_goal: 1 failed"
+        return super().call("stop" if name == "finish" else name, arguments)
+
+    def reopen(self) -> None:
+        type(self).reopened += 1
+        self._stopped = False
 
 
-def after_failing_checks(report: str) -> list[Call]:
-    return [Call("show_settings", {}), Call("run_checks", {}), Call("finish", {"report": report})]
+TEST, FINISH = Call("run_tests", {}), Call("finish", {"report": "All tests pass."})
 
 
-def second_look(calls: list[Call], rest: Reply, factory: Any = Claim) -> tuple[Run, list[Query]]:
-    one = run("second-look", phase="whole", factory=factory, family="claim")
-    given = claims(*calls)
-    return one, played(one, lambda query: next(given, rest))
+def ended(arm: str, *calls: Call, factory: Callable[[], Environment] = Checked) -> tuple[Run, list[Query]]:
+    one = run(arm, phase="whole", factory=factory)
+    given = iter([*calls, FINISH])
+    return one, played(one, lambda query: Reply(text="All tests pass.", call=next(given)))
 
 
-FIRST_CLAIM = Reply(text="Everything works.", call=Call("finish", {"report": "All checks pass."}))
-
-
-def test_a_claim_of_success_after_failing_checks_is_taken_back_once() -> None:
-    one, queries = second_look(after_failing_checks("All checks pass. The service works."), FIRST_CLAIM)
+def test_a_claim_after_failing_tests_is_taken_back_once() -> None:
+    one, queries = ended("second-look", TEST, FINISH)
     row = one.row()
     (told,) = row.told
-    assert (told.step, told.sources) == (3, ("second look",))
-    assert queries[3].messages[-1] == {"role": "user", "content": told.text}
-    assert (row.steps, row.ended, row.won) == (4, True, False)
+    assert told.text.startswith('You have said "All tests pass.", but before that run_tests() (2 calls ago) failed')
+    assert (told.step, told.sources) == (2, ("second look",))
+    assert queries[2].messages[-1] == {"role": "user", "content": told.text}
+    assert (row.steps, row.ended, row.won) == (3, True, False)
 
 
-def test_a_won_run_without_a_doubt_is_not_taken_back() -> None:
+def test_an_end_without_a_doubt_stays() -> None:
+    one, _ = ended("second-look")
+    assert (one.row().told, one.row().steps, one.row().ended) == ((), 1, True)
+
+
+def test_a_solved_task_without_a_doubt_stays_solved() -> None:
     environment = Claim()
     environment.reset(1)
     calls = []
@@ -246,27 +261,22 @@ def test_a_won_run_without_a_doubt_is_not_taken_back() -> None:
         assert call is not None
         calls.append(call)
         environment.call(call.name, call.arguments)
-    one, _ = second_look(calls, FIRST_CLAIM)
+    one, _ = ended("second-look", *calls, factory=Claim)
     assert (one.row().told, one.row().won, one.row().steps) == ((), True, len(calls))
 
 
 def test_an_end_at_the_last_step_is_not_taken_back() -> None:
-    class Short(Claim):
-        max_steps = 3
+    class Short(Checked):
+        max_steps = 2
+        reopened = 0
 
-    one, _ = second_look(after_failing_checks("All checks pass. The service works."), FIRST_CLAIM, Short)
-    assert (one.row().told, one.row().ended, one.row().steps) == ((), True, 3)
+    one, _ = ended("second-look", TEST, factory=Short)
+    assert (one.row().told, one.row().ended, one.row().steps, Short.reopened) == ((), True, 2, 0)
 
 
 def test_other_arms_take_nothing_back() -> None:
-    one = run("off", phase="whole", factory=Claim, family="claim")
-    given = claims(*after_failing_checks("All checks pass. The service works."))
-    played(one, lambda query: next(given))
-    assert (one.row().told, one.row().steps) == ((), 3)
-
-
-def test_the_settings_of_claim_are_known() -> None:
-    assert SETTINGS
+    one, _ = ended("shipped", TEST)
+    assert (one.row().told, one.row().steps) == ((), 2)
 
 
 # --- turns and rows

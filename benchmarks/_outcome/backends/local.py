@@ -28,6 +28,8 @@ LANE_TOKENS = 6_144
 CALL_TOKENS = 160
 """Longest call, in tokens."""
 TIMEOUT_SECONDS = 600.0
+ERRORS = 1
+"""llama.cpp's verbosity that logs errors only: the usual one has some lines for each request."""
 ERROR_CHARS = 300
 """Characters of an error of the server that are shown."""
 TOO_LONG = "exceed_context_size_error"
@@ -90,19 +92,19 @@ class LocalBackend:
         self._server = None  # the server has no method for it: it stops when nothing refers to it
 
     def _answer(self, query: Query) -> Reply:
-        messages: Sequence[Message] | None = query.messages
-        while messages:
-            response = self._sent(query, messages)
-            if response.is_success:
-                return read(response.json())
-            if TOO_LONG not in response.text:
-                break
+        messages = query.messages
+        while not (response := self._sent(query, messages)).is_success:
+            shorter = without_oldest_call(messages) if TOO_LONG in response.text else None
+            if shorter is None:
+                problem = f"HTTP {response.status_code}: {response.text[:ERROR_CHARS]}"
+                too_long = "shorten the task's messages and results"
+                hint = too_long if TOO_LONG in response.text else "take a model that knows chat messages"
+                raise BackendError(self.model, problem, hint, query.lane)
             if not self._has_dropped:
                 self._has_dropped = True
                 self._say(f"{self.model}: a conversation exceeds {LANE_TOKENS} tokens: oldest calls are dropped")
-            messages = without_oldest_call(messages)
-        problem = f"HTTP {response.status_code}: {response.text[:ERROR_CHARS]}"
-        raise BackendError(self.model, problem, "take a model that knows chat messages", query.lane)
+            messages = shorter
+        return read(response.json())
 
     def _sent(self, query: Query, messages: Sequence[Message]) -> httpx.Response:
         body = {
@@ -131,6 +133,7 @@ def _server(path: Path, lanes: int, threads: int | None) -> Any:
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     settings.use_jinja = True
     settings.kv_unified = False
+    settings.verbosity = ERRORS
     for cores in (settings.cpuparams, settings.cpuparams_batch):
         cores.poll = 0  # a thread that waits must not take the core from the one that it waits for
         if threads:
@@ -198,7 +201,7 @@ def _call(item: Tool, choices: Mapping[str, Sequence[str]]) -> str:
     name = item["function"]["name"]
     parts = [_literal(f"{name} {{")]
     for at, (argument, about) in enumerate(_properties(item).items()):
-        parts.append(_literal(f'{", " if at else ""}{_json(argument)}: '))
+        parts.append(_literal(f"{', ' if at else ''}{_json(argument)}: "))
         known = choices.get(f"{name}.{argument}") or about.get("enum")
         options = [_literal(_json(value)) for value in known or ()]
         parts.append(f"({' | '.join(options)})" if options else VALUES.get(about.get("type"), VALUES["string"]))

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from reasonblocks import ReasonBlocks
 
-from ..environment import Closing
 from ..experiment import Experiment
+from ..policies import close
 from ..rows import Row
 from ..run import Factory
 from ..store import Store
-from . import ARMS, Endpoint, play_through
+from . import ARMS, Endpoint, play_through, player
 
 
 class _Play(NamedTuple):
@@ -63,12 +63,15 @@ class Plays:
                 sample=play.sample,
             )
         finally:
-            if isinstance(environment, Closing):
-                environment.close()
+            close(environment)
 
 
 def plays(what: Experiment, endpoint: Endpoint, through: str, store: Store, concurrency: int) -> Plays:
-    """Return the whole runs of an experiment that the store does not have: each seed with and without steering."""
+    """Return the whole runs of an experiment that the store does not have: each seed with and without steering.
+
+    Raises `ImportError`, before any run, if the framework is not installed.
+    """
+    player(through)
     missing = [
         _Play(family, factory, seed, arm, sample)
         for sample in range(what.samples)

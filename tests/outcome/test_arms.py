@@ -1,0 +1,118 @@
+"""Arms: what is said in each wording, and where it stands in the request."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from _outcome.arms import ARMS, FEW_RULES, WORDINGS, Arm, Moment, Place, placed
+from _outcome.backend import Message
+from _outcome.tasks.house import House
+
+from reasonblocks._render import FRAME, with_tail
+from reasonblocks.starter import starter_patterns
+from reasonblocks.types import FSMState, Injection, StepDecision
+from tests.outcome.played import Cells
+
+EVIDENCE = 'You have called go(door="attic") 3 times, each time with the same result.'
+UNTRIED = "Named in the last result and not tried yet: pantry, garden."
+LESSON = "What seems to be going on: you walk in circles."
+TEXT = f"{EVIDENCE} {UNTRIED}"
+MESSAGES: list[Message] = [
+    {"role": "system", "content": "You walk."},
+    {"role": "user", "content": "Find the exit."},
+    {"role": "assistant", "content": "", "tool_calls": []},
+    {"role": "tool", "tool_call_id": "call-0", "content": "A hall."},
+]
+
+
+def moment(*texts: str, environment: House | Cells | None = None) -> Moment:
+    """The moment of a decision with a monitor's text, and lessons after it."""
+    sources = ("MonitorSteeringInjection", *["E2Injection"] * len(texts))
+    injections = tuple(Injection(source=source, text=text) for source, text in zip(sources, texts))  # type: ignore[arg-type]
+    decision = StepDecision(step=3, fsm_state=FSMState.SLOW, injections=injections)
+    return Moment(decision, environment or House())
+
+
+@pytest.mark.parametrize(
+    ("wording", "said"),
+    [
+        ("shipped", TEXT),
+        ("generic", "You are repeating yourself. Try something different."),
+        ("named", f"{EVIDENCE} Make a call that you have not made yet."),
+        ("untried", UNTRIED),
+        ("untried-only", UNTRIED),
+        ("next", f"{EVIDENCE} {UNTRIED} Next: pantry."),
+        ("question", f"{EVIDENCE} What have you not tried yet? {UNTRIED}"),
+    ],
+)
+def test_each_wording_says_its_own_of_a_finding_with_alternatives(wording: str, said: str) -> None:
+    assert Arm(name="x", wording=wording).text(moment(TEXT)) == f"{FRAME}\n{said}"
+
+
+@pytest.mark.parametrize(
+    ("wording", "said"),
+    [
+        ("untried", "You are repeating yourself. Try something different."),
+        ("next", EVIDENCE),
+        ("question", f"{EVIDENCE} What have you not tried yet?"),
+    ],
+)
+def test_without_alternatives_a_wording_falls_back(wording: str, said: str) -> None:
+    assert Arm(name="x", wording=wording).text(moment(EVIDENCE)) == f"{FRAME}\n{said}"
+
+
+def test_a_wording_that_has_nothing_to_say_shows_not_even_the_frame() -> None:
+    assert Arm(name="x", wording="untried-only").text(moment(EVIDENCE)) == ""
+
+
+def test_the_reference_is_the_next_call_of_the_policy_and_else_the_shipped_text() -> None:
+    house = House()
+    house.reset(1)
+    call = house.reference()
+    assert call is not None
+    arm = Arm(name="x", wording="reference")
+    assert arm.text(moment(TEXT, environment=house)) == f"{FRAME}\nYour next call: go(door={call.arguments['door']!r})."
+    assert arm.text(moment(TEXT, environment=Cells())) == f"{FRAME}\n{TEXT}"
+
+
+def test_shipped_texts_keep_the_lessons_beside_the_finding() -> None:
+    assert ARMS["shipped"].text(moment(TEXT, LESSON)) == f"{FRAME}\n{TEXT}\n\n{LESSON}"
+
+
+def test_every_wording_is_an_arm_and_every_arm_has_its_own_name() -> None:
+    assert {arm.wording for arm in ARMS.values()} == {*WORDINGS}
+    assert all(name == arm.name for name, arm in ARMS.items())
+    assert {arm.place for arm in ARMS.values()} == {*get_args(Place)}
+
+
+def test_only_arms_of_rules_are_for_whole_runs_alone() -> None:
+    assert [name for name, arm in ARMS.items() if arm.only_whole] == ["rules", "few-rules"]
+
+
+def test_the_few_rules_are_rules_of_the_starter() -> None:
+    rules = {pattern.id for pattern in starter_patterns() if pattern.tier == "e3"}
+    assert {*FEW_RULES} < rules
+
+
+# --- places
+
+
+def test_at_the_tail_the_text_stands_where_the_adapters_place_it() -> None:
+    assert placed(MESSAGES, "Go on.", "tail") == with_tail(MESSAGES, "Go on.")
+    assert placed(MESSAGES[:2], "Go on.", "tail") == with_tail(MESSAGES[:2], "Go on.")
+
+
+@pytest.mark.parametrize(("place", "at"), [("inside", 3), ("system", 0)])
+def test_in_a_message_the_text_is_its_end(place: Place, at: int) -> None:
+    said = placed(MESSAGES, "Go on.", place)
+    assert said[at] == {**MESSAGES[at], "content": f"{MESSAGES[at]['content']}\n\nGo on."}
+    assert [*said[:at], *said[at + 1 :]] == [*MESSAGES[:at], *MESSAGES[at + 1 :]]
+
+
+@pytest.mark.parametrize("place", get_args(Place))
+def test_the_history_stays_as_it_is(place: Place) -> None:
+    before = [dict(message) for message in MESSAGES]
+    placed(MESSAGES, "Go on.", place)
+    assert before == MESSAGES
+    assert placed(MESSAGES, "", place) == MESSAGES

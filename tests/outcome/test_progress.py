@@ -1,0 +1,32 @@
+"""Progress without a terminal: a line a minute, and one at the end."""
+
+from __future__ import annotations
+
+import pytest
+from _outcome import progress as module
+from _outcome.progress import progress
+
+from tests.outcome.made import shadow
+
+
+def test_without_a_terminal_the_last_line_has_all_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("shadow runs", 5) as step:
+        for seed, won in enumerate((True, False, True)):
+            step(shadow("house", seed, won=won))
+        assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "shadow runs: 3 of 5, 2 won\n"
+
+
+def test_a_minute_after_the_last_line_there_is_another(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LINE_SECONDS", 0.0)
+    with progress("branches", 2) as step:
+        step(shadow("house", 0))
+        assert capsys.readouterr().err == "branches: 1 of 2, 0 won\n"
+
+
+def test_without_runs_there_is_nothing_to_show(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("branches", 0):
+        pass
+    assert capsys.readouterr().err == ""
