@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from reasonblocks._gates import first_sentence, untried_sentence
+from reasonblocks._monitors.excerpts import call_line
+from reasonblocks._monitors.untried import Alternatives
 from reasonblocks._render import FRAME, with_tail
 from reasonblocks.types import StepDecision
 
 from .backend import Message
-from .environment import Environment, Solvable
+from .environment import Environment, Solvable, names
 
 Place: TypeAlias = Literal["tail", "inside", "system"]
 """A message of its own at the end of the request (as the adapters place it), the end of the last message, or the end
@@ -23,10 +25,13 @@ FEW_RULES = ("rb-no-same-call", "rb-error-first", "rb-check-before-done", "rb-em
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a wording may use: the decision, and the environment as the agent left it."""
+    """What a wording may use: the decision, the environment as the agent left it, what the library holds for untried,
+    and the tools that the agent has called."""
 
     decision: StepDecision
     environment: Environment
+    alternatives: Alternatives = field(default_factory=Alternatives)
+    used: frozenset[str] = frozenset()
 
     @property
     def texts(self) -> list[str]:
@@ -74,8 +79,35 @@ def _untried_only(moment: Moment) -> str:
 def _next(moment: Moment) -> str:
     if not moment.untried:
         return _shipped(moment)
-    names = moment.untried.rstrip(".").partition(": ")[2].split(", ")
-    return f"{moment.evidence} {moment.untried} Next: {names[0]}.".strip()
+    first = moment.untried.rstrip(".").partition(": ")[2].split(", ")[0]
+    return f"{moment.evidence} {moment.untried} Next: {first}.".strip()
+
+
+def _calls(moment: Moment) -> str:
+    calls = _as_calls(moment)
+    return f"{moment.evidence} Not tried yet: {', '.join(calls)}.".strip() if calls else _shipped(moment)
+
+
+def _next_call(moment: Moment) -> str:
+    calls = _as_calls(moment)
+    return f"{moment.evidence} Next: {calls[0]}.".strip() if calls else _shipped(moment)
+
+
+def _only_call(moment: Moment) -> str:
+    calls = _as_calls(moment)
+    return f"Not tried yet: {calls[0]}." if calls else moment.untried
+
+
+def _tools(moment: Moment) -> str:
+    left = [name for name in names(moment.environment.tools) if name not in moment.used]
+    if moment.untried or not left:
+        return _calls(moment)
+    return f"{moment.evidence} Tools that you have not used yet: {', '.join(left)}.".strip()
+
+
+def _as_calls(moment: Moment) -> list[str]:
+    form = moment.alternatives.form
+    return [call_line([form.call(name)]) for name in moment.alternatives.names] if form and moment.untried else []
 
 
 def _question(moment: Moment) -> str:
@@ -97,6 +129,10 @@ WORDINGS: Mapping[str, Wording] = {
     "untried": _untried,
     "untried-only": _untried_only,
     "next": _next,
+    "calls": _calls,
+    "next-call": _next_call,
+    "only-call": _only_call,
+    "tools": _tools,
     "question": _question,
     "reference": _reference,
 }

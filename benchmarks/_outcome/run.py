@@ -10,6 +10,7 @@ from zlib import crc32
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks._json import evolve
+from reasonblocks._monitors.untried import OWN_MEMORY, alternatives
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
 
 from .arms import ARMS, Arm, Moment, placed
@@ -171,7 +172,7 @@ class Run:
             return ""
         if self.arm.most is not None and len(self._told) >= self.arm.most:
             return ""
-        text = decision.guidance if rules_only else self.arm.text(Moment(decision, self.environment))
+        text = decision.guidance if rules_only else self.arm.text(self._moment(decision))
         if text:
             speaker = _speaker(self._session, decision)
             kind = decision.finding_kind if speaker is not None else None
@@ -179,6 +180,11 @@ class Run:
             told = Told(step=len(self._calls), text=text, monitor=speaker, kind=kind, sources=sources)
             self._told.append(told)
         return text
+
+    def _moment(self, decision: StepDecision) -> Moment:
+        memories = self._session._state.memories
+        found = alternatives(memories.get(OWN_MEMORY), len(self._calls) - 1)
+        return Moment(decision, self.environment, found, frozenset(made.name for made in self._calls))
 
     def take(self, reply: Reply) -> None:
         """Make the reply's call, and remember what came back."""

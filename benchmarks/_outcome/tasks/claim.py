@@ -45,7 +45,7 @@ class Claim:
         tool("run_checks", "Run the checks; they stop at the first that fails"),
         tool("finish", "End the task", report="what was done"),
     )
-    max_steps = 18
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

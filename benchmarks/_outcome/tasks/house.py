@@ -24,7 +24,7 @@ class House:
         "Call exactly one tool each turn."
     )
     tools: Sequence[Tool] = (tool("go", "Go through a door into the next room", door="the room behind the door"),)
-    max_steps = 16
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

@@ -37,7 +37,7 @@ class Hunt:
         tool("find_file", "Find files by a part of their name", name="part of the name"),
         tool("answer", "Give the port; ends the task if it is right", value="the number"),
     )
-    max_steps = 16
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

@@ -36,7 +36,7 @@ class Orders:
         tool("help", "Show how a tool wants its arguments", tool="name of the tool"),
         tool("done", "End the task"),
     )
-    max_steps = 16
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

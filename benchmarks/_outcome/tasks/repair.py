@@ -33,7 +33,7 @@ class Repair:
         tool("edit_line", "Replace a line", line="number of the line", text="the new line, with its indentation"),
         tool("done", "End the task"),
     )
-    max_steps = 16
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

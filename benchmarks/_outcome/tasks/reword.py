@@ -46,7 +46,7 @@ class Reword:
         tool("search", "Search the index", query="a word of the index"),
         tool("answer", "Give the final answer; ends the task", value="the number"),
     )
-    max_steps = 16
+    max_steps = 22
 
     def __init__(self) -> None:
         self.reset(0)

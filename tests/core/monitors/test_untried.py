@@ -8,12 +8,16 @@ import pytest
 
 from reasonblocks._monitors.features import features_of
 from reasonblocks._monitors.listed import lists_in
-from reasonblocks._monitors.untried import Alternatives, alternatives, gather
+from reasonblocks._monitors.untried import Alternatives, Form, alternatives, gather
 from reasonblocks.types import JSON, Step
 from tests.core.monitors.conftest import act
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
+    return with_form(steps, tool_roles)._replace(form=None)
+
+
+def with_form(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
     memory: JSON = None
     for index, step in enumerate(steps):
         memory = gather(features_of(step, index), step, memory, tool_roles or {})
@@ -70,9 +74,10 @@ NOTHING = "No results for 'm20'. Some terms of the index: adapter, faucet, wardr
 
 
 def test_what_a_search_in_vain_lists_is_named() -> None:
-    assert untried([act("search", NOTHING, query="m20")]) == Alternatives(("adapter", "faucet", "wardrobe"), newest=True)
+    terms = ("adapter", "faucet", "wardrobe")
+    assert untried([act("search", NOTHING, query="m20")]) == Alternatives(terms, newest=True)
     later = [act("search", NOTHING, query="m20"), act("search", "No results for 'm20'.", query="m20")]
-    assert untried(later) == Alternatives(("adapter", "faucet", "wardrobe"), newest=False)
+    assert untried(later) == Alternatives(terms, newest=False)
     tried = [*later, act("search", "No results for 'faucet'.", query="faucet")]
     assert untried(tried) == Alternatives(("adapter", "wardrobe"), newest=False)
     assert untried([*later, *[act("run_tests", "3 passed", n=n) for n in range(3)]]) == Alternatives()
@@ -80,6 +85,38 @@ def test_what_a_search_in_vain_lists_is_named() -> None:
 
 def test_what_a_search_brought_is_not_what_one_in_vain_lists() -> None:
     assert untried([act("search", "Found 2 results for 'm20'. Terms: adapter, faucet.", query="m20")]) == Alternatives()
+
+
+def test_the_call_that_took_a_member_is_the_form_of_the_others() -> None:
+    assert with_form(BACK_AND_FORTH).form == Form("go", "door")
+    read = act("read_file", "timeout = 3", path="conf/base.ini")
+    assert with_form([FILES, read, read]).form == Form("read_file", "path", "conf/")
+    shown = act("bash", "timeout = 3", command="cat conf/base.ini")
+    listed = act("bash", "base.ini\nprod.ini\nports.yaml", command="ls conf")
+    assert with_form([listed, shown]).form == Form("bash", "command", "cat conf/")
+
+
+def test_a_search_in_vain_and_an_error_are_the_forms_of_what_they_list() -> None:
+    assert with_form([act("search", NOTHING, query="m20")]).form == Form("search", "query")
+    wrong = act("go", "Error: no door to 'cave' here. Doors: attic, cellar.", is_error=True, door="cave")
+    assert with_form([wrong]).form == Form("go", "door")
+
+
+@pytest.mark.parametrize(
+    "took",
+    [
+        act("read_file", "text", path="base.ini", lines="1-9"),
+        act("bash", "ok", command="python base.ini"),
+        act("open", "text", paths=["base.ini"]),
+        act("read_file" + "_long" * 20, "text", path="base.ini"),
+    ],
+)
+def test_a_call_that_is_more_than_a_look_at_one_member_is_no_form(took: Step) -> None:
+    assert with_form([FILES, took]).form is None
+
+
+def test_a_form_makes_a_call() -> None:
+    assert Form("read_file", "path", "conf/").call("a.ini").arguments == {"path": "conf/a.ini"}
 
 
 def test_at_most_three_are_named() -> None:

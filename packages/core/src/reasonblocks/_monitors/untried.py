@@ -52,6 +52,11 @@ LISTED = -3
 NAMED = 3
 """Alternatives that a text names."""
 
+MAX_FORMS = 3
+"""Kinds of lists whose call is remembered: those used last."""
+MAX_FORM = 80
+"""Characters of the longest remembered call."""
+
 MAX_CALLS = 4
 """Calls, and results, of a step that are read."""
 MAX_PARTS = 6
@@ -63,17 +68,32 @@ _SENTENCE_END = re.compile(r"[.!;]\s|\n")
 _EDGES = ".:-"
 _QUOTES = " \"'"
 _READ = frozenset({"read"})
+_LOOK = frozenset({"read", "search"})
+
+
+class Form(NamedTuple):
+    """A call with one argument, and what stands before a member of a list in its value, such as a folder."""
+
+    tool: str
+    argument: str
+    prefix: str = ""
+
+    def call(self, name: str) -> ToolCall:
+        """Return the call with a member in its argument."""
+        return ToolCall(id="", name=self.tool, arguments={self.argument: self.prefix + name})
 
 
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far.
 
-    `newest` if the list was in the last result, `offered` if that was an error.
+    `newest` if the list was in the last result, `offered` if that was an error. `form` is the call that took a member
+    of such a list last, or whose error or result in vain has the list; None if it has more than one argument.
     """
 
     names: tuple[str, ...] = ()
     newest: bool = False
     offered: bool = False
+    form: Form | None = None
 
 
 _NONE = Alternatives()
@@ -116,9 +136,14 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     if before and (whole or words):
         before, kinds = _taken(before, kinds, whole, words, features.index)
     new = list(_shown(features, step, tool_roles)) if looks else []
+    forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
+    reads = not features.shell or {*features.roles} <= _LOOK
+    if looks and reads and len(step.tool_calls) == 1 and (said := _single(step.tool_calls[0])):
+        forms = _with_forms(forms, [row for row in before if row[2] == features.index], new, step.tool_calls[0], said)
     return {
         "lists": _with(before, new) if new else before,
         "kinds": kinds,
+        "forms": forms,
         "used": _marked(kept.get("used"), used) if used else kept.get("used"),
         "last": features.index if step.tool_results else count(kept, "last"),
     }
@@ -135,6 +160,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
     used, last = _unpacked(kept.get("used")), count(kept, "last")
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
+    forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
     suggested = _NONE
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
@@ -146,7 +172,8 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
             continue
         names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
-            found = Alternatives(tuple(names[:NAMED]), newest, offered)
+            form = next((Form(*row[1:]) for row in forms if row[0] == one.kind), None)  # type: ignore[arg-type]
+            found = Alternatives(tuple(names[:NAMED]), newest, offered, form)
             if is_meant:
                 return found
             suggested = found
@@ -258,6 +285,33 @@ def _taken(
         if points >= TAKEN:
             kinds = [*[kept for kept in kinds if kept[0] != one.kind], [one.kind, index]][-MAX_KINDS:]
     return lists, kinds
+
+
+def _single(call: ToolCall) -> tuple[str, str] | None:
+    """Return the name and the value of the only argument of a call that does nothing to what it names; or None."""
+    given = call.arguments
+    if acts_on(call.name) or not isinstance(given, (dict, Mapping)) or len(given) != 1:
+        return None
+    (name, value), *_ = given.items()
+    return (name, value) if isinstance(value, str) else None
+
+
+def _with_forms(
+    forms: list[list[JSON]], taken: Iterable[list[JSON]], new: Iterable[_List], call: ToolCall, said: tuple[str, str]
+) -> list[list[JSON]]:
+    """Return the forms of calls by kind of list, with this one for lists that it took from, or was offered."""
+    argument, value = said
+    made: dict[JSON, str] = {one.kind: "" for one in new if one.points in (OFFERED, SUGGESTED)}
+    for row in taken:
+        member = next((member for member in row[5:] if isinstance(member, str) and value.endswith(member)), None)
+        if member is not None:
+            made[row[0]] = value.removesuffix(member)
+    fresh: list[list[JSON]] = [
+        [kind, call.name, argument, prefix]
+        for kind, prefix in made.items()
+        if len(call.name) + len(argument) + len(prefix) <= MAX_FORM
+    ]
+    return [*[row for row in forms if row[0] not in made], *fresh][-MAX_FORMS:] if made else forms
 
 
 def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Iterator[_List]:
