@@ -70,7 +70,8 @@ class Experiment:
 
     def _branch_points(self, model: str, store: Store) -> list[tuple[Setting, Point]]:
         found, counts = [], Counter[str]()
-        rows = {(row.family, row.seed): row for row in store.rows if row.phase == "shadow" and row.model == model}
+        shadows = [row for row in store.rows if row.phase == "shadow" and row.model == model and row.error is None]
+        rows = {(row.family, row.seed): row for row in shadows}
         for setting in self._settings(model):
             row = rows.get((setting.family, setting.seed))
             if row is None or row.point is None or (self.points and counts[setting.family] >= self.points):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 
-from .backend import Backend, Query, Reply
+from .backend import Backend, BackendError, Query, Reply
 from .run import Run
 
 Track = Iterable[Run]
@@ -19,7 +19,9 @@ Track = Iterable[Run]
 def play(tracks: Iterable[Track], backend: Backend, finished: Callable[[Run], None]) -> None:
     """Play all tracks; `finished` gets every run once it is over, in this thread, and then the run is closed.
 
-    Raises the first error of the backend, once every answer that is under way has been taken: no finished run is lost.
+    An error that names its lane, such as that of a conversation which is too long, ends only the run of the lane, if
+    the backend still answers others. Any other error of the backend is raised once every answer that is under way has
+    been taken: no finished run is lost. With a backend that is asked in rounds every error is raised at once.
     """
     with closing(_Lanes(iter(tracks), backend.lanes, finished)) as lanes:
         if backend.in_rounds:
@@ -38,6 +40,7 @@ def _in_threads(lanes: _Lanes, backend: Backend) -> None:
     with ThreadPoolExecutor(backend.lanes) as threads:
         asked: dict[Future[list[Reply]], int] = {}
         failed: BaseException | None = None
+        patience = 0  # errors that are borne until the next answer: one for each lane, and none before the first answer
         try:
             while failed is None or asked:
                 for query in lanes.queries({*asked.values()}) if failed is None else ():
@@ -48,7 +51,12 @@ def _in_threads(lanes: _Lanes, backend: Backend) -> None:
                     lane, error = asked.pop(future), future.exception()
                     if error is None:
                         lanes.take(lane, future.result()[0])
-                    failed = failed or error
+                        patience = backend.lanes
+                    elif isinstance(error, BackendError) and error.lane is not None and patience:
+                        lanes.fail(lane, error)
+                        patience -= 1
+                    else:
+                        failed = failed or error
             raise failed
         finally:
             for future in asked:
@@ -72,8 +80,16 @@ class _Lanes:
 
     def take(self, lane: int, reply: Reply) -> None:
         """Give a lane's run its answer; a run that is over makes way for the next of its track."""
+        self._live[lane][0].take(reply)
+        self._go_on(lane)
+
+    def fail(self, lane: int, error: BackendError) -> None:
+        """End a lane's run with an error."""
+        self._live[lane][0].fail(error)
+        self._go_on(lane)
+
+    def _go_on(self, lane: int) -> None:
         run, rest = self._live[lane]
-        run.take(reply)
         if not run.over:
             return
         self._finished(run)

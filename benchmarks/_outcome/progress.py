@@ -19,12 +19,20 @@ LINE_SECONDS = 60.0
 def progress(name: str, total: int) -> Iterator[Callable[[Row], None]]:
     """Show the progress of `total` runs; the function that it gives is called with each finished one."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        lines = _Lines(name, total)
-        yield lines.step
-        if total:
-            lines.show()
-        return
+    errors: list[str] = []
+    with (_bar if console.is_terminal else _lines)(name, total, console) as shown:
+
+        def step(row: Row) -> None:
+            shown(row)
+            errors.extend(filter(None, [row.error]))
+
+        yield step
+    if errors:
+        print(f"{len(errors)} ended with an error; the same command repeats them: {errors[-1]}", file=sys.stderr)
+
+
+@contextmanager
+def _bar(name: str, total: int, console: Console) -> Iterator[Callable[[Row], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bar:
         task, won = bar.add_task(name, total=total), 0
@@ -37,18 +45,22 @@ def progress(name: str, total: int) -> Iterator[Callable[[Row], None]]:
         yield step
 
 
-class _Lines:
-    def __init__(self, name: str, total: int) -> None:
-        self._name, self._total = name, total
-        self._done = self._won = 0
-        self._last = time.monotonic()
+@contextmanager
+def _lines(name: str, total: int, console: Console) -> Iterator[Callable[[Row], None]]:
+    done = won = 0
+    last = time.monotonic()
 
-    def step(self, row: Row) -> None:
-        self._done += 1
-        self._won += row.won
-        if time.monotonic() - self._last >= LINE_SECONDS:
-            self.show()
+    def show() -> None:
+        nonlocal last
+        last = time.monotonic()
+        print(f"{name}: {done} of {total}, {won} won", file=sys.stderr, flush=True)
 
-    def show(self) -> None:
-        self._last = time.monotonic()
-        print(f"{self._name}: {self._done} of {self._total}, {self._won} won", file=sys.stderr, flush=True)
+    def step(row: Row) -> None:
+        nonlocal done, won
+        done, won = done + 1, won + row.won
+        if time.monotonic() - last >= LINE_SECONDS:
+            show()
+
+    yield step
+    if total:
+        show()

@@ -96,6 +96,7 @@ class Run:
         self._completed: Step | None = None
         self._decision: StepDecision | None = None
         self._looked = self._ended = False
+        self._error: str | None = None
         if self.start is not None:
             self._replay(self.start.calls)
         self._session = self._new_session(self._snapshot() if self.start else None)
@@ -209,6 +210,11 @@ class Run:
         if self.over:
             self._finish()
 
+    def fail(self, error: Exception) -> None:
+        """End the run with an error. Its row is kept, and the run is made again another time."""
+        self._error, self.over = f"{type(error).__name__}: {error}", True
+        self._session.finish("failure: error")
+
     def _make(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         try:
             return self.environment.call(name, arguments), False
@@ -281,6 +287,7 @@ class Run:
             completion=counts.completion,
             told=tuple(self._told),
             calls=tuple(self._calls),
+            error=self._error,
         )
 
     def close(self) -> None:

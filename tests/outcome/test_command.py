@@ -119,27 +119,37 @@ def test_whole_runs_have_every_arm(server: ScriptedServer, command: Command, tmp
     assert sorted((row.phase, row.arm) for row in rows(tmp_path)) == [("whole", "off"), ("whole", "rules")]
 
 
-def test_a_failing_endpoint_keeps_the_finished_runs_and_the_command_goes_on_from_there(
-    command: Command, tmp_path: Path
-) -> None:
-    first = ""
+def forbidden_after(seeds: int) -> Callable[[Asked], Turn]:
+    """Refuse every task after the first ones."""
+    known: dict[str, None] = {}
 
-    def fails_for_the_second(asked: Asked) -> Turn:
-        nonlocal first
-        first = first or asked.task
-        if asked.task != first:
+    def answer(asked: Asked) -> Turn:
+        known.setdefault(asked.task)
+        if [*known].index(asked.task) >= seeds:
             raise ProviderError("the key has no quota", status=403)
         return first_door(asked)
 
-    with ScriptedServer(fails_for_the_second) as broken:
-        message = refused(command, *on(broken, "--shadow", "--concurrency", "1"))
+    return answer
+
+
+def test_a_failing_endpoint_keeps_the_finished_runs_and_the_command_goes_on_from_there(
+    command: Command, tmp_path: Path
+) -> None:
+    with ScriptedServer(forbidden_after(1)) as broken:
+        message = refused(command, *on(broken, "--shadow", "--concurrency", "1", seeds=4))
     assert message.startswith("BackendError: ")
     assert "HTTP 403" in message
-    assert [row.seed for row in rows(tmp_path)] == [0]
+    assert [(row.seed, row.error is None) for row in rows(tmp_path)] == [(0, True), (1, False)]
     with ScriptedServer(first_door) as mended:
-        command(*on(mended, "--shadow"))
-        assert len(mended.requests) == rows(tmp_path)[1].steps
-    assert [row.seed for row in rows(tmp_path)] == [0, 1]
+        command(*on(mended, "--shadow", seeds=4))
+        assert len(mended.requests) == sum(row.steps for row in rows(tmp_path) if row.seed)
+    assert {(row.seed, row.error) for row in rows(tmp_path)} == {(seed, None) for seed in range(4)}
+
+
+def test_an_endpoint_that_never_answers_is_an_error_at_once(command: Command, tmp_path: Path) -> None:
+    with ScriptedServer(forbidden_after(0)) as broken:
+        assert "HTTP 403" in refused(command, *on(broken, "--shadow"))
+    assert rows(tmp_path) == ()
 
 
 def test_a_task_may_be_the_users_own_file(server: ScriptedServer, command: Command, tmp_path: Path) -> None:

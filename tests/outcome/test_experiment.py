@@ -115,12 +115,12 @@ def test_more_samples_arms_and_seeds_add_to_what_is_there(tmp_path: Path) -> Non
 
 
 def test_points_limits_the_branch_points_of_each_family(tmp_path: Path) -> None:
-    what = experiment(families=families("a", "b"), seeds=range(8), points=2)
+    what = experiment(families=families("a", "b"), seeds=range(6), points=1, samples=1)
     with store(tmp_path) as kept:
         what.shadow(Scripted(stuck_if_odd), kept, ignored)
         what.branch(Scripted(stuck_if_odd), kept, ignored)
         branched = {(row.family, row.seed) for row in kept.rows if row.phase == "branch"}
-    assert branched == {(family, seed) for family in ("a", "b") for seed in (1, 3)}
+    assert branched == {(family, seed) for family in ("a", "b") for seed in (1,)}
 
 
 def test_families_take_turns(tmp_path: Path) -> None:
@@ -131,13 +131,13 @@ def test_families_take_turns(tmp_path: Path) -> None:
 
 
 def test_no_arm_is_always_the_first_at_its_point(tmp_path: Path) -> None:
-    what = experiment(seeds=range(1, 32, 2), samples=1)
+    what = experiment(seeds=range(1, 16, 2), samples=1)
     with store(tmp_path) as kept:
         what.shadow(Scripted(stuck_if_odd), kept, ignored)
         what.branch(Scripted(stuck_if_odd, lanes=1), kept, ignored)
         branches = [row for row in kept.rows if row.phase == "branch"]
     first = Counter({row.seed: row.arm for row in reversed(branches)}.values())
-    assert min(first["off"], first["shipped"]) > 3
+    assert min(first["off"], first["shipped"]) > 1
 
 
 def test_whole_runs_are_steered_from_their_first_call(tmp_path: Path) -> None:

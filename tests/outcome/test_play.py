@@ -125,6 +125,39 @@ def test_answers_that_are_under_way_when_another_lane_fails_are_taken() -> None:
     assert factory.opened == factory.closed
 
 
+def test_an_error_of_one_lane_ends_its_run_only_while_others_are_answered() -> None:
+    factory = counted()
+
+    def answer(query: Query) -> Reply:
+        if seed_of(query) % 4 == 1 and turns(query) == 1:
+            raise BackendError("here", "the conversation is too long", "shorten it", query.lane)
+        return walk(query)
+
+    rows = []
+    play([runs(factory, 8)], Scripted(answer, lanes=1, in_rounds=False), lambda run: rows.append(run.row()))
+    assert [row.seed for row in rows if row.error is None] == [0, 2, 3, 4, 6, 7]
+    failed = [row for row in rows if row.error]
+    assert [(row.seed, row.steps, row.won, row.ended) for row in failed] == [(1, 1, False, False), (5, 1, False, False)]
+    assert failed[0].error == "BackendError: here: the conversation is too long; shorten it"
+    assert factory.opened == factory.closed == 8
+
+
+def test_errors_without_an_answer_between_them_stop_all_runs() -> None:
+    def answer(query: Query) -> Reply:
+        if seed_of(query) > 1:
+            raise BackendError("here", "gone", "start it", query.lane)
+        return walk(query)
+
+    seeds: list[int] = []
+    with pytest.raises(BackendError, match="gone"):
+        play(
+            [runs(Cells, 9)],
+            Scripted(answer, lanes=1, in_rounds=False),
+            lambda run: seeds.append(run.setting.seed),
+        )
+    assert seeds == [0, 1, 2]
+
+
 def test_a_run_is_closed_if_nobody_can_keep_its_row() -> None:
     factory = counted()
 
