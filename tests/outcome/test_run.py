@@ -249,6 +249,14 @@ def test_a_claim_after_failing_tests_is_taken_back_once() -> None:
     assert (row.steps, row.ended, row.won) == (3, True, False)
 
 
+def test_a_task_that_is_ended_on_failing_checks_is_taken_back() -> None:
+    one = Run(setting(Claim), ARMS["second-look"], 0, "whole")
+    calls = iter([Call("run_checks", {}), Call("finish", {"report": "Everything works."})])
+    played(one, lambda query: Reply(call=next(calls, None)))
+    (told,) = one.row().told
+    assert told.text.startswith("You have declared the work done, but before that run_checks() (2 calls ago) failed")
+
+
 def test_an_end_without_a_doubt_stays() -> None:
     one, _ = ended("second-look")
     assert (one.row().told, one.row().steps, one.row().ended) == ((), 1, True)

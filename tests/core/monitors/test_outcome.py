@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks._monitors.outcome import error_digests, says_error, says_waiting
+from reasonblocks._monitors.outcome import error_digests, says_error, says_red, says_waiting
 
 TRACE = 'Traceback (most recent call last):\n  File "/a/b.py", line {line}, in f\nValueError: bad value {value}\n'
 
@@ -56,3 +56,21 @@ def test_errors_that_differ_in_words_are_different() -> None:
 
 def test_a_long_text_never_just_waits() -> None:
     assert not says_waiting("the server is running " * 50)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FAILED tests/test_a.py::test_b",
+        "Check level FAILED: loud does not exist.",
+        "tests/test_a.py::test_b FAILED",
+        "2 failed, 1 passed",
+    ],
+)
+def test_a_report_of_a_failure_is_red(text: str) -> None:
+    assert says_red(text)
+
+
+@pytest.mark.parametrize("text", ["0 FAILED", "FAILED: 0", "FAILED=0, PASSED=3", "3 passed", "no failures", "UNFAILED"])
+def test_a_report_without_a_failure_is_not_red(text: str) -> None:
+    assert not says_red(text)

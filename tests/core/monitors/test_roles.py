@@ -50,3 +50,8 @@ def test_a_comparison_with_a_number_changes_nothing() -> None:
 )
 def test_a_shell_is_told_by_its_name(name: str, runs: bool) -> None:
     assert is_shell(name) is runs
+
+
+@pytest.mark.parametrize("name", ["run_tests", "run_checks", "checkBuild", "lint"])
+def test_a_tool_that_checks_is_a_test(name: str) -> None:
+    assert roles_of(name, "", "", {}) == ("test",)

@@ -141,7 +141,8 @@ _PASSING = AnyCase(
     ",connection ,econnreset,unavailable,overloaded,network ,deadlock,locked".split(","),
 )
 _RED = re.compile(
-    r"^(?:FAILED|FAIL|--- FAIL)\b|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
+    r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)"
+    r"|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errors?)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED",
     re.MULTILINE,
 )
