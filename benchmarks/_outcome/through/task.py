@@ -122,6 +122,7 @@ class Task:
                 step=entry.step,
                 text="\n\n".join(entry.intervention_texts),
                 monitor=monitors.get(entry.step),
+                kind=entry.finding_kind if entry.step in monitors else None,
                 sources=entry.injection_sources,
             )
             for entry in _with_texts(run.step_log)
