@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -53,6 +54,8 @@ class Moment:
 Wording: TypeAlias = Callable[[Moment], str]
 """Makes the text of an injection; "" says nothing this time."""
 
+_ENDS = re.compile(r",? or (?:finish|give the answer|report that it is blocked)(?=[.,])|: say what .{0,40}answer(?=\.)")
+"""Advice that an agent may take for a reason to give up."""
 REPEATING = "You are repeating yourself. Try something different."
 
 
@@ -86,6 +89,10 @@ def _next(moment: Moment) -> str:
 def _calls(moment: Moment) -> str:
     calls = _as_calls(moment)
     return f"{moment.evidence} Not tried yet: {', '.join(calls)}.".strip() if calls else _shipped(moment)
+
+
+def _no_end(moment: Moment) -> str:
+    return _ENDS.sub("", _calls(moment))
 
 
 def _next_call(moment: Moment) -> str:
@@ -130,6 +137,7 @@ WORDINGS: Mapping[str, Wording] = {
     "untried-only": _untried_only,
     "next": _next,
     "calls": _calls,
+    "no-end": _no_end,
     "next-call": _next_call,
     "only-call": _only_call,
     "tools": _tools,
