@@ -45,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument(
         "--threads", type=at_least(1), metavar="N", help="threads of a local model (default: one a core)"
     )
+    model.add_argument(
+        "--guided", action="store_true", help="limit a local model's arguments to valid values, for one of 135M or so"
+    )
     what = options.add_argument_group("what is run")
     what.add_argument("--families", default="", metavar="A,B", help="only these tasks (default: all)")
     what.add_argument("--tasks", action="append", default=[], metavar="FILE:FACTORY", help="your own environment")
@@ -138,7 +141,13 @@ def backend(given: argparse.Namespace) -> Backend:
             from _outcome.models import fetch
 
             path = fetch(given.gguf)
-        return LocalBackend(path, lanes=given.concurrency, temperature=given.temperature, threads=given.threads)
+        return LocalBackend(
+            path,
+            lanes=given.concurrency,
+            temperature=given.temperature,
+            threads=given.threads,
+            guided=given.guided,
+        )
     if given.gpu:
         from _outcome.backends.gpu import GpuBackend
 
@@ -165,6 +174,7 @@ def opened(given: argparse.Namespace, model: str) -> Store:
         "model": model,
         "split": given.split,
         "temperature": given.temperature,
+        "guided": given.guided,
         "build": build(),
         "arms": digest({"arms": Path(arms.__file__).read_text(encoding="utf-8")}),
     }

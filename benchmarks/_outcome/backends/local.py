@@ -59,6 +59,7 @@ class LocalBackend:
 
     A conversation that is longer than the context loses its oldest calls, which `say` is told once.
 
+    `guided` limits arguments to the values that the environment knows to be valid.
     Raises `ExtraMissing` without the package `xllamacpp`, `BackendError` for a file that is no model.
     """
 
@@ -71,6 +72,7 @@ class LocalBackend:
         lanes: int = 8,
         temperature: float = 0.3,
         threads: int | None = None,
+        guided: bool = False,
         say: Callable[[str], None] = _say,
     ) -> None:
         if find_spec("xllamacpp") is None:
@@ -78,7 +80,7 @@ class LocalBackend:
         if not path.is_file():
             raise BackendError(str(path), "there is no such file", "name a GGUF file")
         self.model, self.lanes, self._temperature = path.stem, lanes, temperature
-        self._say, self._has_dropped = say, False
+        self._say, self._has_dropped, self._guided = say, False, guided
         self._server = _server(path, lanes, threads)
         self._client = httpx.Client(base_url=self._server.listening_address, timeout=TIMEOUT_SECONDS, trust_env=False)
 
@@ -112,7 +114,7 @@ class LocalBackend:
             "max_tokens": CALL_TOKENS,
             "temperature": self._temperature,
             "seed": query.seed,
-            "grammar": grammar(query.tools, query.choices),
+            "grammar": grammar(query.tools, query.choices if self._guided else {}),
             "cache_prompt": True,
             "id_slot": query.lane,
         }
