@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,8 @@ def test_the_tokens_of_the_cache_are_known_if_the_server_says_so() -> None:
 class Served(LocalBackend):
     """The backend with a server played by hand."""
 
-    def __init__(self, serve: httpx.MockTransport) -> None:
+    def __init__(self, serve: httpx.MockTransport, *, guided: bool = False) -> None:
+        self._guided = guided
         self.model, self.lanes, self._temperature = "tiny", 1, 0.3
         self.said: list[str] = []
         self._say, self._has_dropped, self._server = self.said.append, False, None
@@ -247,10 +249,13 @@ def test_a_request_has_the_seed_the_lane_and_the_grammar() -> None:
         asked.append(json.loads(request.content))
         return httpx.Response(200, json=answer("run_checks {}"))
 
-    Served(httpx.MockTransport(serve)).complete([query(0)])
-    (body,) = asked
-    assert (body["seed"], body["id_slot"], body["temperature"]) == (7, 0, 0.3)
-    assert body["grammar"] == grammar(TOOLS, {})
+    choices = {"go.door": ["attic"]}
+    for guided in (False, True):
+        Served(httpx.MockTransport(serve), guided=guided).complete([replace(query(0), choices=choices)])
+    free, limited = asked
+    assert (free["seed"], free["id_slot"], free["temperature"]) == (7, 0, 0.3)
+    assert free["grammar"] == grammar(TOOLS, {})
+    assert limited["grammar"] == grammar(TOOLS, choices) != free["grammar"]
 
 
 def test_without_a_file_or_its_package_the_error_names_what_to_do(tmp_path: Path) -> None:

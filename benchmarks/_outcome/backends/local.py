@@ -57,9 +57,9 @@ def _say(text: str) -> None:
 class LocalBackend:
     """A model in a GGUF file. Every lane keeps its own cache of the prompt.
 
-    A conversation that is longer than the context loses its oldest calls, which `say` is told once.
+    A conversation that is longer than the context loses its oldest calls, which `say` is told once. With `guided`,
+    arguments are limited to the values that the environment knows to be valid.
 
-    `guided` limits arguments to the values that the environment knows to be valid.
     Raises `ExtraMissing` without the package `xllamacpp`, `BackendError` for a file that is no model.
     """
 
