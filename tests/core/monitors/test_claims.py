@@ -132,6 +132,12 @@ def test_an_end_that_admits_the_failure_is_quiet(act: Act, fired: Fired) -> None
     assert fired(steps) == set()
 
 
+def test_another_answer_after_a_refused_one_is_a_new_try(act: Act, fired: Fired) -> None:
+    refused = [act("answer", f"Error: {value} is not the port", is_error=True, value=value) for value in ("80", "25")]
+    assert NAME not in fired(refused)
+    assert NAME in fired([act("set_port", "Error: 80 is taken", is_error=True, port="80"), refused[1]])
+
+
 def test_expected_failures_are_no_failed_test(act: Act, fired: Fired) -> None:
     green = "Ran 447 tests in 2.1s\n\nOK (skipped=12, expected failures=3)"
     steps = [act("bash", green, command="python tests/runtests.py"), *says("All tests passed.")]

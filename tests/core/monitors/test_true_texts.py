@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reasonblocks._gates import first_sentence
 from reasonblocks._monitors import WEIGHTS, recall, untried
 from reasonblocks._monitors.builtin import BY_NAME
+from reasonblocks._monitors.excerpts import call_line
 from reasonblocks._monitors.finding import Finding
 from reasonblocks._monitors.recall import Recall
 from reasonblocks._monitors.suite import hint_text
@@ -287,7 +288,27 @@ def test_a_text_about_a_loop_is_true_up_to_its_last_word(run: list[Step], kind: 
 NAMED = re.compile(r"Named in (the last|an earlier) result and not tried yet: (.*)\.$")
 
 
+CALLS = re.compile(r"Not tried yet: (?:(\w+\(.*\)) and then )?(\w+\(.*\))\.$")
+
+
+def check_calls(made: str | None, untried: str, run: Sequence[Step]) -> None:
+    """The calls were not made, each names what a result has, and the call before them was made."""
+    calls = [call_line([call]) for step in run for call in step.tool_calls]
+    assert made is None or made in calls
+    outputs = [result.output for step in run for result in step.tool_results if result.name != "browse_web"]
+    given = re.findall(r"""\w+\(\w+=(?:"([^"]*)"|'([^']*)')\)""", untried)
+    assert 0 < len(given) <= 3
+    paths = [call.arguments.get("path") for step in run for call in step.tool_calls if isinstance(call.arguments, dict)]
+    for double, single in given:
+        value = double or single
+        assert value not in paths
+        assert any(re.split(r"[/ ]", value)[-1] in output for output in outputs)
+
+
 def check_alternatives(text: str, run: Sequence[Step]) -> None:
+    as_calls = CALLS.search(text)
+    if as_calls is not None:
+        check_calls(as_calls[1], as_calls[2], run)
     found = NAMED.search(text)
     if found is None:
         return

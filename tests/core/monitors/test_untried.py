@@ -14,7 +14,7 @@ from tests.core.monitors.conftest import act
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
-    return with_form(steps, tool_roles)._replace(form=None)
+    return with_form(steps, tool_roles)._replace(form=None, seen=-1, elsewhere=False)
 
 
 def with_form(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
@@ -113,6 +113,16 @@ def test_a_search_in_vain_and_an_error_are_the_forms_of_what_they_list() -> None
 )
 def test_a_call_that_is_more_than_a_look_at_one_member_is_no_form(took: Step) -> None:
     assert with_form([FILES, took]).form is None
+
+
+def test_a_list_is_elsewhere_if_the_last_result_has_another_of_its_kind() -> None:
+    cellar = act("go", "You are in the cellar. Doors: hall, vault.", door="cellar")
+    vault = act("go", "You are in the vault. Doors: cellar.", door="vault")
+    found = with_form([act("look", HALL), TO_ATTIC, TO_HALL, cellar, vault, cellar])
+    assert (found.names, found.newest, found.seen, found.elsewhere) == (("pantry",), False, 2, True)
+    read = act("read_file", "timeout = 3", path="conf/base.ini")
+    found = with_form([FILES, read, read])
+    assert (found.names, found.seen, found.elsewhere) == (("prod.ini", "ports.yaml"), 0, False)
 
 
 def test_a_form_makes_a_call() -> None:

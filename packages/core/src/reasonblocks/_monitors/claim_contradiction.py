@@ -188,8 +188,9 @@ def observe(features: Features, memory: JSON) -> Finding:
         facts = {"kind": "claim", "tool": kept.get("tool"), "said": claim}
         return settle(left, memory, score, [*failed, features.index], facts)
     red = failed or numbers(kept, "red")
-    if red and declares_done(features) and not admits(features):
-        tool = kept.get("tool" if failed else "test")
+    tool = kept.get("tool" if failed else "test")
+    # an answer that was refused, and then another one, is a new try
+    if red and tool != features.tool and declares_done(features) and not admits(features):
         return settle(left, memory, 0.8, [*red, features.index], {"kind": "red", "tool": tool})
     if other:
         return settle(left, memory, 0.75, other, {"kind": "value", "tool": features.tool})

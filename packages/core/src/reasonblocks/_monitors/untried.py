@@ -94,6 +94,8 @@ class Alternatives(NamedTuple):
     newest: bool = False
     offered: bool = False
     form: Form | None = None
+    seen: int = -1
+    elsewhere: bool = False
 
 
 _NONE = Alternatives()
@@ -161,6 +163,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     used, last = _unpacked(kept.get("used")), count(kept, "last")
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
     forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
+    here = {row[0] for row in lists if row[1] == last}
     suggested = _NONE
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
@@ -173,7 +176,8 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
             form = next((Form(*row[1:]) for row in forms if row[0] == one.kind), None)  # type: ignore[arg-type]
-            found = Alternatives(tuple(names[:NAMED]), newest, offered, form)
+            elsewhere = not newest and one.kind in here
+            found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere)
             if is_meant:
                 return found
             suggested = found

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from .advice import next_step
-from .excerpts import literal
+from .excerpts import call_line, literal
 from .recall import Action, Recall
+from .untried import Alternatives
 
 MAX_PLACES = 4
 """Places in the history that a text lists; of more it names the newest only."""
@@ -311,5 +312,20 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
     found, last = recall.untried, recall.actions[-1] if recall.actions else None
     if not found.names or (last and last.failed and not (found.offered or last.misses)):
         return f"{evidence} {advice}"
+    return f"{evidence} {_untried(found, recall)}"
+
+
+def _untried(found: Alternatives, recall: Recall) -> str:
+    """Return the sentence about what was not tried yet: as calls if their form is known, else the names.
+
+    Where a list was shown elsewhere, the call that showed it comes first.
+    """
+    if found.form is not None:
+        calls = [call_line([found.form.call(name)]) for name in found.names]
+        if not found.elsewhere:
+            return f"Not tried yet: {', '.join(calls)}."
+        showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
+        if showed:
+            return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
     source = "the last result" if found.newest else "an earlier result"
-    return f"{evidence} Named in {source} and not tried yet: {', '.join(found.names)}."
+    return f"Named in {source} and not tried yet: {', '.join(found.names)}."
