@@ -79,20 +79,16 @@ def _untried_only(moment: Moment) -> str:
     return moment.untried
 
 
-def _next(moment: Moment) -> str:
-    if not moment.untried:
+def _names(moment: Moment) -> str:
+    if not (moment.untried and moment.alternatives.names):
         return _shipped(moment)
-    first = moment.untried.rstrip(".").partition(": ")[2].split(", ")[0]
-    return f"{moment.evidence} {moment.untried} Next: {first}.".strip()
-
-
-def _calls(moment: Moment) -> str:
-    calls = _as_calls(moment)
-    return f"{moment.evidence} Not tried yet: {', '.join(calls)}.".strip() if calls else _shipped(moment)
+    source = "the last result" if moment.alternatives.newest else "an earlier result"
+    found = ", ".join(moment.alternatives.names)
+    return f"{moment.evidence} Named in {source} and not tried yet: {found}.".strip()
 
 
 def _no_end(moment: Moment) -> str:
-    return _ENDS.sub("", _calls(moment))
+    return _ENDS.sub("", _shipped(moment))
 
 
 def _next_call(moment: Moment) -> str:
@@ -100,15 +96,10 @@ def _next_call(moment: Moment) -> str:
     return f"{moment.evidence} Next: {calls[0]}.".strip() if calls else _shipped(moment)
 
 
-def _only_call(moment: Moment) -> str:
-    calls = _as_calls(moment)
-    return f"Not tried yet: {calls[0]}." if calls else moment.untried
-
-
 def _tools(moment: Moment) -> str:
     left = [name for name in names(moment.environment.tools) if name not in moment.used]
     if moment.untried or not left:
-        return _calls(moment)
+        return _shipped(moment)
     return f"{moment.evidence} Tools that you have not used yet: {', '.join(left)}.".strip()
 
 
@@ -135,11 +126,9 @@ WORDINGS: Mapping[str, Wording] = {
     "named": _named,
     "untried": _untried,
     "untried-only": _untried_only,
-    "next": _next,
-    "calls": _calls,
+    "names": _names,
     "no-end": _no_end,
     "next-call": _next_call,
-    "only-call": _only_call,
     "tools": _tools,
     "question": _question,
     "reference": _reference,

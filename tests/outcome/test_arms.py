@@ -9,6 +9,7 @@ from _outcome.arms import ARMS, FEW_RULES, WORDINGS, Arm, Moment, Place, placed
 from _outcome.backend import Message
 from _outcome.tasks.house import House
 
+from reasonblocks._monitors.untried import Alternatives, Form
 from reasonblocks._render import FRAME, with_tail
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import FSMState, Injection, StepDecision
@@ -31,7 +32,8 @@ def moment(*texts: str, environment: House | Cells | None = None) -> Moment:
     sources = ("MonitorSteeringInjection", *["E2Injection"] * len(texts))
     injections = tuple(Injection(source=source, text=text) for source, text in zip(sources, texts))  # type: ignore[arg-type]
     decision = StepDecision(step=3, fsm_state=FSMState.SLOW, injections=injections)
-    return Moment(decision, environment or House())
+    found = Alternatives(("pantry", "attic"), newest=True, form=Form("go", "door"))
+    return Moment(decision, environment or House(), found, frozenset({"look"}))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,10 @@ def moment(*texts: str, environment: House | Cells | None = None) -> Moment:
         ("named", f"{EVIDENCE} Make a call that you have not made yet."),
         ("untried", UNTRIED),
         ("untried-only", UNTRIED),
-        ("next", f"{EVIDENCE} {UNTRIED} Next: pantry."),
+        ("names", f"{EVIDENCE} Named in the last result and not tried yet: pantry, attic."),
+        ("next-call", f'{EVIDENCE} Next: go(door="pantry").'),
+        ("tools", TEXT),
+        ("no-end", TEXT),
         ("question", f"{EVIDENCE} What have you not tried yet? {UNTRIED}"),
     ],
 )
@@ -54,12 +59,27 @@ def test_each_wording_says_its_own_of_a_finding_with_alternatives(wording: str, 
     ("wording", "said"),
     [
         ("untried", "You are repeating yourself. Try something different."),
-        ("next", EVIDENCE),
+        ("names", EVIDENCE),
+        ("next-call", EVIDENCE),
+        ("tools", f"{EVIDENCE} Tools that you have not used yet: go."),
         ("question", f"{EVIDENCE} What have you not tried yet?"),
     ],
 )
 def test_without_alternatives_a_wording_falls_back(wording: str, said: str) -> None:
     assert Arm(name="x", wording=wording).text(moment(EVIDENCE)) == f"{FRAME}\n{said}"
+
+
+@pytest.mark.parametrize(
+    ("advice", "left"),
+    [
+        ("Say what is missing, or finish.", "Say what is missing."),
+        ("Go on without it, or report that it is blocked.", "Go on without it."),
+        ("Say what is missing, or give the answer.", "Say what is missing."),
+        ("Look in another place now.", "Look in another place now."),
+    ],
+)
+def test_one_wording_never_offers_to_stop(advice: str, left: str) -> None:
+    assert Arm(name="x", wording="no-end").text(moment(f"{EVIDENCE} {advice}")) == f"{FRAME}\n{EVIDENCE} {left}"
 
 
 def test_a_wording_that_has_nothing_to_say_shows_not_even_the_frame() -> None:

@@ -189,15 +189,43 @@ def test_a_refund_of_another_order_or_amount_is_refused() -> None:
     assert not orders.success()
 
 
-def test_three_wrong_answers_end_a_hunt_and_one_ends_a_search() -> None:
-    for family, wrong in (("hunt", 3), ("reword", 1)):
-        environment = FAMILIES[family]()
-        environment.reset(0)
-        for count in range(wrong):
-            assert not environment.done, count
-            outcome(environment, Call("answer", {"value": "1"}))
-        assert environment.done
-        assert not environment.success()
+@pytest.mark.parametrize("family", ["hunt", "reword"])
+def test_an_answer_that_no_result_has_is_refused(family: str) -> None:
+    environment = FAMILIES[family]()
+    environment.reset(0)
+    for _ in range(5):
+        with pytest.raises(ToolError, match="Look it up before you answer"):
+            environment.call("answer", {"value": "1"})
+    assert not environment.done
+
+
+def followed(environment: Environment, until: str) -> str:
+    """Follow the reference policy until a result has this text, and return that result."""
+    shown = ""
+    while until not in shown:
+        assert isinstance(environment, Solvable)
+        call = environment.reference()
+        assert call is not None
+        shown = outcome(environment, call)
+    return shown
+
+
+def test_three_wrong_answers_from_files_end_a_hunt() -> None:
+    hunt = FAMILIES["hunt"]()
+    hunt.reset(0)
+    wrong = followed(hunt, " = ").split(" ")[0].partition(".")[2]
+    for count in range(3):
+        assert not hunt.done, count
+        outcome(hunt, Call("answer", {"value": wrong}))
+    assert (hunt.done, hunt.success()) == (True, False)
+
+
+def test_a_wrong_answer_from_a_result_ends_a_search() -> None:
+    reword = FAMILIES["reword"]()
+    reword.reset(0)
+    grams = followed(reword, " weighs ").partition(" weighs ")[2].split(" ")[0]
+    reword.call("answer", {"value": grams})
+    assert (reword.done, reword.success()) == (True, False)
 
 
 def test_an_early_report_ends_the_task_unsolved() -> None:

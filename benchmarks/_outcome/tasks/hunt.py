@@ -128,6 +128,9 @@ class Hunt:
         return self._paths(found) if found else f"No file has {part[:40]!r} in its name. {self._where()}"
 
     def _answer(self, value: str) -> str:
+        if not any(re.search(rf"\b{re.escape(value)}\b", self._files[path]) for path in self._read):
+            said = f"no file that you have read has {value[:40]!r}. Look it up before you answer."
+            raise ToolError(f"{said} {self._where()}")
         if value != self._port:
             self._wrong.append(value)
             raise ToolError(f"{value[:40]} is not the port of {self._service}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from ..environment import Call, Tool, tool
+from ..environment import Call, Tool, ToolError, tool
 from ._arguments import checked, listed
 
 WORDS = {
@@ -74,9 +74,12 @@ class Reword:
         return f"{question} the {self._word} {self._model}? Find out with search, then call answer with the number."
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Search, or give the answer."""
+        """Search, or give the answer. Raises `ToolError` for an answer that no result has."""
         value = next(iter(checked(name, arguments, self.tools).values()))
         if name == "answer":
+            pages = " ".join([self._pages.get(key, "") for key in self._searched])
+            if not re.search(rf"\b{re.escape(value)}\b", pages):
+                raise ToolError(f"no result has {value[:40]!r}. Look it up before you answer.")
             self._given = value
             return "The answer is taken."
         return self._search(value.lower())
