@@ -26,8 +26,10 @@ FEW_RULES = ("rb-no-same-call", "rb-error-first", "rb-check-before-done", "rb-em
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a wording may use: the decision, the environment as the agent left it, what the library holds for untried,
-    and the tools that the agent has called."""
+    """The material of a wording: the decision, and the environment as the agent left it.
+
+    `alternatives` are those that the library takes for untried, and `used` the tools that the agent has called.
+    """
 
     decision: StepDecision
     environment: Environment

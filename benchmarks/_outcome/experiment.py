@@ -23,7 +23,7 @@ Phased: TypeAlias = Callable[[Backend, Store, Callable[[Row], None]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run: every family on every seed. `points` limits the branch points of each family; 0 takes all."""
+    """An experiment: every family on every seed. `points` limits the branch points of each family; 0 takes all."""
 
     families: Mapping[str, Factory]
     seeds: Sequence[int]

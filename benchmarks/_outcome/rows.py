@@ -1,4 +1,4 @@
-"""What is kept of each run: one row of JSON. The tables, and nothing else, are made from rows."""
+"""Rows: the record of each run, as JSON. All tables are made from rows alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, str, str, int, str, int]:
-        """What is equal for a run and its repetition: a run whose key is there already is not made again."""
+        """The identity of a run: a run whose key is there already is not made again."""
         return (self.model, self.through, self.phase, self.family, self.seed, self.arm, self.sample)
 
     def as_dict(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ TRANSIENT = frozenset({408, 409, 425, 429})
 FINAL = frozenset({401, 403})
 """Statuses after which no other form of the request can succeed."""
 NO_MONEY = "insufficient_quota"
-"""What OpenAI's body says with status 429 if the account is empty, which no wait changes."""
+"""The mark in OpenAI's body of a status 429 if the account is empty, which no wait changes."""
 SEED_LIMIT = 2**31
 """Seeds are sent below this: some servers read them as signed integers of 32 bits."""
 
@@ -71,12 +71,12 @@ CONCESSIONS: Mapping[str, tuple[Change, str]] = {
     "temperature": (_own_temperature, "no temperature is sent: the model uses its own"),
     "max_tokens": (_new_name_of_max_tokens, "max_completion_tokens is sent instead of max_tokens"),
 }
-"""How a request changes, and what the user is told, when an endpoint refuses a parameter and names it."""
+"""The changes of a request, and the words for the user, for each parameter that an endpoint refuses by name."""
 UNNAMED = (("seed",), ("tool_choice",), ("seed", "tool_choice"))
 """The concessions that are tried, in this order, when an endpoint refuses a request and names no parameter."""
 
 FORCES_NOTHING = "forces nothing"
-"""What is said once of an endpoint that ignores `tool_choice`, as some local servers do."""
+"""The remark, made once, about an endpoint that ignores `tool_choice`, as some local servers do."""
 
 HINTS: Mapping[int, str] = {
     400: "the endpoint does not take this request: check the model's name, its support for tools and its context size",

@@ -41,7 +41,7 @@ PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen2 cuts a text before merging bytes, from its published tokenizer."""
+"""The pattern by which Qwen2 cuts a text before it merges bytes, from its published tokenizer."""
 CONTROL, USER_DEFINED = 3, 4
 """Types of tokens that are found in a text as a whole (`llama_token_type` in llama.cpp)."""
 NAME = re.compile(r'"name":\s*"([^"\\]+)"')

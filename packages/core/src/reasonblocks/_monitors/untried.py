@@ -87,7 +87,9 @@ class Alternatives(NamedTuple):
     """Values of one list that no argument had so far.
 
     `newest` if the list was in the last result, `offered` if that was an error. `form` is the call that took a member
-    of such a list last, or whose error or result in vain has the list; None if it has more than one argument.
+    of such a list last, or whose error or result in vain has the list; None if it has more than one argument. `seen` is
+    the step that showed the list. The list is `elsewhere` if it is older, and the last result has one of its kind, as
+    each room has its doors.
     """
 
     names: tuple[str, ...] = ()
