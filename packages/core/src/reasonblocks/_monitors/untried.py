@@ -89,7 +89,7 @@ class Alternatives(NamedTuple):
     `newest` if the list was in the last result, `offered` if that was an error. `form` is the call that took a member
     of such a list last, or whose error or result in vain has the list; None if it has more than one argument. `seen` is
     the step that showed the list. The list is `elsewhere` if it is older, and the last result has one of its kind, as
-    each room has its doors.
+    each room has its doors; `alike` if any other list of its kind is remembered.
     """
 
     names: tuple[str, ...] = ()
@@ -98,6 +98,7 @@ class Alternatives(NamedTuple):
     form: Form | None = None
     seen: int = -1
     elsewhere: bool = False
+    alike: bool = False
 
 
 _NONE = Alternatives()
@@ -179,7 +180,8 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
             form = next((Form(*row[1:]) for row in forms if row[0] == one.kind), None)  # type: ignore[arg-type]
             elsewhere = not newest and one.kind in here
-            found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere)
+            alike = sum(row[0] == one.kind for row in lists) > 1
+            found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere, alike)
             if is_meant:
                 return found
             suggested = found

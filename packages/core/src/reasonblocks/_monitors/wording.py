@@ -315,16 +315,36 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
     return f"{evidence} {_untried(found, recall)}"
 
 
+def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -> bool:
+    """Return True if the tool that takes members has itself shown this list, and others of its kind, and was called since.
+
+    So it leads from place to place, and the last place, such as a room with one door, has no list.
+    """
+    if found.newest or not found.alike or found.form is None or not showed:
+        return False
+    tool = f"{found.form.tool}("
+    return showed[-1].shown.startswith(tool) and recall.actions[-1].shown.startswith(tool)
+
+
+def _calls(found: Alternatives) -> list[str]:
+    """Return the calls that were not made yet; none if one would be shortened: an agent cannot make that."""
+    if found.form is None:
+        return []
+    calls = [call_line([found.form.call(name)]) for name in found.names]
+    tool = f"{found.form.tool}("
+    return calls if all(call.startswith(tool) and "…" not in call for call in calls) else []
+
+
 def _untried(found: Alternatives, recall: Recall) -> str:
-    """Return the sentence about what was not tried yet: as calls if their form is known, else the names.
+    """Return the sentence about what was not tried yet: as calls if their form is known and short, else the names.
 
     Where a list was shown elsewhere, the call that showed it comes first.
     """
-    if found.form is not None:
-        calls = [call_line([found.form.call(name)]) for name in found.names]
-        if not found.elsewhere:
-            return f"Not tried yet: {', '.join(calls)}."
+    calls = _calls(found)
+    if calls:
         showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
+        if not (found.elsewhere or _leads_away(found, showed, recall)):
+            return f"Not tried yet: {', '.join(calls)}."
         if showed:
             return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
     source = "the last result" if found.newest else "an earlier result"
