@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, comb, isfinite, nan
 
 import numpy as np
@@ -23,7 +23,8 @@ from .rows import Phase, Row
 
 __all__ = [
     "MIN_POINTS", "OFF", "Effect", "Flips", "Interval", "Point", "Sample", "base_failure", "break_even", "effect",
-    "figure", "further", "healthy", "interval", "macro", "mcnemar", "mean_of", "samples", "sign_flip_p",
+    "figure", "further", "healthy", "interval", "macro", "mcnemar", "mean_of", "samples", "share_interval",
+    "sign_flip_p",
 ]  # fmt: skip
 
 OFF = "off"
@@ -265,6 +266,19 @@ def macro(sample: Sample, arm: str, of: Callable[[Effect], Draws], least: int = 
     effects = [effect(family, arm) for family in sample.families.values()]
     enough = [of(one) for one in effects if one.points >= least]
     return mean_of(enough) if enough else None
+
+
+def share_interval(share: Draws, count: int) -> Interval:
+    """Return the 95 % interval of a share of `count` pairs.
+
+    A share of 0 or 1 is the same in every draw of the bootstrap, which says nothing of the next pair: then the other
+    end is that of the exact binomial interval (Clopper and Pearson 1934).
+    """
+    found = interval(share)
+    if not count or found.low != found.high or found.point not in (0.0, 1.0):
+        return found
+    reach = 1 - 0.025 ** (1 / count)
+    return replace(found, high=reach) if found.point == 0.0 else replace(found, low=1 - reach)
 
 
 def break_even(flips: Flips) -> Draws:

@@ -27,6 +27,7 @@ from .statistics import (
     mcnemar,
     mean_of,
     samples,
+    share_interval,
 )
 
 __all__ = ["COLUMNS", "placement_of", "tables"]
@@ -181,10 +182,10 @@ def _goal_cells(sample: Sample, arm: str) -> Cells:
         "winnable": _points(macro(_where_winnable(sample), arm, _advantage)),
         "families": len(enough),
         "harmed": sum(interval(one.advantage).high < 0 for one in enough),
-        "r": interval(turned.recovery),
+        "r": share_interval(turned.recovery, turned.lost),
         "r0": interval(turned.chance_recovery),
         "r_beyond": _points(turned.recovery - turned.chance_recovery),
-        "d": interval(turned.disruption),
+        "d": share_interval(turned.disruption, turned.won),
         "d0": interval(turned.chance_disruption),
         "d_beyond": _points(turned.disruption - turned.chance_disruption),
         "gave_up": _points(macro(sample, arm, _giving_up)),
@@ -221,10 +222,10 @@ def _family_rows(sample: Sample) -> Iterator[Cells]:
                 "points": found.points,
                 "winnable": _winnable_share(family.beside(arm).points),
                 **_success_cells(found),
-                "r": interval(turned.recovery),
+                "r": share_interval(turned.recovery, turned.lost),
                 "r0": interval(turned.chance_recovery),
                 "off_lost": turned.lost,
-                "d": interval(turned.disruption),
+                "d": share_interval(turned.disruption, turned.won),
                 "d0": interval(turned.chance_disruption),
                 "off_won": turned.won,
                 "break_even": interval(break_even(turned)),

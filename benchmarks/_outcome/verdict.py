@@ -29,6 +29,7 @@ from .statistics import (
     interval,
     macro,
     samples,
+    share_interval,
     sign_flip_p,
 )
 
@@ -127,17 +128,18 @@ def _of_arm(sample: Sample, case: _Case) -> Iterator[Verdict]:
 def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -> Verdict:
     """Return the verdict on the sample's points; over all, on the mean over `families`."""
     found = effect(sample, case.arm)
+    turned = found.flips
     draws = macro(sample, case.arm, _advantage) if scope == ALL else None
     advantage = found.advantage if draws is None else draws
     failed = 1 - found.off if case.whole else base_failure(sample)
-    limit, p = break_even(found.flips), sign_flip_p(sample, case.arm, families)
+    limit, p = break_even(turned), sign_flip_p(sample, case.arm, families)
     decision, reason = _decided(found.points, bool(families), interval(advantage), p, failed, limit)
     more = _more(found.points, advantage) if decision == "undecided" else None
     return Verdict(
         model=case.model, through=case.through, phase="whole" if case.whole else "branch", arm=case.arm, scope=scope,
         decision=decision, reason=reason, points=found.points, advantage=interval(advantage), p=p,
-        recovery=interval(found.flips.recovery), chance_recovery=interval(found.flips.chance_recovery),
-        disruption=interval(found.flips.disruption), chance_disruption=interval(found.flips.chance_disruption),
+        recovery=share_interval(turned.recovery, turned.lost), chance_recovery=interval(turned.chance_recovery),
+        disruption=share_interval(turned.disruption, turned.won), chance_disruption=interval(turned.chance_disruption),
         break_even=_known(limit), failure=None if failed is None else _known(failed),
         further_points=more, further_tasks=ceil(more / case.reach) if more else None,
     )  # fmt: skip

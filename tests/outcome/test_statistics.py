@@ -22,6 +22,7 @@ from _outcome.statistics import (
     macro,
     mcnemar,
     samples,
+    share_interval,
     sign_flip_p,
 )
 
@@ -55,6 +56,18 @@ def test_runs_with_an_error_do_not_count() -> None:
     rows = branches("house", [{"off": [0, 1], ARM: [0, 1]}])
     broken = [replace(row, error="503") if row.arm == "off" and row.won else row for row in rows]
     assert effect(sample_of(broken), ARM).advantage[0] == 0.5
+
+
+def test_a_share_of_nothing_has_the_exact_binomial_interval() -> None:
+    flips = effect(points(*[([0], [0])] * 9, ([1], [1])), ARM).flips
+    found = share_interval(flips.recovery, flips.lost)
+    assert (found.point, found.low) == (0.0, 0.0)
+    assert (1 - found.high) ** 9 == pytest.approx(0.025)
+    won = effect(points(*[([0], [1])] * 9, ([1], [1])), ARM).flips
+    found = share_interval(won.recovery, won.lost)
+    assert (found.point, found.high) == (1.0, 1.0)
+    assert found.low**9 == pytest.approx(0.025)
+    assert share_interval(won.disruption, 1).high == pytest.approx(0.975)
 
 
 def brute_force(rows: Sequence[Row]) -> dict[str, float]:
