@@ -7,7 +7,8 @@ from typing import Any
 
 from ..environment import Tool, ToolError, names, unknown
 
-_QUOTES = " \t\n\"'`"
+QUOTES = " \t\n\"'`"
+"""What small models put around a value."""
 
 
 def checked(
@@ -23,7 +24,7 @@ def checked(
     if {*arguments} != {*wanted}:
         takes = f"the arguments {', '.join(wanted)}" if wanted else "no arguments"
         raise ToolError(f"{name} takes {takes}")
-    return {key: str(arguments[key]).strip("" if key in verbatim else _QUOTES) for key in wanted}
+    return {key: str(arguments[key]).strip("" if key in verbatim else QUOTES) for key in wanted}
 
 
 def listed(values: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from ..environment import Call, Tool, ToolError, names, tool, unknown
+from ._arguments import QUOTES
 from ._map import Map
 from ._science import World, variations
 from ._textworld import clipped
@@ -88,7 +89,7 @@ class Science:
         """Type the command of this call. Raises `ToolError` for one that does nothing here."""
         if name not in names(self.tools):
             raise unknown(name, self.tools)
-        values = {key: str(value).strip(" \t\n\"'`") for key, value in arguments.items()}
+        values = {key: str(value).strip(QUOTES) for key, value in arguments.items()}
         try:
             command = _TYPED[name].format(**values)
         except KeyError as exc:

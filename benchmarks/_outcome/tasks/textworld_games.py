@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from ..environment import Call, Tool, ToolError, names, tool, unknown
+from ._arguments import QUOTES
 from ._map import Map
 from ._recipe import Recipe
 from ._textworld import Played, clipped, shortened
@@ -108,7 +109,7 @@ class _Game:
     def _command(self, name: str, arguments: Mapping[str, Any]) -> str:
         if name not in names(self.tools):
             raise unknown(name, self.tools)
-        wanted = {key: str(value).strip(" \t\n\"'`").casefold() for key, value in arguments.items()}
+        wanted = {key: str(value).strip(QUOTES).casefold() for key, value in arguments.items()}
         accepted = self._accepted(name)
         for command, values in accepted.items():
             if {key: value.casefold() for key, value in values.items()} == wanted:
