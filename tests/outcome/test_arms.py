@@ -9,7 +9,8 @@ from _outcome.arms import ARMS, FEW_RULES, WORDINGS, Arm, Moment, Place, placed
 from _outcome.backend import Message
 from _outcome.tasks.house import House
 
-from reasonblocks._monitors.untried import Alternatives, Form
+from reasonblocks._monitors.forms import Form
+from reasonblocks._monitors.untried import Alternatives
 from reasonblocks._render import FRAME, with_tail
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import FSMState, Injection, StepDecision

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from reasonblocks._monitors.features import features_of
+from reasonblocks._monitors.forms import Form
 from reasonblocks._monitors.listed import lists_in
-from reasonblocks._monitors.untried import Alternatives, Form, alternatives, gather
+from reasonblocks._monitors.untried import Alternatives, alternatives, gather
 from reasonblocks.types import JSON, Step
 from tests.core.monitors.conftest import act
 

@@ -47,3 +47,55 @@ def test_a_call_that_would_be_shortened_is_not_written() -> None:
     read = act(tool, "timeout = 3", path="conf/settings-of-the-base.ini")
     text = said([listed, read, read])
     assert text == "Named in an earlier result and not tried yet: settings-of-the-production.ini."
+
+
+DATES = "Error: cannot read the date '17 March'. Forms of this day: 17-Mar-2026, 2026/03/17, 2026-03-17."
+OTHER = "Error: this shop does not read the date 2026-03-17; it uses another form."
+
+
+def orders(date: str, output: str) -> Step:
+    return act("find_orders", output, is_error=True, customer="C-424", date=date)
+
+
+def test_what_an_error_offers_goes_into_the_argument_that_the_error_repeats() -> None:
+    untried = ["17-Mar-2026", "2026/03/17", "2026-03-17"]
+    calls = [f'find_orders(customer="C-424", date="{date}")' for date in untried]
+    assert said([orders("17 March", DATES)] * 2) == f"Not tried yet: {', '.join(calls)}."
+
+
+def test_the_rest_of_what_an_error_offered_is_said_after_the_next_error() -> None:
+    wrong = orders("2026-03-17", OTHER)
+    calls = [f'find_orders(customer="C-424", date="{date}")' for date in ("17-Mar-2026", "2026/03/17")]
+    assert said([orders("17 March", DATES), wrong]) == f"Not tried yet: {', '.join(calls)}."
+    help_ = act("help", "Error: no help for this tool.", is_error=True, tool="find_orders")
+    assert said([orders("17 March", DATES), wrong, help_]) == ""
+
+
+def test_what_an_error_offers_is_no_call_if_it_repeats_none_or_two_of_the_arguments() -> None:
+    for date, customer in (("today", "C-424"), ("17 March", "17")):
+        wrong = act("find_orders", DATES, is_error=True, customer=customer, date=date)
+        assert said([wrong, wrong]).startswith("Named in the last result and not tried yet: 17-Mar-2026, ")
+
+
+def test_a_listing_has_the_form_of_the_error_that_offered_the_same() -> None:
+    wrong = act("apply_patch", "Error: no patch 'fix'. Patches: p1, p2, p3.", is_error=True, patch="fix")
+    listed = act("list_patches", "p1: line 2 becomes x\np2: line 4 becomes y\np3: line 5 becomes z")
+    calls = ", ".join(f'apply_patch(patch="{name}")' for name in ("p1", "p2", "p3"))
+    assert said([wrong, listed, wrong, listed]) == f"Not tried yet: {calls}."
+
+
+def test_a_search_works_from_anywhere() -> None:
+    vain = "No results for 'sofa'."
+    terms = [f"{vain} Some terms of the index: {names}." for names in ("torch, handset", "couch, cooker")]
+    steps = [act("search", output, query="sofa") for output in (terms[0], vain, terms[1], vain)]
+    assert said(steps) == 'Not tried yet: search(query="couch"), search(query="cooker").'
+    again = [*steps, act("search", terms[0], query="couch"), act("search", vain, query="sofa")]
+    assert " and then " not in said(again)
+
+
+def test_a_labelled_list_that_is_all_that_a_search_brought_is_named() -> None:
+    found = act("search", "Entries: refrigerator-m20, refrigerator-t14.", query="delivery time")
+    text = said([found, found])
+    assert text == "Named in the last result and not tried yet: refrigerator-m20, refrigerator-t14."
+    prose = act("search", "What I found in the index: refrigerator-m20, refrigerator-t14.", query="delivery time")
+    assert said([prose, prose]) == ""

@@ -13,6 +13,7 @@ from .._json import MAX_INT
 from ..types import JSON, Step, ToolCall
 from .arguments import command_of
 from .features import Features
+from .forms import Form, form_of, with_forms
 from .listed import LONGEST_LIST, LONGEST_NAME, SHORT, lists_in
 from .memory import count, rows, table
 from .outcome import hash_of, says_nothing
@@ -49,13 +50,12 @@ SUGGESTED = -2
 """Points of a list beside the words that nothing was found."""
 LISTED = -3
 """Points of a list that is all that a listing brought."""
+ANSWERED = 3
+"""Points of a list in an error from which the agent took a member."""
 NAMED = 3
 """Alternatives that a text names."""
-
-MAX_FORMS = 3
-"""Kinds of lists whose call is remembered: those used last."""
-MAX_FORM = 80
-"""Characters of the longest remembered call."""
+LABEL = 3
+"""Words before the colon of a result that is one labelled list."""
 
 MAX_CALLS = 4
 """Calls, and results, of a step that are read."""
@@ -71,25 +71,14 @@ _READ = frozenset({"read"})
 _LOOK = frozenset({"read", "search"})
 
 
-class Form(NamedTuple):
-    """A call with one argument, and what stands before a member of a list in its value, such as a folder."""
-
-    tool: str
-    argument: str
-    prefix: str = ""
-
-    def call(self, name: str) -> ToolCall:
-        """Return the call with a member in its argument."""
-        return ToolCall(id="", name=self.tool, arguments={self.argument: self.prefix + name})
-
-
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far.
 
-    `newest` if the list was in the last result, `offered` if that was an error. `form` is the call that took a member
-    of such a list last, or whose error or result in vain has the list; None if it has more than one argument. `seen` is
-    the step that showed the list. The list is `elsewhere` if it is older, and the last result has one of its kind, as
-    each room has its doors; `alike` if any other list of its kind is remembered.
+    `newest` if the list was in the last result; `offered` if an error offered it, and that is the last result, or the
+    last call took a member. `form` is the call that took a member of such a list last, or whose error or result in vain
+    has the list; None if it is not clear which of its arguments takes a member. `seen` is the step that showed the
+    list. The list is `elsewhere` if it is older, and the last result has one of its kind, as each room has its doors;
+    `alike` if any other list of its kind is remembered.
     """
 
     names: tuple[str, ...] = ()
@@ -143,8 +132,12 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     new = list(_shown(features, step, tool_roles)) if looks else []
     forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
     reads = not features.shell or {*features.roles} <= _LOOK
-    if looks and reads and len(step.tool_calls) == 1 and (said := _single(step.tool_calls[0])):
-        forms = _with_forms(forms, [row for row in before if row[2] == features.index], new, step.tool_calls[0], said)
+    if looks and reads and len(step.tool_calls) == 1 and not acts_on(step.tool_calls[0].name):
+        taken = {one.kind: one for row in before if (one := _List.of(row)).used == features.index}
+        members = {kind: one.members for kind, one in taken.items()}
+        offered = [kind for kind, one in taken.items() if one.points == ANSWERED]
+        refused = [one.kind for one in new if one.points in (OFFERED, SUGGESTED)]
+        forms = with_forms(forms, step.tool_calls[0], step.tool_results, refused, members, offered)
     return {
         "lists": _with(before, new) if new else before,
         "kinds": kinds,
@@ -170,7 +163,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     suggested = _NONE
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
-        offered = newest and one.points == OFFERED
+        offered = one.points in (OFFERED, ANSWERED) and (newest or one.used == index)
         in_use = one.points >= TAKEN and one.used > index - NOW
         is_meant = in_use or offered or (newest and one.kind in kinds)
         is_there = (newest and one.points == LISTED) or (one.seen > index - NOW and one.points == SUGGESTED)
@@ -178,7 +171,8 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
             continue
         names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
-            form = next((Form(*row[1:]) for row in forms if row[0] == one.kind), None)  # type: ignore[arg-type]
+            alike_lists = [row[0] for row in lists if {*names} <= {*row[5:]}]
+            form = form_of(forms, one.kind, alike_lists)
             elsewhere = not newest and one.kind in here
             alike = sum(row[0] == one.kind for row in lists) > 1
             found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere, alike)
@@ -235,9 +229,9 @@ def _texts(given: JSON) -> Iterator[str]:
 def _names_of(value: str) -> tuple[str, ...]:
     """Return the names of a value in lower case: itself, and the last one and two parts of a path."""
     value = value.strip(_EDGES)
-    if "/" not in value:
-        return (value,)
     parts = value.strip("/").split("/")
+    if len(parts) == 1 or parts[-1].isdigit():  # a date is no path
+        return (value,)
     return value, parts[-1], "/".join(parts[-2:])
 
 
@@ -289,37 +283,11 @@ def _taken(
         one = _List.of(row)
         place = next(place for place, member in enumerate(one.members) if member in said)
         points = TAKEN if one.members[place] in whole else max(0, one.points) + (place != one.place)
-        lists[at] = one._replace(used=index, points=min(TAKEN, points), place=place).row
+        most = ANSWERED if points >= TAKEN and one.points in (OFFERED, ANSWERED) else min(TAKEN, points)
+        lists[at] = one._replace(used=index, points=most, place=place).row
         if points >= TAKEN:
             kinds = [*[kept for kept in kinds if kept[0] != one.kind], [one.kind, index]][-MAX_KINDS:]
     return lists, kinds
-
-
-def _single(call: ToolCall) -> tuple[str, str] | None:
-    """Return the name and the value of the only argument of a call that does nothing to what it names; or None."""
-    given = call.arguments
-    if acts_on(call.name) or not isinstance(given, (dict, Mapping)) or len(given) != 1:
-        return None
-    (name, value), *_ = given.items()
-    return (name, value) if isinstance(value, str) else None
-
-
-def _with_forms(
-    forms: list[list[JSON]], taken: Iterable[list[JSON]], new: Iterable[_List], call: ToolCall, said: tuple[str, str]
-) -> list[list[JSON]]:
-    """Return the forms of calls by kind of list, with this one for lists that it took from, or was offered."""
-    argument, value = said
-    made: dict[JSON, str] = {one.kind: "" for one in new if one.points in (OFFERED, SUGGESTED)}
-    for row in taken:
-        member = next((member for member in row[5:] if isinstance(member, str) and value.endswith(member)), None)
-        if member is not None:
-            made[row[0]] = value.removesuffix(member)
-    fresh: list[list[JSON]] = [
-        [kind, call.name, argument, prefix]
-        for kind, prefix in made.items()
-        if len(call.name) + len(argument) + len(prefix) <= MAX_FORM
-    ]
-    return [*[row for row in forms if row[0] not in made], *fresh][-MAX_FORMS:] if made else forms
 
 
 def _shown(features: Features, step: Step, tool_roles: Mapping[str, str]) -> Iterator[_List]:
@@ -358,12 +326,15 @@ def _found_nothing(output: str) -> bool:
 
 
 def _is_all(output: str, members: Sequence[str]) -> bool:
-    """Return True if the list is the whole result: a member in each line, or one array."""
+    """Return True if the list is the whole result: a member in each line, one array, or a label and the members."""
     if len(output) > SHORT:
         return False
     lines = [line for line in output.split("\n") if line.strip()]
     if len(lines) == 1:
         bare = output.strip()
+        label, colon, after = bare.partition(": ")
+        if colon and len(label.split()) <= LABEL and after.count(", ") == len(members) - 1:
+            return True
         return bare[:1] == "[" and bare[-1:] == "]" and "{" not in bare
     return len(lines) == len(members) and all(member in line for member, line in zip(members, lines))
 

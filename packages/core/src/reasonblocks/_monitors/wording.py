@@ -7,7 +7,9 @@ from itertools import takewhile
 
 from .advice import next_step
 from .excerpts import call_line, literal
+from .forms import Form
 from .recall import Action, Recall
+from .roles import is_shell, roles_of
 from .untried import Alternatives
 
 MAX_PLACES = 4
@@ -316,7 +318,7 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
 
 
 def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -> bool:
-    """Return True if the tool that takes members has itself shown this list, and others of its kind, and was called since.
+    """Return True if the tool that takes members showed this list, and others of its kind, and was called since.
 
     So it leads from place to place, and the last place, such as a room with one door, has no list.
     """
@@ -324,6 +326,14 @@ def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -
         return False
     tool = f"{found.form.tool}("
     return showed[-1].shown.startswith(tool) and recall.actions[-1].shown.startswith(tool)
+
+
+def _looks_up(form: Form | None) -> bool:
+    """Return True if the call reads or searches: that works from anywhere."""
+    if form is None:
+        return False
+    roles = roles_of(form.tool, form.prefix if is_shell(form.tool) else "", "", {})
+    return not {"read", "search"}.isdisjoint(roles)
 
 
 def _calls(found: Alternatives) -> list[str]:
@@ -343,7 +353,7 @@ def _untried(found: Alternatives, recall: Recall) -> str:
     calls = _calls(found)
     if calls:
         showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
-        if not (found.elsewhere or _leads_away(found, showed, recall)):
+        if _looks_up(found.form) or not (found.elsewhere or _leads_away(found, showed, recall)):
             return f"Not tried yet: {', '.join(calls)}."
         if showed:
             return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
