@@ -108,6 +108,8 @@ def test_a_search_in_vain_and_an_error_are_the_forms_of_what_they_list() -> None
     [
         act("read_file", "text", path="base.ini", lines="1-9"),
         act("bash", "ok", command="python base.ini"),
+        act("bash", "ok", command="exiftool base.ini"),
+        act("query", "3", query="SELECT avg(n) FROM base.ini"),
         act("open", "text", line=3),
         act("read_file" + "_long" * 20, "text", path="base.ini"),
     ],

@@ -81,7 +81,7 @@ def _takes(texts: Mapping[str, str], members: Sequence[str]) -> tuple[str, str] 
     """Return the only argument that ends with a member, and what stands before that."""
     ends = {name: next((one for one in members if value.endswith(one)), None) for name, value in texts.items()}
     found = [(name, texts[name].removesuffix(member)) for name, member in ends.items() if member is not None]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and "(" not in found[0][1] else None  # an expression is about one table only
 
 
 def _size(tool: str, given: Mapping[str, JSON]) -> int:

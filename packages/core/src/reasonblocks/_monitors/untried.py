@@ -131,7 +131,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
         before, kinds = _taken(before, kinds, whole, words, features.index)
     new = list(_shown(features, step, tool_roles)) if looks else []
     forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
-    reads = not features.shell or {*features.roles} <= _LOOK
+    reads = not features.shell or (features.roles and {*features.roles} <= _LOOK)
     if looks and reads and len(step.tool_calls) == 1 and not acts_on(step.tool_calls[0].name):
         taken = {one.kind: one for row in before if (one := _List.of(row)).used == features.index}
         members = {kind: one.members for kind, one in taken.items()}
