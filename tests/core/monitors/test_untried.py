@@ -15,7 +15,7 @@ from tests.core.monitors.conftest import act
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
-    return with_form(steps, tool_roles)._replace(form=None, seen=-1, elsewhere=False, alike=False)
+    return with_form(steps, tool_roles)._replace(form=None, seen=-1, elsewhere=False)
 
 
 def with_form(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
@@ -123,10 +123,9 @@ def test_a_list_is_elsewhere_if_the_last_result_has_another_of_its_kind() -> Non
     vault = act("go", "You are in the vault. Doors: cellar.", door="vault")
     found = with_form([act("look", HALL), TO_ATTIC, TO_HALL, cellar, vault, cellar])
     assert (found.names, found.newest, found.seen, found.elsewhere) == (("pantry",), False, 2, True)
-    assert found.alike
     read = act("read_file", "timeout = 3", path="conf/base.ini")
     found = with_form([FILES, read, read])
-    assert (found.names, found.seen, found.elsewhere, found.alike) == (("prod.ini", "ports.yaml"), 0, False, False)
+    assert (found.names, found.seen, found.elsewhere) == (("prod.ini", "ports.yaml"), 0, False)
 
 
 def test_a_form_makes_a_call() -> None:

@@ -30,6 +30,7 @@ def test_untried_members_are_calls_in_the_form_that_the_agent_used() -> None:
 def test_a_room_with_one_door_shows_no_list_and_the_way_to_an_untried_door_is_said() -> None:
     way = [HALL, ATTIC, HALL, ATTIC, LOFT, ROOF, LOFT, ATTIC, HALL]
     assert said([*way, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="pantry").'
+    assert said([HALL, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="attic").'
     assert said(way) == 'Not tried yet: go(door="cellar"), go(door="pantry").'
 
 

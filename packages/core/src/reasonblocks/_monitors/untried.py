@@ -77,8 +77,7 @@ class Alternatives(NamedTuple):
     `newest` if the list was in the last result; `offered` if an error offered it, and that is the last result, or the
     last call took a member. `form` is the call that took a member of such a list last, or whose error or result in vain
     has the list; None if it is not clear which of its arguments takes a member. `seen` is the step that showed the
-    list. The list is `elsewhere` if it is older, and the last result has one of its kind, as each room has its doors;
-    `alike` if any other list of its kind is remembered.
+    list. The list is `elsewhere` if it is older, and the last result has one of its kind, as each room has its doors.
     """
 
     names: tuple[str, ...] = ()
@@ -87,7 +86,6 @@ class Alternatives(NamedTuple):
     form: Form | None = None
     seen: int = -1
     elsewhere: bool = False
-    alike: bool = False
 
 
 _NONE = Alternatives()
@@ -171,11 +169,9 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
             continue
         names = [name for name in one.members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= (LONGEST_LIST if offered else MANY):
-            alike_lists = [row[0] for row in lists if {*names} <= {*row[5:]}]
-            form = form_of(forms, one.kind, alike_lists)
+            form = form_of(forms, one.kind, [row[0] for row in lists if {*names} <= {*row[5:]}])
             elsewhere = not newest and one.kind in here
-            alike = sum(row[0] == one.kind for row in lists) > 1
-            found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere, alike)
+            found = Alternatives(tuple(names[:NAMED]), newest, offered, form, one.seen, elsewhere)
             if is_meant:
                 return found
             suggested = found

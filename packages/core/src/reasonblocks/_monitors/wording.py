@@ -318,11 +318,11 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
 
 
 def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -> bool:
-    """Return True if the tool that takes members showed this list, and others of its kind, and was called since.
+    """Return True if the tool that takes members showed this older list itself, and was called since.
 
     So it leads from place to place, and the last place, such as a room with one door, has no list.
     """
-    if found.newest or not found.alike or found.form is None or not showed:
+    if found.newest or found.form is None or found.form.prefix or not showed:
         return False
     tool = f"{found.form.tool}("
     return showed[-1].shown.startswith(tool) and recall.actions[-1].shown.startswith(tool)
