@@ -288,7 +288,9 @@ def test_a_text_about_a_loop_is_true_up_to_its_last_word(run: list[Step], kind: 
 NAMED = re.compile(r"Named in (the last|an earlier) result and not tried yet: (.*)\.$")
 
 
-CALLS = re.compile(r"Not tried yet: (?:(\w+\(.*\)) and then )?(\w+\(.*\))\.$")
+CALLS = re.compile(
+    r"Not tried yet(?P<after> after this result)?: (?:(?P<made>\w+\(.*\)) and then )?(?P<calls>\w+\(.*\))\.$"
+)
 
 
 def check_calls(made: str | None, untried: str, run: Sequence[Step]) -> None:
@@ -305,10 +307,20 @@ def check_calls(made: str | None, untried: str, run: Sequence[Step]) -> None:
         assert any(re.split(r"[/ ]", value)[-1] in output for output in outputs)
 
 
+def check_after(untried: str, run: Sequence[Step]) -> None:
+    """No call after the same results as the last ones was one of these."""
+    results = [[result.output for result in step.tool_results] for step in run]
+    following = [step.tool_calls for before, step in zip(results, run[1:]) if before == results[-1]]
+    made = [call_line([call]) for calls in following for call in calls]
+    assert not any(call in untried for call in made)
+
+
 def check_alternatives(text: str, run: Sequence[Step]) -> None:
     as_calls = CALLS.search(text)
-    if as_calls is not None:
-        check_calls(as_calls[1], as_calls[2], run)
+    if as_calls is not None and as_calls["after"]:
+        check_after(as_calls["calls"], run)
+    elif as_calls is not None:
+        check_calls(as_calls["made"], as_calls["calls"], run)
     found = NAMED.search(text)
     if found is None:
         return

@@ -15,7 +15,7 @@ from tests.core.monitors.conftest import act
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
-    return with_form(steps, tool_roles)._replace(form=None, seen=-1, elsewhere=False)
+    return with_form(steps, tool_roles)._replace(form=None, seen=-1, elsewhere=False, here=False)
 
 
 def with_form(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reasonblocks._gates import untried_sentence
 from reasonblocks._monitors.wording import composed
@@ -100,3 +104,48 @@ def test_a_labelled_list_that_is_all_that_a_search_brought_is_named() -> None:
     assert text == "Named in the last result and not tried yet: refrigerator-m20, refrigerator-t14."
     prose = act("search", "What I found in the index: refrigerator-m20, refrigerator-t14.", query="delivery time")
     assert said([prose, prose]) == ""
+
+
+def room(name: str, exits: str, way: str) -> Step:
+    return act("go", f"You are in the {name}. Exits: {exits}. Here: lamp, rug.", direction=way)
+
+
+ATRIUM, BARN, CAVE = "north, south, east", "south, east", "west, east"
+
+
+def test_directions_that_were_not_taken_after_the_same_result_are_named() -> None:
+    way = [
+        room("Atrium", ATRIUM, "south"), room("Barn", BARN, "north"), room("Atrium", ATRIUM, "south"),
+        room("Cave", CAVE, "east"), room("Atrium", ATRIUM, "west"), room("Barn", BARN, "north"),
+        room("Atrium", ATRIUM, "south"),
+    ]  # fmt: skip
+    assert said(way) == 'Not tried yet after this result: go(direction="south").'
+    assert said([*way, room("Barn", BARN, "north")]) == 'Not tried yet after this result: go(direction="east").'
+
+
+def test_what_was_taken_after_each_result_is_left_to_the_advice() -> None:
+    back_and_forth = [room("Attic", "north, south", "south"), room("Cellar", "north, south", "north")] * 2
+    assert said([*back_and_forth, room("Attic", "north, south", "south")]).endswith('go(direction="south").')
+    assert said([*back_and_forth, *[room("Attic", "north, south", way) for way in ("south", "south", "north")]]) == ""
+
+
+def test_a_search_is_not_asked_for_again_after_another_result() -> None:
+    vain = [act("search", "Terms of the index: couch, cooker.", query=word) for word in ("couch", "cooker", "couch")]
+    other = act("search", "Terms of the index: couch, cooker. And no more.", query="couch")
+    assert said([*vain, other]) == ""
+
+
+@settings(deadline=None, max_examples=60)
+@given(ways=st.lists(st.sampled_from(["north", "south", "east"]), min_size=2, max_size=24))
+def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
+    """A walk in a ring of three rooms: north and east lead on, south back."""
+    rooms = ["Atrium", "Barn", "Cave"]
+    at, steps, taken = 0, [room(rooms[0], "north, south, east", "north")], set()
+    for way in ways:
+        taken.add((at, way))
+        at = (at + (-1 if way == "south" else 1)) % len(rooms)
+        steps.append(room(rooms[at], "north, south, east", way))
+    text = said(steps)
+    if "after this result" in text:
+        named = re.findall(r'direction="(\w+)"', text)
+        assert named == [way for way in ("north", "south", "east") if (at, way) not in taken]

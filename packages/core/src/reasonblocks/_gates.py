@@ -44,7 +44,9 @@ _SENTENCE = re.compile(
     r"(?:" + r'"""(?:(?!""").)*"""' + r"""|"[^"]*"|`[^`]*`|"(?![^"]*")|`(?![^`]*`)|[^"`])+?[.!?](?=\s|$)"""
 )
 """A sentence; a full stop inside quotes does not end it."""
-_UNTRIED = re.compile(r"(?:Named in (?:the last|an earlier) result and not|Not) tried yet: [^\n]+\.\Z")
+_UNTRIED = re.compile(
+    r"(?:Named in (?:the last|an earlier) result and not|Not) tried yet(?: after this result)?: [^\n]+\.\Z"
+)
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:

@@ -140,8 +140,10 @@ def _lines(lines: list[str], *, inline: bool) -> Iterator[tuple[str, list[str]]]
             run, form = [], now
         if now:
             run.append(name)
-        if inline and ", " in bare and len(bare) <= LONGEST_LINE and _CODE.isdisjoint(bare):
-            yield from _inline(bare)
+        if inline and ", " in bare and len(bare) <= LONGEST_LINE:
+            for sentence in bare.split(". ") if bare.count(": ") > 1 else (bare,):
+                if ", " in sentence and _CODE.isdisjoint(sentence):
+                    yield from _inline(sentence)
 
 
 def _form(line: str, word: str, rest: str) -> tuple[str, str]:

@@ -78,6 +78,8 @@ class Alternatives(NamedTuple):
     last call took a member. `form` is the call that took a member of such a list last, or whose error or result in vain
     has the list; None if it is not clear which of its arguments takes a member. `seen` is the step that showed the
     list. The list is `elsewhere` if it is older, and the last result has one of its kind, as each room has its doors.
+    With `here`, every member was an argument before, as the directions of a map soon are, and the named ones were never
+    that of the call after this same result.
     """
 
     names: tuple[str, ...] = ()
@@ -86,6 +88,7 @@ class Alternatives(NamedTuple):
     form: Form | None = None
     seen: int = -1
     elsewhere: bool = False
+    here: bool = False
 
 
 _NONE = Alternatives()
@@ -125,6 +128,8 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     kinds = rows(kept, "kinds")
     looks = "edit" not in features.roles
     used, whole, words = _values(step.tool_calls[:MAX_CALLS], looks=looks)
+    if len(step.tool_calls) == 1 and "after" in kept:
+        used |= {_after(kept["after"], value) for value in whole}
     if before and (whole or words):
         before, kinds = _taken(before, kinds, whole, words, features.index)
     new = list(_shown(features, step, tool_roles)) if looks else []
@@ -142,6 +147,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
         "forms": forms,
         "used": _marked(kept.get("used"), used) if used else kept.get("used"),
         "last": features.index if step.tool_results else count(kept, "last"),
+        "after": features.result or 0,
     }
 
 
@@ -150,7 +156,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
 
     A list in the last result is also in use if the agent takes values from lists of its kind, as from each room's
     doors, or if that result is an error, which offers values that are valid. If no list is in use, what the last
-    listing or a search in vain has brought stands for it.
+    listing or a search in vain has brought stands for it, and then what was not tried after the last result.
     """
     kept = table(memory)
     lists: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
@@ -158,7 +164,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     kinds = {kind for kind, step in rows(kept, "kinds") if step > index - NOW}
     forms: list[list[JSON]] = kept.get("forms") or []  # type: ignore[assignment]
     here = {row[0] for row in lists if row[1] == last}
-    suggested = _NONE
+    suggested, left_here = _NONE, _NONE
     for one in map(_List.of, reversed(lists)):
         newest = one.seen == last
         offered = one.points in (OFFERED, ANSWERED) and (newest or one.used == index)
@@ -175,7 +181,11 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
             if is_meant:
                 return found
             suggested = found
-    return suggested
+        elif not names and is_meant and newest:
+            left = [name for name in one.members if not _has(used, _after(kept.get("after"), name.lower()))]
+            if left and (form := form_of(forms, one.kind, ())) is not None and not form.prefix:
+                left_here = Alternatives(tuple(left[:NAMED]), newest, form=form, seen=one.seen, here=True)
+    return suggested if suggested.names else left_here
 
 
 def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[str], set[str]]:
@@ -229,6 +239,11 @@ def _names_of(value: str) -> tuple[str, ...]:
     if len(parts) == 1 or parts[-1].isdigit():  # a date is no path
         return (value,)
     return value, parts[-1], "/".join(parts[-2:])
+
+
+def _after(result: JSON, value: str) -> str:
+    """Return the name of a value as the argument of the call after a result."""
+    return f"{result}>{value}"
 
 
 def _place(name: str) -> int:

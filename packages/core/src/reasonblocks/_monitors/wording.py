@@ -312,9 +312,8 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
     if not evidence:
         return ""
     found, last = recall.untried, recall.actions[-1] if recall.actions else None
-    if not found.names or (last and last.failed and not (found.offered or last.misses)):
-        return f"{evidence} {advice}"
-    return f"{evidence} {_untried(found, recall)}"
+    apt = not (last and last.failed) or found.offered or last.misses
+    return f"{evidence} {(_untried(found, recall) if apt else '') or advice}"
 
 
 def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -> bool:
@@ -348,14 +347,16 @@ def _calls(found: Alternatives) -> list[str]:
 def _untried(found: Alternatives, recall: Recall) -> str:
     """Return the sentence about what was not tried yet: as calls if their form is known and short, else the names.
 
-    Where a list was shown elsewhere, the call that showed it comes first.
+    Where a list was shown elsewhere, the call that showed it comes first. It is empty without alternatives.
     """
     calls = _calls(found)
+    if found.here and (_looks_up(found.form) or not calls):
+        return ""
     if calls:
         showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
         if _looks_up(found.form) or not (found.elsewhere or _leads_away(found, showed, recall)):
-            return f"Not tried yet: {', '.join(calls)}."
+            return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
         if showed:
             return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
     source = "the last result" if found.newest else "an earlier result"
-    return f"Named in {source} and not tried yet: {', '.join(found.names)}."
+    return f"Named in {source} and not tried yet: {', '.join(found.names)}." if found.names else ""
