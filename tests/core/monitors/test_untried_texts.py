@@ -107,7 +107,7 @@ def test_a_labelled_list_that_is_all_that_a_search_brought_is_named() -> None:
 
 
 def room(name: str, exits: str, way: str) -> Step:
-    return act("go", f"You are in the {name}. Exits: {exits}. Here: lamp, rug.", direction=way)
+    return act("go", f"-= {name} =- You are in the {name}. Exits: {exits}. Here: lamp, rug.", direction=way)
 
 
 ATRIUM, BARN, CAVE = "north, south, east", "south, east", "west, east"

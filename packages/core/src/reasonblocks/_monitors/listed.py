@@ -141,7 +141,7 @@ def _lines(lines: list[str], *, inline: bool) -> Iterator[tuple[str, list[str]]]
         if now:
             run.append(name)
         if inline and ", " in bare and len(bare) <= LONGEST_LINE:
-            for sentence in bare.split(". ") if bare.count(": ") > 1 else (bare,):
+            for sentence in bare.split(". "):
                 if ", " in sentence and _CODE.isdisjoint(sentence):
                     yield from _inline(sentence)
 
