@@ -19,9 +19,8 @@ from .environment import Environment, Solvable, names
 Place: TypeAlias = Literal["tail", "inside", "system"]
 """A message of its own at the end of the request (as the adapters place it), the end of the last message, or the end
 of the system message."""
-Rules: TypeAlias = Literal["none", "few", "all"]
-FEW_RULES = ("rb-no-same-call", "rb-error-first", "rb-check-before-done", "rb-empty-result")
-"""The rules of the arms with fewer rules, by their patterns' ids."""
+Rules: TypeAlias = Literal["none", "shipped", "all"]
+"""No standing rules, those that the starter library tells by default, or all that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +177,9 @@ _TABLE = (
     Arm(name="once", most=1),
     Arm(name="lessons", lessons=True),
     Arm(name="second-look", steers=False, second_look=True),
-    Arm(name="default", lessons=True, rules="all"),
-    Arm(name="rules", steers=False, rules="all"),
-    Arm(name="few-rules", steers=False, rules="few"),
+    Arm(name="default", lessons=True, rules="shipped"),
+    Arm(name="rules", steers=False, rules="shipped"),
+    Arm(name="all-rules", steers=False, rules="all"),
 )
 ARMS: Mapping[str, Arm] = {arm.name: arm for arm in _TABLE}
 """All arms by name. `off` tells nothing, and every other arm is compared with it."""

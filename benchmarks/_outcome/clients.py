@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from reasonblocks import ReasonBlocks
@@ -9,7 +10,7 @@ from reasonblocks.backends._local_store import LocalStore
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import Pattern
 
-from .arms import FEW_RULES, Arm, Rules
+from .arms import Arm, Rules
 
 STEP_DEADLINE_MS = 60_000
 """Nothing is left out because the machine is busy with the model."""
@@ -17,7 +18,8 @@ STEP_DEADLINE_MS = 60_000
 
 @cache
 def _client(*, lessons: bool, rules: Rules) -> ReasonBlocks:
-    shown = [pattern for pattern in starter_patterns() if _is_shown(pattern, lessons=lessons, rules=rules)]
+    found = [pattern for pattern in starter_patterns() if _is_shown(pattern, lessons=lessons, rules=rules)]
+    shown = [replace(pattern, off=False) for pattern in found]
     return ReasonBlocks(
         profile=None,  # no run of the experiment changes how another one is judged
         e_traces_enabled=bool(shown),
@@ -30,7 +32,7 @@ def _client(*, lessons: bool, rules: Rules) -> ReasonBlocks:
 def _is_shown(pattern: Pattern, *, lessons: bool, rules: Rules) -> bool:
     if pattern.tier != "e3":
         return lessons
-    return rules == "all" or (rules == "few" and pattern.id in FEW_RULES)
+    return rules == "all" or (rules == "shipped" and not pattern.off)
 
 
 def client_for(arm: Arm, *, branch: bool = False) -> ReasonBlocks:

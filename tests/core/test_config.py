@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -21,6 +22,7 @@ from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonB
 from reasonblocks._config import configure
 from reasonblocks._fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
+from reasonblocks.starter import starter_patterns
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
 
@@ -169,6 +171,19 @@ def test_what_a_user_added_is_said_beside_the_starter_library(tmp_path: Path, mo
     with ReasonBlocks() as rb:
         told = rules_told(rb)
     assert ("mine" in told, "rb-error-first" in told, "rb-no-same-call" in told) == (True, False, True)
+
+
+def test_a_rule_that_is_off_by_default_is_told_once_it_is_switched_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
+    (rule,) = [pattern for pattern in starter_patterns() if pattern.id == "rb-every-part"]
+    assert rule.off
+    with ReasonBlocks() as rb:
+        assert rule.id not in rules_told(rb)
+    LocalStore(tmp_path / "patterns.db", patterns=[replace(rule, off=False)]).close()
+    with ReasonBlocks() as rb:
+        assert rule.id in rules_told(rb)
 
 
 def test_a_home_in_which_nothing_was_added_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

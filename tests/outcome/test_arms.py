@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
-from _outcome.arms import ARMS, FEW_RULES, WORDINGS, Arm, Moment, Place, placed
+from _outcome.arms import ARMS, WORDINGS, Arm, Moment, Place, placed
 from _outcome.backend import Message
+from _outcome.clients import client_for
 from _outcome.tasks.house import House
 
 from reasonblocks._monitors.forms import Form
 from reasonblocks._monitors.untried import Alternatives
 from reasonblocks._render import FRAME, with_tail
 from reasonblocks.starter import starter_patterns
-from reasonblocks.types import FSMState, Injection, StepDecision
+from reasonblocks.types import FSMState, Injection, StepDecision, StepInput
 from tests.outcome.played import Cells
 
 EVIDENCE = 'You have called go(door="attic") 3 times, each time with the same result.'
@@ -108,12 +109,17 @@ def test_every_wording_is_an_arm_and_every_arm_has_its_own_name() -> None:
 
 
 def test_only_arms_of_rules_are_for_whole_runs_alone() -> None:
-    assert [name for name, arm in ARMS.items() if arm.only_whole] == ["rules", "few-rules"]
+    assert [name for name, arm in ARMS.items() if arm.only_whole] == ["rules", "all-rules"]
 
 
-def test_the_few_rules_are_rules_of_the_starter() -> None:
-    rules = {pattern.id for pattern in starter_patterns() if pattern.tier == "e3"}
-    assert {*FEW_RULES} < rules
+def test_arms_with_rules_tell_those_that_are_shipped_or_all() -> None:
+    rules = [pattern for pattern in starter_patterns() if pattern.tier == "e3"]
+    told = {}
+    for name in ("rules", "all-rules"):
+        session = client_for(ARMS[name]).session(task="Find the exit.")
+        told[name] = {*session.begin_step(StepInput()).injections[0].pattern_ids}
+        session.pause()
+    assert told == {"rules": {rule.id for rule in rules if not rule.off}, "all-rules": {rule.id for rule in rules}}
 
 
 # --- places

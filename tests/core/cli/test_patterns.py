@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ LESSON = {
 RULE = {"id": "rule", "tier": "e3", "fields": {"instruction": "Use the staging database, never the live one."}}
 BAD = {"id": "bad", "tier": "e2"}
 SHIPPED = len(starter_patterns())
+OFF = sum(pattern.off for pattern in starter_patterns())
 
 
 @pytest.fixture
@@ -213,7 +215,7 @@ def test_the_starter_library_is_exported_when_asked(patterns: Command) -> None:
 
 def test_the_starter_library_is_listed_and_nothing_is_written(patterns: Command, tmp_path: Path) -> None:
     found = patterns("list", "--json").objects
-    assert {one["origin"] for one in found} == {"starter"}
+    assert Counter(one["origin"] for one in found) == {"starter": SHIPPED - OFF, "starter, off": OFF}
     assert len(found) == SHIPPED
     assert not (tmp_path / "home").exists()
 
@@ -301,8 +303,38 @@ def test_one_s_own_is_removed(patterns: Command, file: Callable[..., str]) -> No
 def test_a_shipped_one_is_switched_off_and_on(patterns: Command) -> None:
     assert patterns("remove", "rb-loop-waiting").code == 0
     assert "rb-loop-waiting" not in ids(patterns("search", THOUGHT, "--all", "--json"))
-    assert patterns("restore", "rb-loop-waiting").out == "rb-loop-waiting: is on again\n"
+    assert patterns("restore", "rb-loop-waiting").out == "rb-loop-waiting: is on\n"
     assert "rb-loop-waiting" in ids(patterns("search", THOUGHT, "--all", "--json"))
+
+
+def test_a_rule_that_is_off_by_default_is_switched_on_and_off(patterns: Command, file: Callable[..., str]) -> None:
+    def origin() -> str:
+        return next(one["origin"] for one in patterns("list", "--json").objects if one["id"] == "rb-every-part")
+
+    assert origin() == "starter, off"
+    assert patterns("restore", "rb-every-part").out == "rb-every-part: is on\n"
+    assert (origin(), ids(patterns("list", "--yours", "--json"))) == ("starter", ["rb-every-part"])
+    assert patterns("restore", "rb-every-part").out == "rb-every-part: is not switched off\n"
+    assert patterns("remove", "rb-every-part").out.startswith("rb-every-part: switched off")
+    assert (origin(), ids(patterns("list", "--yours", "--json"))) == ("starter, off", [])
+    assert patterns("remove", "rb-every-part").out == "rb-every-part: is off already\n"
+    patterns("import", file({**RULE, "id": "rb-every-part"}))
+    assert origin() == "yours, over the starter's"
+    assert patterns("remove", "rb-every-part").out == "rb-every-part: yours is removed; that of the starter is off\n"
+
+
+def test_all_that_are_off_are_switched_on(patterns: Command) -> None:
+    patterns("remove", "rb-loop-waiting")
+    assert len(patterns("restore", "--all").out.splitlines()) == OFF + 1
+    assert {one["origin"] for one in patterns("list", "--json").objects} == {"starter"}
+    assert patterns("restore", "--all").out == ""
+
+
+@pytest.mark.parametrize("given", [(), ("rb-loop-waiting", "--all")])
+def test_what_to_switch_on_is_named_or_all(patterns: Command, given: tuple[str, ...]) -> None:
+    done = patterns("restore", *given)
+    assert done.code == 1
+    assert "give --all" in done.err
 
 
 def test_the_shipped_one_shows_again_when_one_s_own_is_removed(patterns: Command, file: Callable[..., str]) -> None:

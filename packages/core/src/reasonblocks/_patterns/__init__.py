@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, checked, exemplars
-from ._json import COUNTED, pattern_json, pattern_of, revised
+from ._json import COUNTED, content_of, pattern_json, pattern_of, revised
 from ._rank import Curve, SimilarityCurves, best, fits, gate, helpful, helps, place, standing, visible
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "SimilarityCurves",
     "best",
     "checked",
+    "content_of",
     "exemplars",
     "fits",
     "gate",

@@ -85,12 +85,12 @@ def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
     if stored is None:
         return evolve(given, created_at=given.created_at or now)
     created_at = given.created_at or stored.created_at
-    if _content(given) == _content(stored):
+    if content_of(given) == content_of(stored):
         return evolve(stored, created_at=created_at, stats=given.stats or stored.stats)
     return evolve(given, created_at=created_at, revision=max(given.revision, stored.revision + 1))
 
 
-def _content(pattern: Pattern) -> dict[str, object]:
+def content_of(pattern: Pattern) -> dict[str, object]:
     """Return everything but the revision, the time and the counts."""
     plain: dict[str, object] = dict(pattern_json(pattern))
     return {name: value for name, value in plain.items() if name not in ("revision", "created_at", "stats")}

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -108,14 +109,32 @@ def opened(arguments: argparse.Namespace) -> LocalStore:
 
 
 def origin(pattern: Pattern) -> Origin:
-    from ..starter import starter_patterns
+    from .._patterns import content_of
 
-    shipped = {starter.id: starter for starter in starter_patterns()}
+    shipped = _shipped()
     if pattern.id not in shipped:
         return "yours"
     if pattern.off:
         return "starter, off"
-    return "starter" if shipped[pattern.id] == pattern else "yours, over the starter's"
+    is_shipped = content_of(pattern) == content_of(switched_on(pattern.id))
+    return "starter" if is_shipped else "yours, over the starter's"
+
+
+def is_off_by_default(pattern_id: str) -> bool:
+    """Return True for a pattern of the starter library that is used only once it is switched on."""
+    shipped = _shipped()
+    return pattern_id in shipped and shipped[pattern_id].off
+
+
+def switched_on(pattern_id: str) -> Pattern:
+    """Return a pattern of the starter library as it is when it is used."""
+    return replace(_shipped()[pattern_id], off=False)
+
+
+def _shipped() -> dict[str, Pattern]:
+    from ..starter import starter_patterns
+
+    return {starter.id: starter for starter in starter_patterns()}
 
 
 def named(store: LocalStore, pattern_id: str) -> Pattern:

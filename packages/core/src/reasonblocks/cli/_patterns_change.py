@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
 from ..types._steering import TIERS
-from ._files import ORG, add_org, add_store, named, opened, origin
+from ._files import ORG, add_org, add_store, is_off_by_default, named, opened, origin, switched_on
 from ._output import OK, PROBLEM, Parsers, say, say_data, warn
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ def add_to(commands: Parsers) -> None:
     _import_parser(commands)
     for name, command, help in (
         ("remove", _remove, "remove patterns from the store; switch off those of the starter library"),
-        ("restore", _restore, "switch patterns of the starter library back on"),
+        ("restore", _restore, "switch on patterns of the starter library that are off"),
     ):
         parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False)
-        parser.add_argument("ids", nargs="+", metavar="ID")
+        parser.add_argument("ids", nargs="+" if name == "remove" else "*", metavar="ID")
+        if name == "restore":
+            parser.add_argument("--all", action="store_true", help="all that are off")
         add_store(parser)
         parser.set_defaults(command=command)
 
@@ -207,12 +209,13 @@ def _remove(arguments: argparse.Namespace) -> int:
     with opened(arguments) as store:
         found = [named(store, name) for name in dict.fromkeys(arguments.ids)]
         for pattern in found:
-            source = origin(pattern)
-            if source == "starter":
+            source, by_default = origin(pattern), is_off_by_default(pattern.id)
+            if source == "starter" and not by_default:
                 store.add([Pattern(id=pattern.id, tier=pattern.tier, failure_type=pattern.failure_type, off=True)])
             elif source != "starter, off":
                 store.remove(pattern.id)
-            say(f"{pattern.id}: {_DONE[source]}")
+            over = source == "yours, over the starter's" and by_default
+            say(f"{pattern.id}: {'yours is removed; that of the starter is off' if over else _DONE[source]}")
     return OK
 
 
@@ -225,9 +228,21 @@ _DONE = {
 
 
 def _restore(arguments: argparse.Namespace) -> int:
+    """Switch patterns on. Raises `ReasonBlocksError` without an id or --all, and for an unknown id."""
+    if bool(arguments.ids) == arguments.all:
+        raise ReasonBlocksError(
+            "name the patterns to switch on, or give --all; `reasonblocks patterns list` names them"
+        )
     with opened(arguments) as store:
-        for pattern in [named(store, name) for name in dict.fromkeys(arguments.ids)]:
-            if off := origin(pattern) == "starter, off":
+        if arguments.all:
+            found = [pattern for pattern in store.list(ORG, layer=True) if origin(pattern) == "starter, off"]
+        else:
+            found = [named(store, name) for name in dict.fromkeys(arguments.ids)]
+        for pattern in found:
+            off = origin(pattern) == "starter, off"
+            if off and is_off_by_default(pattern.id):
+                store.add([switched_on(pattern.id)])
+            elif off:
                 store.remove(pattern.id)
-            say(f"{pattern.id}: {'is on again' if off else 'is not switched off'}")
+            say(f"{pattern.id}: {'is on' if off else 'is not switched off'}")
     return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -79,8 +80,9 @@ def _silent_step(run: RecordedRun) -> int | None:
 
 
 def _client(lessons: tuple[Pattern, ...], settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
-    """Return a client with the real scorer and monitors, and without the user's patterns."""
-    store = LocalStore(patterns=[*starter_patterns(), *lessons])
+    """Return a client with the real scorer and monitors, every starter pattern, and without the user's patterns."""
+    starter = [replace(pattern, off=False) for pattern in starter_patterns()]
+    store = LocalStore(patterns=[*starter, *lessons])
     return ReasonBlocks(sinks=[sink], strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store, **settings)
 
 
