@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TUNE, REPORT = 0, 1000
 """The first seeds of the splits: what is chosen is chosen on `tune`, and what is claimed is measured on `report`."""
+LANES, GPU_LANES = 8, 256
+"""Runs at a time."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,7 +42,9 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--key-env", default="OPENAI_API_KEY", metavar="NAME", help="variable that holds the key")
     model.add_argument("--gguf", metavar="FILE", help="a local model: a file, or smollm2 or qwen2.5-coder-1.5b")
     model.add_argument("--gpu", metavar="FILE", help="a Qwen2 model in a GGUF file, on a GPU")
-    model.add_argument("--concurrency", type=at_least(1), default=8, metavar="N", help="runs at a time (default 8)")
+    model.add_argument(
+        "--concurrency", type=at_least(1), metavar="N", help=f"runs at a time (default {LANES}, on a GPU {GPU_LANES})"
+    )
     model.add_argument("--temperature", type=float, default=0.3, metavar="T", help="of the sampling (default 0.3)")
     model.add_argument(
         "--threads", type=at_least(1), metavar="N", help="threads of a local model (default: one a core)"
@@ -133,6 +137,7 @@ def chosen_families(given: argparse.Namespace) -> dict[str, Factory]:
 
 def backend(given: argparse.Namespace) -> Backend:
     """The model that the options name."""
+    lanes = given.concurrency or (GPU_LANES if given.gpu and not given.gguf else LANES)
     if given.gguf:
         from _outcome.backends.local import LocalBackend
 
@@ -143,7 +148,7 @@ def backend(given: argparse.Namespace) -> Backend:
             path = fetch(given.gguf)
         return LocalBackend(
             path,
-            lanes=given.concurrency,
+            lanes=lanes,
             temperature=given.temperature,
             threads=given.threads,
             guided=given.guided,
@@ -151,7 +156,7 @@ def backend(given: argparse.Namespace) -> Backend:
     if given.gpu:
         from _outcome.backends.gpu import GpuBackend
 
-        return GpuBackend(here(given.gpu), lanes=given.concurrency, temperature=given.temperature)
+        return GpuBackend(here(given.gpu), lanes=lanes, temperature=given.temperature)
     if given.base_url and given.model:
         from _outcome.backends.endpoint import EndpointBackend
 
@@ -159,7 +164,7 @@ def backend(given: argparse.Namespace) -> Backend:
             given.base_url,
             given.model,
             key=os.environ.get(given.key_env),
-            lanes=given.concurrency,
+            lanes=lanes,
             temperature=given.temperature,
         )
     sys.exit("outcome: name a model: --base-url URL --model NAME, --gguf FILE, or --gpu FILE")
@@ -211,7 +216,7 @@ def run_through(given: argparse.Namespace, what: Experiment) -> None:
         base_url=given.base_url, model=given.model, key=os.environ.get(given.key_env, ""), temperature=given.temperature
     )
     with opened(given, given.model) as store:
-        found = plays(what, endpoint, given.through, store, given.concurrency)
+        found = plays(what, endpoint, given.through, store, given.concurrency or LANES)
         with progress(f"runs through {given.through}", len(found)) as step:
             for row in found.rows():
                 store.append(row)

