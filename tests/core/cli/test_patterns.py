@@ -309,7 +309,7 @@ def test_a_shipped_one_is_switched_off_and_on(patterns: Command) -> None:
 
 def test_a_rule_that_is_off_by_default_is_switched_on_and_off(patterns: Command, file: Callable[..., str]) -> None:
     def origin() -> str:
-        return next(one["origin"] for one in patterns("list", "--json").objects if one["id"] == "rb-every-part")
+        return next(str(one["origin"]) for one in patterns("list", "--json").objects if one["id"] == "rb-every-part")
 
     assert origin() == "starter, off"
     assert patterns("restore", "rb-every-part").out == "rb-every-part: is on\n"

@@ -137,7 +137,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     reads = not features.shell or (features.roles and {*features.roles} <= _LOOK)
     if looks and reads and len(step.tool_calls) == 1 and not acts_on(step.tool_calls[0].name):
         taken = {one.kind: one for row in before if (one := _List.of(row)).used == features.index}
-        members = {kind: one.members for kind, one in taken.items()}
+        members: dict[JSON, list[str]] = {kind: one.members for kind, one in taken.items()}
         offered = [kind for kind, one in taken.items() if one.points == ANSWERED]
         refused = [one.kind for one in new if one.points in (OFFERED, SUGGESTED)]
         forms = with_forms(forms, step.tool_calls[0], step.tool_results, refused, members, offered)
