@@ -149,3 +149,14 @@ def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     if "after this result" in text:
         named = re.findall(r'direction="(\w+)"', text)
         assert named == [way for way in ("north", "south", "east") if (at, way) not in taken]
+
+
+def test_what_a_search_in_vain_lists_is_named_again_long_after_a_member_was_taken() -> None:
+    def find(name: str, output: str) -> Step:
+        return act("find_file", output, pattern=name)
+
+    vain = "No file has '{}' in its name. Folders: services, env, deploy."
+    taken = [find("port", vain.format("port")), find("services", "services/prod.ini"), find("env", "env/common.ini")]
+    others = [act("read_file", f"timeout = {n}", path=f"services/{n}.ini") for n in range(4)]
+    text = said([*taken, *others, find("http", vain.format("http")), find("http", vain.format("http"))])
+    assert text == 'Not tried yet: find_file(pattern="deploy").'

@@ -350,6 +350,12 @@ def _is_all(output: str, members: Sequence[str]) -> bool:
     return len(lines) == len(members) and all(member in line for member, line in zip(members, lines))
 
 
+def _shown_again(old: _List, new: _List) -> _List:
+    """Return a list that is shown again: it stays in use, or else counts as what shows it now."""
+    in_use = old.used > new.seen - NOW or old.points == ANSWERED
+    return old._replace(seen=new.seen, points=old.points if in_use or not new.points else new.points)
+
+
 def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
     """Return the lists with the new ones at the end; one that is shown again moves there and stays in use."""
     fresh = {(one.kind, *one.members): one for one in new}
@@ -357,7 +363,7 @@ def _with(lists: list[list[JSON]], new: list[_List]) -> list[list[JSON]]:
     for row in lists:
         key = (row[0], *row[5:])
         if key in fresh:
-            fresh[key] = _List.of(row)._replace(seen=fresh[key].seen)
+            fresh[key] = _shown_again(_List.of(row), fresh[key])
         else:
             left.append(row)
     left = [*left, *[one.row for one in fresh.values()]][-MAX_LISTS:]
