@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from reasonblocks._gates import untried_sentence
+from reasonblocks._monitors.features import features_of
+from reasonblocks._monitors.memory import table
+from reasonblocks._monitors.untried import alternatives, gather
 from reasonblocks._monitors.wording import composed
-from reasonblocks.types import Step
+from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 from tests.core.monitors.test_texts import recalled
 
@@ -77,7 +83,7 @@ def test_the_rest_of_what_an_error_offered_is_said_after_the_next_error() -> Non
 
 
 def test_what_an_error_offers_is_no_call_if_it_repeats_none_or_two_of_the_arguments() -> None:
-    for date, customer in (("today", "C-424"), ("17 March", "17")):
+    for date, customer in (("today", "C-424"), ("17 March", "17 March")):
         wrong = act("find_orders", DATES, is_error=True, customer=customer, date=date)
         assert said([wrong, wrong]).startswith("Named in the last result and not tried yet: 17-Mar-2026, ")
 
@@ -136,7 +142,7 @@ def test_a_search_is_not_asked_for_again_after_another_result() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(ways=st.lists(st.sampled_from(["north", "south", "east"]), min_size=2, max_size=24))
+@hypothesis_given(ways=st.lists(st.sampled_from(["north", "south", "east"]), min_size=2, max_size=24))
 def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     """A walk in a ring of three rooms: north and east lead on, south back."""
     rooms = ["Atrium", "Barn", "Cave"]
@@ -160,3 +166,115 @@ def test_what_a_search_in_vain_lists_is_named_again_long_after_a_member_was_take
     others = [act("read_file", f"timeout = {n}", path=f"services/{n}.ini") for n in range(4)]
     text = said([*taken, *others, find("http", vain.format("http")), find("http", vain.format("http"))])
     assert text == 'Not tried yet: find_file(pattern="deploy").'
+
+
+ATRIUM_SEEN = [room("Atrium", ATRIUM, way) for way in ("north", "south", "east", "north")]
+"""Each direction was taken somewhere; after the Atrium's text: south, east and north."""
+
+
+def parallel(*ways: str) -> Step:
+    calls = [ToolCall(id=way, name="go", arguments={"direction": way}) for way in ways]
+    shown = f"You are in the Atrium. Exits: {ATRIUM}. Here: lamp, rug."
+    return Step(tool_calls=tuple(calls), tool_results=(ToolResult(call_id=ways[-1], name="go", output=shown),))
+
+
+def test_every_call_of_a_step_was_tried_after_the_result_before() -> None:
+    first = [room("Barn", BARN, way) for way in ("north", "south", "east")]
+    assert said([*first, parallel("north"), parallel("north", "south"), parallel("east"), parallel("east")]) == ""
+
+
+def test_a_step_without_a_result_or_with_another_one_does_not_hide_what_was_tried_before() -> None:
+    silent = Step(tool_calls=(ToolCall(id="c", name="go", arguments={"direction": "south"}),))
+    assert said([*ATRIUM_SEEN, silent]) == ""
+    lamp = act("examine", "A brass lamp.", thing="lamp")
+    first = [room("Barn", BARN, way) for way in ("north", "south", "east")]
+    looked = [room("Atrium", ATRIUM, "north"), lamp, *[room("Atrium", ATRIUM, way) for way in ("south", "east")]]
+    assert said([*first, *looked, room("Atrium", ATRIUM, "north")]) == ""
+
+
+def test_a_memory_that_began_without_it_says_nothing_of_what_was_tried_after_a_result() -> None:
+    memory: JSON = None
+    for index, step in enumerate(ATRIUM_SEEN[:3]):
+        memory = gather(features_of(step, index), step, memory, {})
+    assert isinstance(memory, dict)
+    older = {key: value for key, value in memory.items() if key != "after"}
+    step = ATRIUM_SEEN[3]
+    memory = gather(features_of(step, 3), step, older, {})
+    assert "after" not in table(memory)
+    assert not alternatives(memory, 3).names
+
+
+def test_what_was_tried_and_failed_is_not_named_again() -> None:
+    offer = "Error: no such region 'eu'. Regions: eu-west, us-east."
+    tried = [
+        act("connect", offer, is_error=True, region="eu"),
+        act("connect", "Error: the region is down.", is_error=True, region="eu-west"),
+        act("connect", "Error: the region is full.", is_error=True, region="us-east"),
+    ]
+    assert said([*tried, tried[0], tried[0]]) == ""
+
+
+def test_names_with_dots_and_quotes_were_tried_as_they_are_written() -> None:
+    exits = "n.w., s.e., up"
+    assert said([room("Cave", exits, way) for way in ("n.w.", "s.e.", "up") * 2]) == ""
+    rooms = json.dumps(["the dogs'", "the cats'", "the cows"])
+    opened = [act("open_room", "A room.", room=name) for name in json.loads(rooms)]
+    assert said([act("list_rooms", rooms), *opened, act("list_rooms", rooms)]) == ""
+
+
+def test_numbered_folders_are_paths_and_dates_are_not() -> None:
+    offer = "Error: no such folder './runs/0019'. Folders: runs/0012, runs/0013, runs/0014."
+    read = [act("read_file", "text", path=f"./runs/{name}") for name in ("0012", "0013")]
+    wrong = act("read_file", offer, is_error=True, path="./runs/0019")
+    assert said([*read, wrong, wrong]) == 'Not tried yet: read_file(path="runs/0014").'
+
+
+def test_what_is_within_a_nested_argument_was_tried() -> None:
+    nested = act("go", f"You are in the Atrium. Exits: {ATRIUM}.", direction={"to": "south"})
+    assert "south" not in said([room("Atrium", ATRIUM, "north"), nested, room("Atrium", ATRIUM, "north")])
+
+
+def test_the_longest_member_is_the_one_that_was_taken() -> None:
+    exits = "east, northeast, south, west"
+    text = said([room("Plain", exits, way) for way in ("west", "northeast", "west", "northeast")])
+    assert text == 'Not tried yet: go(direction="east"), go(direction="south").'
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "SELECT * FROM user"},
+        {"action": "list", "target": "users"},
+        {"region": "eu", "note": "x" * 200_000},
+        {"region": "eu", "n": 10**60},
+        {"region": "eu", "n": 1.5},
+        {"region": "eu", "n": "a\ud800b"},
+        {"region": "eu", "customer_identification_number": "4"},
+        {"region": "eu", "order id": "4"},
+        {"region": "eu", "api_key": "sk-1234"},
+    ],
+)
+def test_a_call_that_cannot_be_written_or_kept_is_named_by_its_members(given: dict[str, JSON]) -> None:
+    offer = "Error: the list of 'eu' has no such table. Tables: alpha, beta, gamma."
+    step = Step(
+        tool_calls=(ToolCall(id="c", name="ask_db", arguments=given),),
+        tool_results=(ToolResult(call_id="c", name="ask_db", output=offer, is_error=True),),
+    )
+    assert said([step, step]) == "Named in the last result and not tried yet: alpha, beta, gamma."
+    memory: JSON = None
+    for index in range(3):
+        memory = gather(features_of(step, index), step, memory, {})
+    assert len(json.dumps(memory)) < 1_000
+
+
+def test_a_long_value_that_was_refused_is_not_kept() -> None:
+    offer = "Error: no such region. Regions: eu-west, us-east."
+    wrong = act("connect", offer, is_error=True, region="x" * 200_000)
+    memory = gather(features_of(wrong, 0), wrong, None, {})
+    assert len(json.dumps(memory)) < 1_000
+
+
+def test_a_way_that_would_be_shortened_is_not_written() -> None:
+    hall = act("go", "You are in the hall. Doors: attic, cellar, pantry.", door="hall", note="n" * 120)
+    cellar = act("go", "You are in the cellar. Doors: hall.", door="cellar")
+    assert " and then " not in said([hall, cellar, hall, cellar])

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from .._json import MAX_INT
 from ..types import JSON, ToolCall, ToolResult
+from .listed import LONGEST_NAME, SHORT
 
 MAX_FORMS = 3
 """Kinds of lists whose call is remembered: those used last."""
 MAX_FORM = 80
 """Characters of the longest remembered call."""
+
+_ARGUMENT = re.compile(r"[A-Za-z_][\w-]{0,23}", re.ASCII)
+_SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
+"""Names of arguments whose values are not kept."""
+_NAMELIKE = re.compile(r"[\w.,@/#:'+-]+(?: [\w.,@/#:'+-]+){0,9}")
+"""An argument that a name may replace: words, and not a query in a language of its own."""
 
 
 class Form(NamedTuple):
@@ -50,7 +59,7 @@ def with_forms(
     the form, such as the lines of a file, unless an error `offered` the list: then only that argument was wrong.
     """
     given = call.arguments
-    if not isinstance(given, (dict, Mapping)) or not all(isinstance(value, (str, int)) for value in given.values()):
+    if not isinstance(given, (dict, Mapping)):
         return forms
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     made: dict[JSON, tuple[str, str]] = {}
@@ -61,28 +70,53 @@ def with_forms(
         found = _takes(texts, members) if len(given) == 1 or kind in offered else None
         if found is not None:
             made[kind] = found
-    rest: dict[str, JSON] = dict(given) if len(given) > 1 else {}
-    fresh: list[list[JSON]] = [
-        [kind, call.name, name, prefix, rest]
-        for kind, (name, prefix) in made.items()
-        if _size(call.name, {**rest, name: prefix}) <= MAX_FORM
-    ]
+    fresh: list[list[JSON]] = []
+    for kind, (name, prefix) in made.items():
+        rest: dict[str, JSON] = {**given, name: ""} if len(given) > 1 else {}
+        if _may_be_kept(call.name, {**rest, name: prefix}):
+            fresh.append([kind, call.name, name, prefix, rest])
     return [*[row for row in forms if row[0] not in made], *fresh][-MAX_FORMS:] if made else forms
 
 
 def _refused(texts: Mapping[str, str], output: str) -> str | None:
-    """Return the argument that a result is about: the only one, or the only one whose value it repeats."""
-    if len(texts) > 1:
-        texts = {name: value for name, value in texts.items() if len(value) > 1 and value in output}
-    return next(iter(texts)) if len(texts) == 1 else None
+    """Return the argument that a result is about: the only one that it quotes, or the only one, if that is a name."""
+    quoted = {name for name, value in texts.items() if value and _quotes(output, value)}
+    if len(texts) == 1 and not quoted:
+        quoted = {name for name, value in texts.items() if _NAMELIKE.fullmatch(value)}
+    return quoted.pop() if len(quoted) == 1 else None
+
+
+def _quotes(output: str, value: str) -> bool:
+    """Return True if the value stands in the text between quotes or brackets, in any case."""
+    if len(value) > LONGEST_NAME:
+        return False
+    return re.search(rf"""['"`\[(]{re.escape(value)}['"`\])]""", output[:SHORT], re.IGNORECASE) is not None
 
 
 def _takes(texts: Mapping[str, str], members: Sequence[str]) -> tuple[str, str] | None:
-    """Return the only argument that ends with a member, and what stands before that."""
-    ends = {name: next((one for one in members if value.endswith(one)), None) for name, value in texts.items()}
-    found = [(name, texts[name].removesuffix(member)) for name, member in ends.items() if member is not None]
-    return found[0] if len(found) == 1 and "(" not in found[0][1] else None  # an expression is about one table only
+    """Return the only argument that ends with a member, the longest one, and what stands before that."""
+    found = []
+    for name, value in texts.items():
+        member = max((one for one in members if value.endswith(one)), key=len, default="")
+        prefix = value.removesuffix(member)
+        # The end of a word is no member, and an expression is about one table only.
+        if member and not prefix[-1:].isalnum() and "(" not in prefix:
+            found.append((name, prefix))
+    return found[0] if len(found) == 1 else None
 
 
-def _size(tool: str, given: Mapping[str, JSON]) -> int:
-    return len(tool) + sum([len(name) + len(str(value)) for name, value in given.items()])
+def _may_be_kept(tool: str, given: Mapping[str, JSON]) -> bool:
+    """Return True if a text can show the call as it is, and it is short and no secret."""
+    size = len(tool)
+    for name, value in given.items():
+        if not _ARGUMENT.fullmatch(name) or _SECRET.search(name):
+            return False
+        if isinstance(value, str):
+            if not value.isprintable() or value != value.lstrip():
+                return False
+            size += len(name) + len(value)
+        elif isinstance(value, int) and abs(value) <= MAX_INT:
+            size += len(name) + len(str(value))
+        else:
+            return False
+    return size <= MAX_FORM

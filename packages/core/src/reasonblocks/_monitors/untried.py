@@ -58,7 +58,9 @@ LABEL = 3
 """Words before the colon of a result that is one labelled list."""
 
 MAX_CALLS = 4
-"""Calls, and results, of a step that are read."""
+"""Calls, and results, of a step in which lists are looked for, and that take from them."""
+MAX_USED = 32
+"""Calls of a step whose values count as used."""
 MAX_PARTS = 6
 """Parts of a path that count as used: the last ones."""
 
@@ -127,9 +129,10 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     before: list[list[JSON]] = kept.get("lists") or []  # type: ignore[assignment]
     kinds = rows(kept, "kinds")
     looks = "edit" not in features.roles
-    used, whole, words = _values(step.tool_calls[:MAX_CALLS], looks=looks)
-    if len(step.tool_calls) == 1 and "after" in kept:
-        used |= {_after(kept["after"], value) for value in whole}
+    used, values, whole, words = _values(step.tool_calls[:MAX_USED], looks=looks)
+    tracks = not kept or "after" in kept  # a memory that began without it does not know what was tried
+    if "after" in kept:
+        used |= {_after(kept["after"], value) for value in values}
     if before and (whole or words):
         before, kinds = _taken(before, kinds, whole, words, features.index)
     new = list(_shown(features, step, tool_roles)) if looks else []
@@ -147,7 +150,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
         "forms": forms,
         "used": _marked(kept.get("used"), used) if used else kept.get("used"),
         "last": features.index if step.tool_results else count(kept, "last"),
-        "after": features.result or 0,
+        **({"after": (features.result or 0) if new else kept.get("after", 0)} if tracks else {}),
     }
 
 
@@ -181,32 +184,34 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
             if is_meant:
                 return found
             suggested = found
-        elif not names and is_meant and newest:
-            left = [name for name in one.members if not _has(used, _after(kept.get("after"), name.lower()))]
+        elif not names and is_meant and newest and not offered and "after" in kept and not left_here.names:
+            left = [name for name in one.members if not _has(used, _after(kept["after"], name))]
             if left and (form := form_of(forms, one.kind, ())) is not None and not form.prefix:
                 left_here = Alternatives(tuple(left[:NAMED]), newest, form=form, seen=one.seen, here=True)
     return suggested if suggested.names else left_here
 
 
-def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[str], set[str]]:
-    """Return all values in the arguments in lower case, whole arguments, and words of commands.
+def _values(calls: Sequence[ToolCall], *, looks: bool) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Return all names in the arguments, the arguments that may be one, those that are taken, and words of commands.
 
     Only calls that look, and do nothing to what they name, take values from lists.
     """
     used: set[str] = set()
+    every: set[str] = set()
     whole: set[str] = set()
     words: set[str] = set()
-    for call in calls:
+    for at, call in enumerate(calls):
         texts = [*_texts(call.arguments)]
         said = texts[0] if len(texts) == 1 else " ".join(texts)
         found = {*_WORD.findall(said[:USED_HEAD])}
         values = {value.strip(_QUOTES) for value in texts if len(value) <= LONGEST_NAME + 2}
         used.update(found, values, (call.name,))
-        if looks and not acts_on(call.name):
+        every |= values
+        if looks and at < MAX_CALLS and not acts_on(call.name):
             whole |= values
             if len(said) <= SHORT_COMMAND and (is_shell(call.name) or (_is_table(call.arguments) and command_of(call))):
                 words |= found
-    return used, _with_ends(whole), _with_ends(words)
+    return used, every, _with_ends(whole), _with_ends(words)
 
 
 def _with_ends(values: set[str]) -> set[str]:
@@ -228,22 +233,24 @@ def _texts(given: JSON) -> Iterator[str]:
                 yield value
             elif isinstance(value, (list, tuple)):
                 yield from [item for item in value[:LONGEST_LIST] if isinstance(item, str)]
+            elif isinstance(value, (dict, Mapping)):
+                yield from [item for item in value.values() if isinstance(item, str)]
             elif isinstance(value, int) and abs(value) <= MAX_INT:
                 yield str(value)
 
 
 def _names_of(value: str) -> tuple[str, ...]:
     """Return the names of a value in lower case: itself, and the last one and two parts of a path."""
-    value = value.strip(_EDGES)
+    value = value.strip(_QUOTES).strip(_EDGES)
     parts = value.strip("/").split("/")
-    if len(parts) == 1 or parts[-1].isdigit():  # a date is no path
+    if len(parts) == 1 or all(map(str.isdigit, parts)):  # a date is no path
         return (value,)
     return value, parts[-1], "/".join(parts[-2:])
 
 
 def _after(result: JSON, value: str) -> str:
-    """Return the name of a value as the argument of the call after a result."""
-    return f"{result}>{value}"
+    """Return the name of a value as an argument of a call after a result."""
+    return f"{result}>{value.strip(_QUOTES).lower().strip(_EDGES)}"
 
 
 def _place(name: str) -> int:

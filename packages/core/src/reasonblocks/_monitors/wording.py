@@ -312,7 +312,7 @@ def composed(evidence: str, advice: str, recall: Recall) -> str:
     if not evidence:
         return ""
     found, last = recall.untried, recall.actions[-1] if recall.actions else None
-    apt = not (last and last.failed) or found.offered or last.misses
+    apt = not (last and last.failed) or found.offered or (last.misses and not found.here)
     return f"{evidence} {(_untried(found, recall) if apt else '') or advice}"
 
 
@@ -340,8 +340,9 @@ def _calls(found: Alternatives) -> list[str]:
     if found.form is None:
         return []
     calls = [call_line([found.form.call(name)]) for name in found.names]
-    tool = f"{found.form.tool}("
-    return calls if all(call.startswith(tool) and "…" not in call for call in calls) else []
+    parts = [f"{found.form.tool}(", *[f"{name}=" for name in found.form.given]]
+    whole = all(call.startswith(parts[0]) and all(part in call for part in parts) for call in calls)
+    return calls if whole and not any("…" in call for call in calls) else []
 
 
 def _untried(found: Alternatives, recall: Recall) -> str:
@@ -356,7 +357,7 @@ def _untried(found: Alternatives, recall: Recall) -> str:
         showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
         if _looks_up(found.form) or not (found.elsewhere or _leads_away(found, showed, recall)):
             return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
-        if showed:
+        if showed and "…" not in showed[-1].shown:
             return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
     source = "the last result" if found.newest else "an earlier result"
     return f"Named in {source} and not tried yet: {', '.join(found.names)}." if found.names else ""
