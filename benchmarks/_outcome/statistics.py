@@ -173,12 +173,15 @@ class Flips:
     of pairs whose `off` run was won in which the arm's was lost. Two unsteered samples differ by chance, too:
     `chance_recovery` (r0) and `chance_disruption` (d0) are the same figures of sample k' of `off`, in place of the
     arm's, over all k' other than k; NaN where `off` has one sample a point. What the arm recovers beyond chance is
-    r - r0. `lost` and `won` count the pairs that r and d are shares of; `recovered` and `disrupted` those that turned.
+    r - r0. `lost` and `won` count the pairs that r and d are shares of, and `lost_points` and `won_points` the points
+    with such a pair; `recovered` and `disrupted` count those that turned.
     """
 
     lost: int
+    lost_points: int
     recovered: int
     won: int
+    won_points: int
     disrupted: int
     recovery: Draws
     disruption: Draws
@@ -193,6 +196,7 @@ def _flips(sample: Sample, arm: str) -> Flips:
     lost0, recovered0, won0, disrupted0 = (sample.total(counts) for counts in _columns(by_chance))
     return Flips(
         lost=int(lost[0]), recovered=int(recovered[0]), won=int(won[0]), disrupted=int(disrupted[0]),
+        lost_points=sum(counts[0] > 0 for counts in steered), won_points=sum(counts[2] > 0 for counts in steered),
         recovery=ratio(recovered, lost), disruption=ratio(disrupted, won),
         chance_recovery=ratio(recovered0, lost0), chance_disruption=ratio(disrupted0, won0),
     )  # fmt: skip
@@ -269,10 +273,10 @@ def macro(sample: Sample, arm: str, of: Callable[[Effect], Draws], least: int = 
 
 
 def share_interval(share: Draws, count: int) -> Interval:
-    """Return the 95 % interval of a share of `count` pairs.
+    """Return the 95 % interval of a share of the pairs of `count` points.
 
-    A share of 0 or 1 is the same in every draw of the bootstrap, which says nothing of the next pair: then the other
-    end is that of the exact binomial interval (Clopper and Pearson 1934).
+    A share of 0 or 1 is the same in every draw of the bootstrap, which says nothing of the next point: then the other
+    end is that of the exact binomial interval for so many independent points (Clopper and Pearson 1934).
     """
     found = interval(share)
     if not count or found.low != found.high or found.point not in (0.0, 1.0):

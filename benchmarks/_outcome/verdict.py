@@ -138,8 +138,9 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     return Verdict(
         model=case.model, through=case.through, phase="whole" if case.whole else "branch", arm=case.arm, scope=scope,
         decision=decision, reason=reason, points=found.points, advantage=interval(advantage), p=p,
-        recovery=share_interval(turned.recovery, turned.lost), chance_recovery=interval(turned.chance_recovery),
-        disruption=share_interval(turned.disruption, turned.won), chance_disruption=interval(turned.chance_disruption),
+        recovery=share_interval(turned.recovery, turned.lost_points), chance_recovery=interval(turned.chance_recovery),
+        disruption=share_interval(turned.disruption, turned.won_points),
+        chance_disruption=interval(turned.chance_disruption),
         break_even=_known(limit), failure=None if failed is None else _known(failed),
         further_points=more, further_tasks=ceil(more / case.reach) if more else None,
     )  # fmt: skip

@@ -60,14 +60,16 @@ def test_runs_with_an_error_do_not_count() -> None:
 
 def test_a_share_of_nothing_has_the_exact_binomial_interval() -> None:
     flips = effect(points(*[([0], [0])] * 9, ([1], [1])), ARM).flips
-    found = share_interval(flips.recovery, flips.lost)
+    found = share_interval(flips.recovery, flips.lost_points)
     assert (found.point, found.low) == (0.0, 0.0)
     assert (1 - found.high) ** 9 == pytest.approx(0.025)
     won = effect(points(*[([0], [1])] * 9, ([1], [1])), ARM).flips
-    found = share_interval(won.recovery, won.lost)
+    found = share_interval(won.recovery, won.lost_points)
     assert (found.point, found.high) == (1.0, 1.0)
     assert found.low**9 == pytest.approx(0.025)
     assert share_interval(won.disruption, 1).high == pytest.approx(0.975)
+    samples_of_one = effect(points(([0] * 5, [0] * 5)), ARM).flips
+    assert (samples_of_one.lost, samples_of_one.lost_points, samples_of_one.won_points) == (5, 1, 0)
 
 
 def brute_force(rows: Sequence[Row]) -> dict[str, float]:

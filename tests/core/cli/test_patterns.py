@@ -323,6 +323,20 @@ def test_a_rule_that_is_off_by_default_is_switched_on_and_off(patterns: Command,
     assert patterns("remove", "rb-every-part").out == "rb-every-part: yours is removed; that of the starter is off\n"
 
 
+def test_one_s_own_pattern_that_is_off_is_switched_on_with_its_own_text(
+    patterns: Command, file: Callable[..., str]
+) -> None:
+    own = [{**RULE, "id": name, "off": True} for name in ("rb-every-part", "rb-error-first", "mine")]
+    patterns("import", file(*own))
+    patterns("restore", "--all")
+    found = {one["id"]: one for one in patterns("list", "--yours", "--json").objects}
+    assert [found[one["id"]]["off"] for one in own] == [True] * 3
+    patterns("restore", *[str(one["id"]) for one in own])
+    found = {one["id"]: one for one in patterns("list", "--yours", "--json").objects}
+    assert [found[one["id"]].get("off", False) for one in own] == [False] * 3
+    assert [found[one["id"]]["fields"] for one in own] == [RULE["fields"]] * 3
+
+
 def test_all_that_are_off_are_switched_on(patterns: Command) -> None:
     patterns("remove", "rb-loop-waiting")
     assert len(patterns("restore", "--all").out.splitlines()) == OFF + 1

@@ -230,7 +230,8 @@ def test_numbered_folders_are_paths_and_dates_are_not() -> None:
 
 
 def test_what_is_within_a_nested_argument_was_tried() -> None:
-    nested = act("go", f"You are in the Atrium. Exits: {ATRIUM}.", direction={"to": "south"})
+    call = ToolCall(id="c", name="go", arguments={"direction": {"to": "south"}})
+    nested = Step(tool_calls=(call,), tool_results=room("Atrium", ATRIUM, "south").tool_results)
     assert "south" not in said([room("Atrium", ATRIUM, "north"), nested, room("Atrium", ATRIUM, "north")])
 
 

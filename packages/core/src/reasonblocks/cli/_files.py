@@ -114,9 +114,9 @@ def origin(pattern: Pattern) -> Origin:
     shipped = _shipped()
     if pattern.id not in shipped:
         return "yours"
-    if pattern.off:
+    is_shipped = content_of(replace(pattern, off=False)) == content_of(switched_on(pattern.id))
+    if pattern.off and (is_shipped or not pattern.fields):
         return "starter, off"
-    is_shipped = content_of(pattern) == content_of(switched_on(pattern.id))
     return "starter" if is_shipped else "yours, over the starter's"
 
 

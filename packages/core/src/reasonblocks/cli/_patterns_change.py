@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError, ReasonBlocksError, RecordError
@@ -14,6 +15,7 @@ from ._files import ORG, add_org, add_store, is_off_by_default, named, opened, o
 from ._output import OK, PROBLEM, Parsers, say, say_data, warn
 
 if TYPE_CHECKING:
+    from ..backends._local_store import LocalStore
     from ..types import Pattern
 
 STDIN = "-"
@@ -25,16 +27,21 @@ ID_HEX = 8
 def add_to(commands: Parsers) -> None:
     _add_parser(commands)
     _import_parser(commands)
-    for name, command, help in (
-        ("remove", _remove, "remove patterns from the store; switch off those of the starter library"),
-        ("restore", _restore, "switch on patterns of the starter library that are off"),
-    ):
-        parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False)
-        parser.add_argument("ids", nargs="+" if name == "remove" else "*", metavar="ID")
-        if name == "restore":
-            parser.add_argument("--all", action="store_true", help="all that are off")
-        add_store(parser)
-        parser.set_defaults(command=command)
+    about = "remove patterns from the store; switch off those of the starter library"
+    removing = _parser(commands, "remove", _remove, about)
+    removing.add_argument("ids", nargs="+", metavar="ID")
+    restoring = _parser(commands, "restore", _restore, "switch on patterns that are off")
+    restoring.add_argument("ids", nargs="*", metavar="ID")
+    restoring.add_argument("--all", action="store_true", help="all of the starter library that are off")
+
+
+def _parser(
+    commands: Parsers, name: str, command: Callable[[argparse.Namespace], int], help: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False)
+    add_store(parser)
+    parser.set_defaults(command=command)
+    return parser
 
 
 def _add_parser(commands: Parsers) -> None:
@@ -239,10 +246,17 @@ def _restore(arguments: argparse.Namespace) -> int:
         else:
             found = [named(store, name) for name in dict.fromkeys(arguments.ids)]
         for pattern in found:
-            off = origin(pattern) == "starter, off"
-            if off and is_off_by_default(pattern.id):
-                store.add([switched_on(pattern.id)])
-            elif off:
-                store.remove(pattern.id)
-            say(f"{pattern.id}: {'is on' if off else 'is not switched off'}")
+            if pattern.off:
+                _switch_on(store, pattern)
+            say(f"{pattern.id}: {'is on' if pattern.off else 'is not switched off'}")
     return OK
+
+
+def _switch_on(store: LocalStore, pattern: Pattern) -> None:
+    """Store the pattern as one that is used; a shipped one that is on by default needs no copy."""
+    if origin(pattern) != "starter, off":
+        store.add([replace(pattern, off=False)])
+    elif is_off_by_default(pattern.id):
+        store.add([switched_on(pattern.id)])
+    else:
+        store.remove(pattern.id)
