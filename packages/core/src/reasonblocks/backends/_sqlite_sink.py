@@ -9,7 +9,10 @@ from .._json import compact
 from .._text import whole
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ._forks import no_fork, opened
+from ._wal import to_wal
 
+BUSY_S = 5.0
+"""Seconds to wait for another process's transaction."""
 SCHEMA_VERSION = 1
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -77,7 +80,7 @@ class SQLiteMonitorSink:
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
-            db = sqlite3.connect(self.path, timeout=5.0, check_same_thread=False)
+            db = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
             try:
                 _prepare(db, self.path)
             except sqlite3.Error:
@@ -94,7 +97,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
         raise sqlite3.DatabaseError(
             f"{path}: schema {version} is newer than this library's {SCHEMA_VERSION}: upgrade it"
         )
-    db.execute("PRAGMA journal_mode=WAL")
+    to_wal(db, BUSY_S)
     db.executescript(SCHEMA)
     db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 

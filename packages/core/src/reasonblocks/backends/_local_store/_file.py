@@ -17,6 +17,7 @@ from ...exceptions import StoreError
 from ...types import Pattern
 from .._forks import Closable, opened
 from .._stores.rows import Row, Stats, body
+from .._wal import to_wal
 from ._storage import Changes
 
 BUSY_S = 5.0
@@ -88,7 +89,7 @@ def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
     if not write or found == len(MIGRATIONS):
         return found
     if found == 0:
-        db.execute("PRAGMA journal_mode=WAL")
+        to_wal(db, BUSY_S)
     db.execute("BEGIN IMMEDIATE")
     try:
         for number in range(_form(db, path), len(MIGRATIONS)):
