@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
 FRAMEWORK = "openai-agents"
 CAPS = AdapterCaps()
-SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}))
-"""For a conversation that the server keeps: a message of ours at its end would be stored with it."""
-ONLY_RECORDED = AdapterCaps(routing="none", max_guidance_chars=0)
+SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}), second_look=False)
+"""For a conversation that the server keeps: a message of ours at its end would be stored with it.
+
+Such a run cannot go on after its last answer, because every request needs something new to send.
+"""
+ONLY_REQUESTS = AdapterCaps(second_look=False)
+"""For a model that sees only requests: it cannot make the run go on."""
+ONLY_RECORDED = AdapterCaps(stop=False, second_look=False)
 
 
 def new_run(
@@ -173,6 +178,8 @@ class Steering:
         call = await run.decide(items, agent_name=agent.name, own_model=own_model(agent, self.config))
         CALL.set(call)
         if call is None:
+            return filtered
+        if run.session.observes:
             return filtered
         instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
         return ModelInputData(input=steered_input, instructions=instructions)
