@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import threading
 import warnings
 import weakref
@@ -47,7 +46,7 @@ from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_stream
 from reasonblocks_openai_agents._config import Steering, new_run
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._model import as_model
-from tests.openai_agents.world import plain_requests
+from tests.openai_agents.world import body_of, plain_requests
 
 Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
@@ -413,13 +412,8 @@ def _response(text: str) -> ModelResponse:
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
-MADE_ID = re.compile(r"\b(msg|fc|rs|resp|conv)_[0-9a-f]{8}(?=[0-9]{6}\b)")
-"""The part of the provider's ids that is another in each server; the number at the end counts."""
-
-
 def _seen(asked: Asked) -> Seen:
-    """The request with its whole body."""
-    return replace(asked.seen, raw=MADE_ID.sub(r"\1_", json.dumps(asked.body, sort_keys=True)))
+    return replace(asked.seen, raw=body_of(asked))
 
 
 def _ran(

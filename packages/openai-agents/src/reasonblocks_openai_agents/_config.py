@@ -28,11 +28,12 @@ CAPS = AdapterCaps()
 SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}), second_look=False)
 """For a conversation that the server keeps: a message of ours at its end would be stored with it.
 
-Such a run cannot go on after its last answer, because every request needs something new to send.
+It cannot go on after its last answer either, because each of its requests has to bring something new.
 """
+NESTED = AdapterCaps(placements=frozenset({"system"}))
+"""For an agent in a tool. Nobody asks for its second look, and a warning for each of them would say nothing new."""
 ONLY_REQUESTS = AdapterCaps(second_look=False)
-"""For a model that sees only requests: it cannot make the run go on."""
-ONLY_RECORDED = AdapterCaps(stop=False, second_look=False)
+"""For a model that sees only requests: it cannot make an agent go on."""
 
 
 def new_run(
@@ -75,7 +76,7 @@ def new_run(
         session,
         agent_name=agent_name or None,
         model_routing=rb.model_routing,
-        server_managed=caps is SERVER_MANAGED,
+        server_managed="tail" not in caps.placements,
         resumed=snapshot is not None,
         waits_for=[str(call_id) for call_id in _list_in(snapshot, "waits_for")],
     )
@@ -98,7 +99,7 @@ def _resumed(rb: ReasonBlocks, options: RunOptions, kept: object, parent: Steere
         agent_name=str(kept.get("agent_name") or ""),
         task=str(kept.get("task") or ""),
         model=str(kept.get("model") or ""),
-        caps=SERVER_MANAGED,
+        caps=NESTED,
         snapshot=kept.get("snapshot") or {},
         parent=parent,
         parent_call_id=kept.get("parent_call_id"),
@@ -233,7 +234,7 @@ class Steering:
             agent_name=agent.name,
             task=task_of(items),
             model=own_model(agent, self.config),
-            caps=SERVER_MANAGED,
+            caps=NESTED,
             parent=parent,
             parent_call_id=call_id,
         )

@@ -16,7 +16,7 @@ from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringHandle, adrive
 from reasonblocks.exceptions import ConfigError
 
-from ._config import ONLY_RECORDED, new_run, own_model
+from ._config import new_run, own_model
 from ._convert import newest_call_id, task_of
 from ._steered import SteeredRun, next_of, with_waiting
 
@@ -137,7 +137,6 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
             agent_name=agent.name,
             task=task_of(items),
             model=own_model(agent),
-            caps=ONLY_RECORDED,
         )
         self._by_context[context] = run
         return self._runs.add(run)

@@ -73,10 +73,18 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
         return attempt(call, model, own, asked)
 
     async def _own_model(self) -> Model:
+        return self._own or await asyncio.to_thread(self._built)
+
+    def _built(self) -> Model:
         if self._own is None:
             make: Callable[..., Model] = self._factory
-            self._own = await asyncio.to_thread(make, self._default)
+            self._own = make(self._default)
         return self._own
+
+    def _supports_default_prompt_cache_key(self) -> bool:
+        """Answer for its own model: the SDK adds a cache key to the requests of some models."""
+        supports = getattr(self._built(), "_supports_default_prompt_cache_key", None)
+        return supports is not None and bool(supports())
 
     # ------------------------------------------------------------ runs that are known by their requests
 
