@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -115,7 +114,10 @@ RUNS: dict[str, tuple[Callable[[], Answer], Callable[[Place, Client], object]]] 
     "session": (lambda: one_by_one(*looks(2), *looks(2, "again")), in_session),
     "handoff": (lambda: one_by_one(call("transfer_to_second", "h0"), *looks(2)), handed_off),
     "agents as tools": (lambda: by_model(outer=OUTER, middle=[asking("inner", "b"), said()], inner=looks(2)), within),
-    "an error": (lambda: in_turn(call("crash", "c", path="x"), said()), lambda here, rb: run(here, rb, fixer(tools=[crash]))),
+    "an error": (
+        lambda: in_turn(call("crash", "c", path="x"), said()),
+        lambda here, rb: run(here, rb, fixer(tools=[crash])),
+    ),
     "an approval": (lambda: in_turn(*looks(3)), waiting),
     "structured": (
         lambda: in_turn(*looks(1)[:1], said('{"fixed": true}')),
@@ -368,6 +370,3 @@ def test_a_text_is_told_as_the_user_leaves_it(way: str) -> None:
         assert here.guided == [False, True, False]
         assert here.requests[1].texts[-1].endswith("fixer: Look again.")
     assert [entry.intervention_texts for entry in told.step_log] == [(), ("fixer: Look again.",), ()]
-
-
-_ = (Sequence, look, logging)

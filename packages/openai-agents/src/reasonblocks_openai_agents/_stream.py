@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from agents import MaxTurnsExceeded, RunResultStreaming, RunState
+from agents import Agent, AgentUpdatedStreamEvent, MaxTurnsExceeded, RunResultStreaming, RunState
 from agents.stream_events import StreamEvent
 
 from reasonblocks.adapters import adrive
@@ -108,9 +108,14 @@ class Stream:
         """Yield the events of all parts, until the run is over; finish it with the error that they raise."""
         try:
             async with self._awaited():
+                agent: Agent[Any] | None = None
                 for part in self._parts:  # the second is added before the first one's events are over
                     async with aclosing(part.events()) as events:
                         async for event in events:
+                            if isinstance(event, AgentUpdatedStreamEvent):
+                                if event.new_agent is agent:
+                                    continue  # the second part begins with the agent of the first
+                                agent = event.new_agent
                             yield event
                     await self._settled.wait()
         except Exception as exc:
