@@ -144,9 +144,9 @@ def test_the_requests_of_an_observed_run_are_those_without_us(name: str, way: st
 
 @whole_and_streamed
 def test_the_requests_of_an_observed_conversation_of_the_server_are_those_without_us(way: str) -> None:
-    answer = lambda: one_by_one(*looks(2), *looks(2, "again"))  # noqa: E731 - one for each server
-    plain = sent(answer(), way, of_a_servers_conversation, None)
-    assert sent(answer(), way, of_a_servers_conversation, observing()) == plain
+    turns = (*looks(2), *looks(2, "again"))
+    plain = sent(one_by_one(*turns), way, of_a_servers_conversation, None)
+    assert sent(one_by_one(*turns), way, of_a_servers_conversation, observing()) == plain
 
 
 @every_way

@@ -111,6 +111,15 @@ def test_without_a_doubt_nothing_is_added(way: str) -> None:
     assert run.outcome == "success"
 
 
+@whole_and_streamed
+def test_an_observed_run_has_none_and_its_log_says_what_it_would_have_read(way: str) -> None:
+    with place(one_by_one(*TWICE), way) as here:
+        run = steering_of(here.run(doubting(), fixer(), mode="observe"))
+        assert len(here.requests) == 2
+    assert run.final is not None
+    assert (run.outcome, run.final.withheld_texts) == ("success", (DOUBT,))
+
+
 @every_way
 def test_there_is_one_second_look_in_a_run(way: str) -> None:
     with place(one_by_one(said(), said("Yes."), said("Never asked for.")), way) as here:
@@ -280,6 +289,19 @@ def test_a_run_that_waited_for_an_approval_has_its_second_look_at_its_end(way: s
         result = here.run(rb, agent, state, snapshot=steering_of(first).snapshot())
         assert len(here.requests) == 3
     assert (steering_of(result).outcome, result.final_output) == ("success", "Really all seen.")
+
+
+@every_way
+def test_its_tools_can_wait_for_an_approval(way: str) -> None:
+    with place(one_by_one(said(), *looks(1), said("Never asked for.")), way) as here:
+        rb, agent = doubting(after=0), alone()
+        first = here.run(rb, agent)
+        assert (steering_of(first).outcome, len(first.interruptions), len(here.requests)) == (None, 1, 2)
+        state = here.until(approved(agent, first.to_state().to_json()))
+        result = here.run(rb, agent, state, snapshot=steering_of(first).snapshot())
+    run = steering_of(result)
+    assert (run.run_id, run.outcome, len(here.requests)) == (steering_of(first).run_id, "success", 3)
+    assert kinds(result.to_input_list()) == ["user", "message", *ENDS[1:]]
 
 
 @every_way

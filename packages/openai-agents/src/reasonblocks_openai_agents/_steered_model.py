@@ -73,7 +73,7 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
         return attempt(call, model, own, asked)
 
     async def _own_model(self) -> Model:
-        return self._own or await asyncio.to_thread(self._built)
+        return await asyncio.to_thread(self._built) if self._own is None else self._own
 
     def _built(self) -> Model:
         if self._own is None:
