@@ -142,7 +142,7 @@ class SteeredRun(HeldRun):
         self._waited_for = tuple(waits_for)
         self._server_managed = server_managed
         self._resumed_routed = resumed and bool(model_routing)
-        self._failed = False
+        self._failure: str | None = None
         self.answer: Step | None = None
         self.asked: RequestEnds | None = None  # before any guidance
         self._authors: Newest[str, str] = Newest(MAX_AUTHORS)
@@ -177,7 +177,7 @@ class SteeredRun(HeldRun):
         A conversation that the server keeps has no tail from here on, because the server would store it.
         Raises `RunStopped` if `stop_when` ends the run.
         """
-        if self._failed:
+        if self._failure is not None:
             return None
         if server_managed and not self._server_managed:
             self._server_managed = True
@@ -189,11 +189,20 @@ class SteeredRun(HeldRun):
             done = self._completed(items) if self.calls else None
             await adrive(self._settled(done))
             decision = await self.session.abegin_step(self._next_call(done, own_model))
+            if await self._failed_meanwhile():
+                return None
             self.asked = RequestEnds.of(items)
             self.call = Call(session=self.session, decision=decision, model=own_model, run=self, own_model=own_model)
             self.tools.forget()
             return self.call
         return None
+
+    async def _failed_meanwhile(self) -> bool:
+        """Return True if the run failed while a call of it was decided, which has opened it again: finish it again."""
+        if self._failure is None:
+            return False
+        await self.session.afinish(self._failure)
+        return True
 
     def _next_call(self, done: Step | None, own_model: str) -> StepInput:
         key = call_key(self.session.trace.state)
@@ -302,10 +311,10 @@ class SteeredRun(HeldRun):
     def fails(self, error: BaseException) -> SteeringFlow[None]:
         """Finish the run, and those within it, with this error. A cancelled run stays open."""
         if isinstance(error, Exception):
-            self._failed = True
+            self._failure = f"failure: {type(error).__name__}"
             for run in self._open():
                 run.cut_off(error)
-                yield from run.session.finish_flow(f"failure: {type(error).__name__}", completed=run._last_step(()))
+                yield from run.session.finish_flow(self._failure, completed=run._last_step(()))
         self.cut_off(error)
 
     def cut_off(self, error: BaseException) -> None:
