@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunOptions
-from reasonblocks.types import JSON, Placement
+from reasonblocks.adapters import RunOptions, RunView
+from reasonblocks.types import JSON, Mode, Placement
 
 if TYPE_CHECKING:
     from ._middleware import SteeringMiddleware
@@ -28,6 +28,8 @@ def middleware(
     task_profile: str | None = None,
     metadata: Mapping[str, JSON] | None = None,
     placement: Placement | None = None,
+    mode: Mode | None = None,
+    interrupt_when: str | Callable[[RunView], str | None] | None = None,
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
 
@@ -47,12 +49,13 @@ def middleware(
         task_profile=task_profile,
         metadata=metadata,
         placement=placement,
+        mode=mode,
     )
     options.check(rb)
     from ._lifecycle import Lifecycle
     from ._middleware import SteeringMiddleware
 
-    return SteeringMiddleware(Lifecycle(rb, options))
+    return SteeringMiddleware(Lifecycle(rb, options, interrupt_when))
 
 
 def __getattr__(name: str) -> object:

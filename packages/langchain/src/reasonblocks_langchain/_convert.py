@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -51,6 +52,13 @@ def newest_answer(messages: Sequence[BaseMessage], before_run: str | None, seen:
     if seen is None or newest is None or newest == seen:
         return seen or newest
     return newest if any(message.id == seen for message in reversed(messages)) else seen
+
+
+def is_models_own_end(state: Mapping[str, Any], before_run: str | None, seen: str | None) -> bool:
+    """Return True if the run ends with the answer to its last call: neither a tool nor another middleware ended it."""
+    answer = last_answer(state["messages"], before_run)
+    ends = answer is not None and (not answer.tool_calls or state.get("structured_response") is not None)
+    return ends and answer is not None and answer.id == seen
 
 
 def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> Step | None:
