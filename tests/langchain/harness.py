@@ -97,14 +97,14 @@ class World:
         self._forgets = forgets
         self._failures = {at: turn.failures for at, turn in enumerate(script.turns)}
 
-    def agent(self, mw: SteeringMiddleware, *, tools: Sequence[Any] = (), **options: Any) -> Any:
+    def agent(self, mw: SteeringMiddleware | None, *, tools: Sequence[Any] = (), **options: Any) -> Any:
         failures = max(turn.failures for turn in self.script.turns)
         retry = [ModelRetryMiddleware(max_retries=failures, initial_delay=0.0, on_failure="error")] if failures else []
         return create_agent(
             self.model(self.script.model),
             tools=[*tools, *(ScriptedTool(name=name, results=self._results) for name in self._tools(tools))],
             system_prompt=self.script.system_prompt,
-            middleware=[*retry, *[Forgetting()] * self._forgets, mw],
+            middleware=[*retry, *[Forgetting()] * self._forgets, *([mw] if mw else [])],
             name=self.script.agent_name,
             **options,
         )
@@ -222,6 +222,11 @@ class LangChainHarness:
         line = _Line(rb, world, mode, pausing=bool(resume_at), made=self._made)
         with _models(world):
             return [line.run(str(at), resume_at) for at in range(times)]
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        world = World(script)
+        _call(world.agent(None), mode, _question(script), {})
+        return world.seen
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         world = World(script, forgets=True)

@@ -285,5 +285,3 @@ def test_the_model_reads_the_text_that_on_injection_returns() -> None:
 def test_wrong_values_are_refused_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         middleware(steering(strict=False), **wrong)
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView
@@ -29,7 +29,7 @@ def middleware(
     metadata: Mapping[str, JSON] | None = None,
     placement: Placement | None = None,
     mode: Mode | None = None,
-    interrupt_when: str | Callable[[RunView], str | None] | None = None,
+    interrupt_when: Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None = None,
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
 
@@ -51,7 +51,7 @@ def middleware(
         placement=placement,
         mode=mode,
     )
-    options.check(rb)
+    options.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle
     from ._middleware import SteeringMiddleware
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from reasonblocks import SteeringSession
 from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, view_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reasonblocks.adapters import RunOptions
 
 Snapshot = Mapping[str, Any]
-When: TypeAlias = "str | Callable[[RunView], str | None] | None"
+When: TypeAlias = 'Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None'
 """The values of `interrupt_when`."""
 
 

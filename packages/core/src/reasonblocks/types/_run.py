@@ -50,7 +50,12 @@ class SessionKeywords(TypedDict, total=False):
 class Client(Protocol[SessionT]):
     """The methods of `ReasonBlocks` that read `RunOptions`."""
 
-    def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None: ...
+    def check_run(
+        self,
+        options: RunOptions,
+        snapshot: Mapping[str, Any] | None = None,
+        interrupt_when: object = None,
+    ) -> None: ...
     def session(
         self,
         options: RunOptions | None = None,
@@ -77,12 +82,17 @@ class RunOptions:
     placement: Placement | None = None
     mode: Mode | None = None
 
-    def check(self, rb: Client[object], snapshot: Mapping[str, Any] | None = None) -> None:
-        """Validate the options, together with the snapshot that the user gave.
+    def check(
+        self,
+        rb: Client[object],
+        snapshot: Mapping[str, Any] | None = None,
+        interrupt_when: object = None,
+    ) -> None:
+        """Validate the options, together with the snapshot and the `interrupt_when` that the user gave.
 
         Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
         """
-        rb.check_run(self, snapshot)
+        rb.check_run(self, snapshot, interrupt_when)
 
     def session(
         self,
