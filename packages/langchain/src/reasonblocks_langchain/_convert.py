@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -54,11 +53,10 @@ def newest_answer(messages: Sequence[BaseMessage], before_run: str | None, seen:
     return newest if any(message.id == seen for message in reversed(messages)) else seen
 
 
-def is_models_own_end(state: Mapping[str, Any], before_run: str | None, seen: str | None) -> bool:
-    """Return True if the run ends with the answer to its last call: neither a tool nor another middleware ended it."""
-    answer = last_answer(state["messages"], before_run)
-    ends = answer is not None and (not answer.tool_calls or state.get("structured_response") is not None)
-    return ends and answer is not None and answer.id == seen
+def is_models_own_end(messages: Sequence[BaseMessage], before_run: str | None, seen: str | None) -> bool:
+    """Return True if the answer to the run's last call ends it, rather than a tool or another middleware."""
+    answer = last_answer(messages, before_run)
+    return answer is not None and answer.id == seen and not answer.tool_calls
 
 
 def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> Step | None:

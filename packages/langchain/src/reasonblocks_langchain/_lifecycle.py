@@ -256,13 +256,17 @@ class Lifecycle:
                 yield from session.finish_flow(f"stopped: {reason}")
                 return None
             given = self._following(state, carried, session)
-            if session.wants_second_look and is_models_own_end(state, carried["before_run"], carried["seen"]):
+            if session.wants_second_look and self._ended_itself(state, carried):
                 decision = yield from session.second_look_flow(given)
                 if decision is not None:
                     return Decided(decision=decision, run=run, session=session, carried=carried)
             decided_before = given.key == carried["key"]  # its call never came
             yield from session.finish_flow(completed=None if decided_before else given.completed)
         return None
+
+    @staticmethod
+    def _ended_itself(state: Mapping[str, Any], carried: Carried) -> bool:
+        return is_models_own_end(state["messages"], carried["before_run"], carried["seen"])
 
     def _carried(self, state: Mapping[str, Any]) -> Carried | None:
         """Return our part of the channel; None while steering is off, or if the run started without it."""

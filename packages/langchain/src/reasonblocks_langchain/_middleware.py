@@ -18,8 +18,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from reasonblocks.adapters import SteeringHandle, adrive, drive
 
 from ._channel import CHANNEL, Carried, SteeringState
-from ._failures import WATCH
 from ._control import stop_message
+from ._failures import WATCH
 from ._lifecycle import Decided, Lifecycle
 from ._runs import Run
 

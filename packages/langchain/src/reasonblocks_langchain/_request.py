@@ -87,7 +87,7 @@ def marks_system(decision: StepDecision) -> bool:
 
 
 def _ends_with_answer(messages: Sequence[AnyMessage]) -> bool:
-    """Return True at a second look. Without a message after it, providers complete the answer, or refuse the request."""
+    """Return True at a second look: a provider would complete a last answer, or refuse the request."""
     return bool(messages) and isinstance(messages[-1], AIMessage)
 
 
