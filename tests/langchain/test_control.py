@@ -108,7 +108,7 @@ def test_an_observed_call_gets_the_very_request(way: Invoke, by: str) -> None:
     assert any(entry.withheld_route for entry in mw.step_log)
 
 
-SIGNED = [{"type": "thinking", "thinking": "Hm.", "signature": "abc"}, {"type": "text", "text": "Yes."}]
+SIGNED: list[Any] = [{"type": "thinking", "thinking": "Hm.", "signature": "abc"}, {"type": "text", "text": "Yes."}]
 
 
 def bodies(**options: Any) -> list[Any]:

@@ -166,7 +166,7 @@ def test_a_run_that_waits_is_taken_over_by_another_middleware() -> None:
     invoke(agent(model, two, checkpointer=saver), ANSWER)
     assert told(model) == [ASKED_BEFORE]
     assert [entry.step for entry in two.step_log] == list(range(ASKED_BEFORE, CALLS + 1))
-    assert (one.runs["run"].outcome, two.runs["run"].outcome) == (None, "success")
+    assert [mw.runs["run"].outcome for mw in (one, two)] == [None, "success"]
 
 
 def test_a_run_that_waits_goes_on_in_another_process(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_an_agent_within_a_tool_asks_and_is_told() -> None:
     assert mw.runs["outer"].outcome is None
     assert invoke(steered, ANSWER)["messages"][-1].text == "Done."
     assert told(inner_model) == [ASKED_BEFORE]
-    assert (mw.runs["outer"].outcome, inner.runs["run"].outcome) == ("success", "success")
+    assert [one.runs[name].outcome for one, name in ((mw, "outer"), (inner, "run"))] == ["success", "success"]
 
 
 def test_each_of_two_middlewares_asks_and_tells_its_own_answer() -> None:

@@ -37,9 +37,9 @@ def middleware(
     names one. `agent_name` also distinguishes two middlewares of one agent; it defaults to the name passed to
     `create_agent`. `task` defaults to the first user message of each run, `model` to the agent's own.
 
-    `interrupt_when` is a condition like `stop_when`, for which a person is asked by LangGraph's `interrupt`: the answer,
-    `Command(resume="text")`, is told with the call that waits. It needs a checkpointer. Raises `ConfigError` for a wrong
-    value.
+    `interrupt_when` is a condition like `stop_when`, for which LangGraph's `interrupt` asks a person: the answer,
+    `Command(resume="text")`, is told with the call that waits. It needs a checkpointer. Raises `ConfigError` for a
+    wrong value.
     """
     options = RunOptions(
         run_id=run_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 from .._json import JSON, evolve
 from ._steering import AdapterCaps, Mode, Placement
@@ -44,7 +44,7 @@ class SessionKeywords(TypedDict, total=False):
     parent_call_id: str | None
     session_id: str | None
     route_names: Mapping[str, str] | None
-    interrupt_when: str | Callable[[Any], str | None] | None
+    interrupt_when: Literal["stalled", "over_budget"] | Callable[[Any], str | None] | None
 
 
 class Client(Protocol[SessionT]):
