@@ -41,12 +41,7 @@ def can_wait(config: RunnableConfig) -> bool:
     return config.get("configurable", {}).get(CHECKPOINTER) is not None
 
 
-def ask(config: RunnableConfig, value: dict[str, JSON]) -> Any:
+def answer_to(value: dict[str, JSON], config: RunnableConfig) -> Any:
     """Return a person's answer. Raises `GraphInterrupt` until there is one, which ends the invocation."""
     with set_config_context(config) as context:  # on Python 3.10 LangGraph sets none for coroutines
         return context.run(interrupt, value)
-
-
-def note_of(answer: Any) -> str:
-    """Return the text of an answer; None means that there is nothing to say."""
-    return "" if answer is None else str(answer)

@@ -20,7 +20,7 @@ from reasonblocks.exceptions import ConfigError, StaleKey
 from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
 from ._channel import CHANNEL, START, About, Carried, renamed
-from ._control import ask, can_wait, note_of, question
+from ._control import answer_to, can_wait, question
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._models import build, chat_model, model_name, takes_cache_control
@@ -174,13 +174,13 @@ class Lifecycle:
             return
         run.hand_out(session, decided.carried["snapshot"])
         try:
-            answer = ask(config, question(run.run_id, decision))
+            answer = answer_to(question(run.run_id, decision), config)
         except GraphBubbleUp:
             with session.guard("pausing a run"):
                 session.pause()
             raise
-        with session.guard("reading a person's answer"):
-            session.add_note(note_of(answer))
+        with session.guard("adding a person's answer"):
+            session.add_note("" if answer is None else str(answer))
 
     def _given(
         self, state: Mapping[str, Any], carried: Carried, session: SteeringSession, model: str = ""
