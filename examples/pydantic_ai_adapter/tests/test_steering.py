@@ -93,7 +93,10 @@ def test_an_observed_run_leaves_the_thinking_of_another_model(mode: Mode, expect
         thoughts.append(sum(SIGNED in message.parts for message in messages))
         return looping(messages, info)
 
-    before = [ModelRequest.user_text_prompt("Look."), ModelResponse(parts=[SIGNED], model_name="another")]
+    before: list[ModelMessage] = [
+        ModelRequest.user_text_prompt("Look."),
+        ModelResponse(parts=[SIGNED], model_name="another"),
+    ]
     fixer, _ = agent(ReasonBlocks(mode=mode, model_routing={"SLOW": "strong"}), FunctionModel(listening))
     asyncio.run(fixer.run("Fix it.", message_history=before))
     assert thoughts == expected
