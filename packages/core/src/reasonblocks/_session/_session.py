@@ -321,6 +321,9 @@ class SteeringSession(Reports):
         if decision.replayed:
             if before.pending is None and decision.stop is None:  # not answered yet, perhaps of another process
                 self._log.ensure(decision, given.completed)
+                if self._paused:  # it waited between the decision and its call
+                    self._open_runs.add(self)
+                    self._paused = False
             return decision
         self._run_events.step(self.run.run_id, self._log.close())
         if decision.stop is not None:
