@@ -116,7 +116,7 @@ def _both(
             continue
         yield ((name.ljust(len(MARGIN)), "bold"), *state_parts(decision, canvas))
         inner = replace(canvas, width=canvas.width - len(MARGIN))
-        lines = (decided_lines(decision, inner, place), quiet_lines(decision, inner, steps))
+        lines = (decided_lines(decision, inner, place), quiet_lines(decision, inner, steps, ""))
         yield from (((MARGIN, ""), *line) for line in chain(*lines))
 
 

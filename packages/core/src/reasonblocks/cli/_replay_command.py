@@ -136,10 +136,11 @@ class _Work:
         """Replay all runs once, so that each can be judged by the others."""
         for path in self.arguments.files if replayers else ():
             for run in recorded(path, lambda at: None):
-                for replayed in replayers if not isinstance(run, RecordError) else ():
-                    replayed(run)
-        for replayed in replayers:
-            replayed.gathered()
+                if not isinstance(run, RecordError):
+                    for gathering in replayers:
+                        gathering(run)
+        for gathering in replayers:
+            gathering.gathered()
 
     def verdict(self) -> int:
         if not self.seen:

@@ -210,14 +210,14 @@ def label(text: Said, place: str) -> str:
     return f"{who}: {printable(text.why)}" if text.why else who
 
 
-def quiet_lines(decision: StepDecision, canvas: Canvas, since: int | None) -> Iterator[Line]:
+def quiet_lines(decision: StepDecision, canvas: Canvas, since: int | None, indent: str = INDENT) -> Iterator[Line]:
     """Yield why nothing was said although a monitor fired, or because steering failed."""
     why = silence(decision, since)
     if why:
         fired = finding(decision)
         text = f"nothing is said ({why}): {fired}" if fired else f"nothing is said: {why}"
-        for index, row in enumerate(rows(text, canvas.width - len(INDENT) - 2)):
-            yield ((f"{INDENT}{' ' if index else canvas.glyphs.dot} {row}", "dim"),)
+        for index, row in enumerate(rows(text, canvas.width - len(indent) - 2)):
+            yield ((f"{indent}{' ' if index else canvas.glyphs.dot} {row}", "dim"),)
     if decision.skipped_reason in ("fault", "unavailable"):
         what = "steering failed" if decision.skipped_reason == "fault" else "a backend gave no answer"
-        yield ((f"{INDENT}{canvas.glyphs.dot} {what} at this step", "red"),)
+        yield ((f"{indent}{canvas.glyphs.dot} {what} at this step", "red"),)
