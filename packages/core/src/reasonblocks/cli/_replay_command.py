@@ -15,12 +15,11 @@ from ..types import JSON
 from ._diff import diff_json
 from ._diff_view import DiffReport
 from ._files import recorded, size
-from ._injected import InjectedReport
 from ._options import add_settings, read_settings, settings_of_file
 from ._output import OK, PROBLEM, Bar, Parsers, warn, warnings_once
 from ._replay_json import replayed_json
 from ._replayer import Replayer, replayer
-from ._reports import JsonReport, Report, RunReport, SummaryReport
+from ._reports import InjectedReport, JsonReport, Report, RunReport, SummaryReport
 from ._said import interventions
 
 if TYPE_CHECKING:
