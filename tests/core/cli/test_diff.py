@@ -69,8 +69,7 @@ def test_the_placement_matters_only_where_something_is_said() -> None:
 def test_a_run_that_one_side_stops_differs_in_all_steps_after_that() -> None:
     whole, stopped = replayed(*[decided()] * 4), replayed(*[decided()] * 2, steps=4)
     assert differing(whole, stopped) == [2, 3]
-    made = diff_json([whole, stopped])
-    assert made is not None
+    made: dict[str, Any] = diff_json([whole, stopped]) or {}
     assert [(step["step"], step["b"]) for step in made["steps"]] == [(2, None), (3, None)]
     lines = [plain(line) for line in differing_steps([whole, stopped], ["a.toml", "b.toml"], CANVAS, full=False)]
     assert lines.count("B  not decided: the run would have been stopped before") == 2

@@ -35,7 +35,7 @@ def path(write: Write) -> str:
 
 def test_a_run_has_its_outcome_its_first_text_and_why(command: Command, path: str) -> None:
     lines = command("replay", path, "--only-injected").out.splitlines()
-    assert lines[0] == "l-0  failure  5 times, first after step 1 of 12: loop (semantic_loop)"
+    assert lines[0] == "l-0  failure  5 times, first after step 1 of 12: loop (semantic_loop 0.65)"
     assert lines[1].strip("| ┃").startswith("You have called run(")
 
 

@@ -94,7 +94,7 @@ def imported(names: list[str], *argv: str) -> list[str]:
     return subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stderr.split()
 
 
-VIEWS = ([], ["--run", "a.jsonl:1"], ["--only-injected"], ["--diff", "a.toml", "a.toml"])
+VIEWS: tuple[list[str], ...] = ([], ["--run", "a.jsonl:1"], ["--only-injected"], ["--diff", "a.toml", "a.toml"])
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -132,9 +132,11 @@ def run_head(replayed: ReplayedRun, canvas: Canvas) -> Iterator[Line]:
     yield from title_lines(replayed, canvas, f"{len(run.steps):,} {'step' if len(run.steps) == 1 else 'steps'}")
     judged = f"judged by: {replayed.judged_by}" if replayed.judged_by != "shipped" else None
     profile = f"task profile: {run.task_profile}" if run.task_profile else None
-    known = (run.source, run.model, profile, judged, f"{run.file}:{run.line}")
-    for row in rows(between.join(printable(part) for part in known if part), canvas.width):
-        yield ((row, "dim"),)
+    place = printable(f"{run.file}:{run.line}")
+    known = between.join(printable(part) for part in (run.source, run.model, profile, judged) if part)
+    both = f"{known}{between}{place}" if known else place
+    for text in (both,) if cells(both) <= canvas.width else (known, place):
+        yield from (((row, "dim"),) for row in rows(text, canvas.width))
     if run.task.strip():
         task = fitted(run.task, 3 * (canvas.width - MARGIN))
         for index, row in enumerate(rows(task, canvas.width - MARGIN)):

@@ -63,9 +63,13 @@ def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Sa
 
 
 def finding(decision: StepDecision) -> str:
-    """Return the type of failure and the monitors that fired."""
-    fired = ", ".join(decision.monitors_fired)
+    """Return the type of failure and the monitors that fired, with their scores."""
+    fired = ", ".join(_scored(name, decision.scores.get(name)) for name in decision.monitors_fired)
     return f"{decision.failure_type} ({fired})" if decision.failure_type and fired else decision.failure_type or fired
+
+
+def _scored(name: str, score: float | None) -> str:
+    return name if score is None else f"{name} {score:.2f}"
 
 
 def interventions(replayed: ReplayedRun) -> list[int]:
