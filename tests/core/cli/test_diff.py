@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,24 @@ def test_the_overview_counts_by_side_and_outcome() -> None:
         ("  under this side only", "1", "0"),
         ("succeeding runs with an intervention, of 1", "0", "1"),
         ("  under this side only", "0", "1"),
+    ]
+
+
+CONTROLLED: Any = make_dataclass("CONTROLLED", [("stop", Any, None)], bases=(StepDecision,), frozen=True, kw_only=True)
+
+
+def test_runs_that_one_side_stops_are_counted_and_named() -> None:
+    stopped = replayed(CONTROLLED(step=1, fsm_state=FSMState.NORMAL, stop="stalled"), steps=2)
+    pair = [replayed(decided(), decided()), stopped]
+    comparison = Comparison()
+    comparison.add(pair)
+    assert [tuple(row) for row in comparison.table().rows if "stopped" in row[0]] == [
+        ("runs that are stopped", "0", "1"),
+        ("failing runs that are stopped", "0", "1"),
+    ]
+    assert [plain(line) for line in entry_lines(pair, CANVAS)][1:] == [
+        "  A  NORMAL, says nothing",
+        "  B  NORMAL, stops the run: stalled",
     ]
 
 

@@ -235,18 +235,39 @@ def test_a_run_without_steps_has_a_head_and_an_end() -> None:
     assert (found[0], found[-2]) == ("r-1  outcome unknown  0 steps", "outcome     outcome unknown")
 
 
-WITHHELD: Any = make_dataclass(
-    "WITHHELD", [("withheld", tuple[Injection, ...], ()), ("withheld_stop", Any, None)], bases=(StepDecision,),
-    frozen=True, kw_only=True,
-)  # fmt: skip
-"""A decision as observing makes it."""
+CONTROLLED: Any = make_dataclass(
+    "CONTROLLED",
+    [
+        ("mode", str, "steer"),
+        ("withheld", tuple[Injection, ...], ()),
+        ("withheld_stop", Any, None),
+        ("stop", Any, None),
+    ],
+    bases=(StepDecision,),
+    frozen=True,
+    kw_only=True,
+)
+"""A decision with what observing withholds and what ends the run."""
 
 
 def test_what_observing_withholds_is_shown_as_what_would_be_said() -> None:
-    seen = WITHHELD(step=1, fsm_state=FSMState.SLOW, failure_type="loop", withheld=(TEXT,), withheld_stop="stalled")
+    seen = CONTROLLED(
+        step=1, fsm_state=FSMState.SLOW, failure_type="loop", mode="observe", withheld=(TEXT,), withheld_stop="stalled"
+    )
     found = lines(replayed(seen, decided()))
     assert "| monitor would say, before step 1: loop" in found
-    assert "  the run would have been stopped before step 1: stalled" in found
+    assert "| the run would be stopped, before step 1: stalled" in found
+    assert found[-3:-1] == ["would stop  before step 1: stalled", "would say   1 by a monitor; after step 0"]
+
+
+def test_the_end_of_a_stopped_run_has_its_reason() -> None:
+    stopped = CONTROLLED(
+        step=1, fsm_state=FSMState.SLOW, monitors_fired=("semantic_loop",), gate_decision="final", stop="stalled"
+    )
+    found = lines(replayed(stopped, steps=(Step(thought="One."), Step(thought="Two."))))
+    assert "| the run is stopped, before step 1: stalled" in found
+    assert "stopped     before step 1: stalled" in found
+    assert not any("nothing is said" in line for line in found)
 
 
 def test_no_control_character_reaches_the_terminal() -> None:

@@ -87,3 +87,4 @@ def test_a_long_run_id_is_never_cut(
     out = command("replay", write("a.jsonl", looping(name)), "--only-injected").out.splitlines()
     assert out[0] == name
     assert max(map(len, out[1:])) <= int(columns)
+    assert out[1].startswith("  failure  5 times, first after step 1 of 12")

@@ -76,6 +76,7 @@ class Compared:
     interventions: list[int] = field(default_factory=lambda: [0, 0])
     flagged: list[int] = field(default_factory=lambda: [0, 0])
     only: list[int] = field(default_factory=lambda: [0, 0])
+    stopped: list[int] = field(default_factory=lambda: [0, 0])
 
     def add(self, replayed: Sequence[ReplayedRun]) -> None:
         steps = differing(*replayed)
@@ -84,6 +85,8 @@ class Compared:
         self.steps += len(replayed[0].run.steps)
         self.differing += bool(steps) or start_differs(*replayed)
         self.differing_steps += len(steps)
+        for side, run in enumerate(replayed):
+            self.stopped[side] += any(stop_of(decision) is not None for decision in run.decisions)
         for side, count in enumerate(counts):
             self.interventions[side] += count
             self.flagged[side] += bool(count)
@@ -112,6 +115,8 @@ class Comparison:
             if part.runs:
                 rows.append(_row(f"{name}runs with an intervention, of {part.runs:,}", part.flagged))
                 rows.append(_row("  under this side only", part.only))
+                if any(every.stopped):
+                    rows.append(_row(f"{name}runs that are stopped", part.stopped))
         return Table(
             title=f"{every.differing:,} of {every.runs:,} runs are decided differently, "
             f"in {every.differing_steps:,} of {every.steps:,} steps",

@@ -71,9 +71,9 @@ def _short(decision: StepDecision | None) -> str:
     """Return in a sentence what a decision does."""
     if decision is None:
         return "not decided: the run would have been stopped before"
-    state, reason = decision.fsm_state.value, stop_of(decision)[0]
-    if reason:
-        return f"{state}, stops the run: {reason}"
+    state, stop = decision.fsm_state.value, stop_of(decision)
+    if stop is not None:
+        return f"{state}, {'stops' if stop.real else 'would stop'} the run: {stop.reason}"
     texts = [text for text in said(decision) if not text.standing]
     if not texts:
         why = silence(decision, None)

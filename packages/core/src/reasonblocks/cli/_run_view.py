@@ -11,7 +11,7 @@ from ..types import FSMState, Step, StepDecision, Usage
 from ._layout import bar, cells, fitted, rows
 from ._output import printable
 from ._paint import Canvas, Line, plain
-from ._said import Said, finding, intervenes, interventions, said, silence, stop_of
+from ._said import Said, finding, intervenes, interventions, observed, said, silence, stop_of
 from ._step_view import INDENT, StepView
 
 BAR = 10
@@ -50,7 +50,8 @@ class _RunView:
         yield ()
         yield (("difficulty".ljust(MARGIN), "dim"), ("".join(map(self._level, parts)), "cyan"))
         if marks.strip():
-            yield (("said".ljust(MARGIN), "dim"), (marks.rstrip(), "bold magenta"))
+            name = "would say" if observed(self.replayed) else "said"
+            yield ((name.ljust(MARGIN), "dim"), (marks.rstrip(), "bold magenta"))
         if each > 1:
             yield from self._named("", f"the highest of {each} steps in each column", "dim")
 
@@ -90,12 +91,23 @@ class _RunView:
     def _end(self) -> Iterator[Line]:
         yield ()
         yield (("outcome".ljust(MARGIN), "dim"), outcome_part(self.replayed.run.outcome))
-        yield from self._named("said", _count_of(self.replayed))
+        yield from self._stopped()
+        yield from self._named("would say" if observed(self.replayed) else "said", _count_of(self.replayed))
         yield from self._named("silent", _silences(self.replayed))
         states = Counter(decision.fsm_state.value for decision in self.replayed.decisions)
         yield from self._named("states", ", ".join(f"{name} {count:,}" for name, count in states.most_common()))
         for doubt in self.replayed.doubts:
             yield from self._named("doubt", f"{printable(doubt.monitor)}: {doubt.text}", "yellow")
+
+    def _stopped(self) -> Iterator[Line]:
+        """Yield the step before which the run is stopped, and why."""
+        found = ((index, stop_of(decision)) for index, decision in enumerate(self.replayed.decisions))
+        for index, stop in found:
+            if stop is not None:
+                yield from self._named(
+                    "stopped" if stop.real else "would stop", f"before step {index + 1}: {stop.reason}", "red"
+                )
+                return
 
     def _named(self, name: str, text: str, style: str = "") -> Iterator[Line]:
         for row in rows(text, self.canvas.width - MARGIN) if text else ():
@@ -151,11 +163,8 @@ def title_lines(replayed: ReplayedRun, canvas: Canvas, about: str) -> Iterator[L
         yield ((name, "bold"), ("  ", ""), *after)
         return
     yield ((name, "bold"),)
-    if cells(plain(after)) + len(INDENT) <= canvas.width:
-        yield ((INDENT, ""), *after)
-        return
-    yield ((INDENT, ""), outcome)
-    yield from (((INDENT, ""), (row, "")) for row in rows(about, canvas.width - len(INDENT)))
+    room = canvas.width - len(INDENT) - cells(outcome[0]) - 2
+    yield ((INDENT, ""), outcome, ("  ", ""), (fitted(about, room), ""))
 
 
 def outcome_part(outcome: str | None) -> tuple[str, str]:
@@ -188,10 +197,10 @@ def decided_lines(decision: StepDecision, canvas: Canvas, place: str) -> Iterato
         if index:
             yield ()
         yield from _text_lines(text, canvas, place)
-    stop, withheld = stop_of(decision)
-    if stop:
-        would = "would have been stopped" if withheld else "is stopped"
-        yield ((f"{INDENT}the run {would} {place}: {fitted(stop, canvas.width)}", "bold red"),)
+    stop = stop_of(decision)
+    if stop is not None:
+        words = f"the run {'is' if stop.real else 'would be'} stopped, {place}: {printable(stop.reason)}"
+        yield from (((f"{canvas.glyphs.said} {row}", "bold red"),) for row in rows(words, canvas.width - 2))
 
 
 def _text_lines(text: Said, canvas: Canvas, place: str) -> Iterator[Line]:

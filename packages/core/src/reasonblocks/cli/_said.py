@@ -85,7 +85,9 @@ def intervenes(decision: StepDecision) -> bool:
 def silence(decision: StepDecision, since: int | None) -> str:
     """Return why nothing was said although a monitor fired, or "". The last text was `since` steps before."""
     gate = decision.gate_decision
-    if intervenes(decision) or not (decision.monitors_fired or gate in ("cap", "cooldown", "duplicate")):
+    if intervenes(decision) or stop_of(decision) is not None:
+        return ""
+    if not (decision.monitors_fired or gate in ("cap", "cooldown", "duplicate")):
         return ""
     if gate == "inject":
         return "its text did not fit, or is in the history already"
@@ -94,8 +96,22 @@ def silence(decision: StepDecision, since: int | None) -> str:
     return SILENCES.get(gate or "", "steering is off")
 
 
-def stop_of(decision: StepDecision) -> tuple[str, bool]:
-    """Return the reason that ends the run before this call, and whether observing prevents it; "" without any."""
-    stop: str | None = getattr(decision, "stop", None)
-    withheld: str | None = getattr(decision, "withheld_stop", None)
-    return stop or withheld or "", not stop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The end of a run before its next call, and its reason. It is not `real` if observing prevents it."""
+
+    reason: str
+    real: bool
+
+
+def stop_of(decision: StepDecision) -> Stop | None:
+    for name in ("stop", "withheld_stop"):
+        reason: str | None = getattr(decision, name, None)
+        if reason is not None:
+            return Stop(reason=reason, real=name == "stop")
+    return None
+
+
+def observed(replayed: ReplayedRun) -> bool:
+    """Return True if the run is only observed: what is said is withheld."""
+    return any(getattr(decision, "mode", "steer") == "observe" for decision in (replayed.start, *replayed.decisions))
