@@ -131,7 +131,7 @@ def test_one_run_shows_its_differing_steps_one_side_under_the_other() -> None:
         "step 2",
         "  Thought 2.",
         "A  SLOW",
-        "   - nothing is said (cooldown, the last text was 2 steps before): semantic_loop",
+        "   - silent (cooldown, the last text was 2 steps before): semantic_loop",
         "B  NORMAL",
         "   | monitor says, before step 3",
         "   | You loop.",
@@ -180,6 +180,15 @@ def test_json_is_one_object_per_differing_run(command: Command, path: str, sides
     single = command("replay", path, "--json", "--config", sides[1], "--run", "loop").objects[0]["steps"]
     shown = run["steps"][0]
     assert {"step": shown["step"], "call": shown["step"] + 1, **shown["b"]} == single[shown["step"]]
+
+
+def test_rules_of_every_call_differ_once(command: Command, path: str, write: Write) -> None:
+    run = write("run.toml", 'standing_rules = "run"')
+    none = write("none.toml", "e_traces_enabled = false")
+    runs = command("replay", path, "--diff", none, run, "--json").objects
+    assert [(run["run_id"], run["start_differs"], len(run["steps"])) for run in runs if run["run_id"] == "fine"] == [
+        ("fine", True, 0)
+    ]
 
 
 def test_one_run_is_compared_in_detail(command: Command, path: str, sides: tuple[str, str]) -> None:

@@ -29,7 +29,7 @@ def test_a_clipped_text_has_as_many_rows_as_asked_and_one_more(text: str, width:
     assert all(cells(row) <= width or row.startswith("... ") for row in found)
 
 
-@given(texts, st.integers(4, 40))
+@given(texts, st.integers(5, 40))
 def test_a_fitted_text_is_one_line_that_fits(text: str, width: int) -> None:
     assert cells(fitted(text, width)) <= width
     assert fitted(text, width).isprintable()

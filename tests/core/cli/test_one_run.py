@@ -148,6 +148,11 @@ def test_a_lesson_is_named_by_its_patterns() -> None:
     assert "| lesson says, before step 1: rb-loop" in lines(replayed(looping(TEXT, LESSON), decided()))
 
 
+def test_the_lesson_in_the_text_of_a_monitor_is_named() -> None:
+    text = Injection(source="MonitorSteeringInjection", text="You loop.", pattern_ids=("rb-loop",))
+    assert "| monitor says, before step 1: loop (semantic_loop) with rb-loop" in lines(replayed(looping(text)))
+
+
 def test_a_text_of_steering_is_never_clipped() -> None:
     long = Injection(source="MonitorSteeringInjection", text="\n".join(f"part {index}" for index in range(40)))
     assert [index for index in range(40) if f"| part {index}" not in lines(replayed(looping(long)))] == []
@@ -172,16 +177,22 @@ def test_the_first_call_shows_its_standing_rules() -> None:
     ],
 )
 def test_a_monitor_that_fires_in_silence_has_its_reason(gate: Any, why: str) -> None:
-    assert f"  - nothing is said ({why}): loop (semantic_loop)" in lines(replayed(looping(gate=gate)))
+    assert f"  - silent ({why}): loop (semantic_loop)" in lines(replayed(looping(gate=gate)))
 
 
 def test_a_cooldown_counts_from_the_last_text() -> None:
     found = lines(replayed(looping(TEXT), decided(), looping(gate="cooldown")))
-    assert "  - nothing is said (cooldown, the last text was 2 steps before): loop (semantic_loop)" in found
+    assert "  - silent (cooldown, the last text was 2 steps before): loop (semantic_loop)" in found
+
+
+def test_a_lesson_neither_ends_a_silence_nor_counts_for_the_cooldown() -> None:
+    found = lines(replayed(looping(TEXT), looping(LESSON, gate="quiet"), looping(gate="cooldown")))
+    assert "  - silent (too little evidence): loop (semantic_loop)" in found
+    assert "  - silent (cooldown, the last text was 2 steps before): loop (semantic_loop)" in found
 
 
 def test_a_quiet_step_on_which_nothing_fired_needs_no_reason() -> None:
-    assert not any("nothing is said" in line for line in lines(replayed(decided(gate_decision="quiet"))))
+    assert not any("silent (" in line for line in lines(replayed(decided(gate_decision="quiet"))))
 
 
 @pytest.mark.parametrize(("reason", "words"), [("fault", "steering failed"), ("unavailable", "gave no answer")])
@@ -230,6 +241,13 @@ def test_the_steps_after_the_end_of_a_stopped_run_are_shown_as_not_decided() -> 
     assert [line for line in found[at:] if line.startswith("step")] == ["step 2  1,234 tokens", "step 3  1,234 tokens"]
 
 
+def test_rules_of_every_call_are_shown_once(command: Command, write: Write) -> None:
+    path = write("a.jsonl", {"run_id": "r", "steps": [{"thought": f"Thought {index}."} for index in range(5)]})
+    out = command("replay", path, "--run", "r", "--standing-rules", "run").out
+    assert out.count("standing rules, before") == 1
+    assert out.index("standing rules, before the first call") < out.index("Thought 0.")
+
+
 def test_a_run_without_steps_has_a_head_and_an_end() -> None:
     found = lines(replayed(outcome=None))
     assert (found[0], found[-2]) == ("r-1  outcome unknown  0 steps", "outcome     outcome unknown")
@@ -267,7 +285,7 @@ def test_the_end_of_a_stopped_run_has_its_reason() -> None:
     found = lines(replayed(stopped, steps=(Step(thought="One."), Step(thought="Two."))))
     assert "| the run is stopped, before step 1: stalled" in found
     assert "stopped     before step 1: stalled" in found
-    assert not any("nothing is said" in line for line in found)
+    assert not any("silent (" in line for line in found)
 
 
 def test_no_control_character_reaches_the_terminal() -> None:

@@ -13,7 +13,7 @@ from ._layout import clipped, fitted
 from ._output import Bar, show
 from ._paint import Canvas, Line, canvas, paint
 from ._run_view import decided_lines, quiet_lines, run_head, state_parts, title_lines
-from ._said import intervenes, said, silence, stop_of
+from ._said import monitor_speaks, said, silence, stop_of
 from ._step_view import INDENT, StepView
 
 NAMES, MARGIN = ("A", "B"), "   "
@@ -121,7 +121,7 @@ def _both(
 
 
 class _LastSaid:
-    """Finds how long ago each side said its last text; asked for steps in ascending order."""
+    """Finds how long ago a monitor of each side said its last text; asked for steps in ascending order."""
 
     def __init__(self, replayed: Sequence[ReplayedRun]) -> None:
         self.replayed = replayed
@@ -131,7 +131,7 @@ class _LastSaid:
     def before(self, index: int) -> list[int | None]:
         for at in range(self.at, index):
             for side, decision in enumerate(_decisions(self.replayed, at)):
-                if decision is not None and intervenes(decision):
+                if decision is not None and monitor_speaks(decision):
                     self.last[side] = at
         self.at = index
         return [None if last is None else index - last for last in self.last]

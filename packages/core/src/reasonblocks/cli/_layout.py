@@ -33,7 +33,7 @@ def _cells(char: str) -> int:
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text as one line of at most `width` columns; a cut one ends in an ellipsis."""
+    """Return the text as one line of at most `width` columns, five at least; a cut one ends in an ellipsis."""
     line = " ".join(clean(_COLOURS.sub("", text[: 8 * width])).split())
     if cells(line) <= width and len(text) <= 8 * width:
         return line

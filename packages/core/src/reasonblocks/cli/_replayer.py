@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .._json import evolve
@@ -40,7 +41,19 @@ class Replayer:
     def __call__(self, run: RecordedRun) -> ReplayedRun:
         if self.others is not None:
             self.others.task_key = run.task_key
-        return replay(self.rb, evolve(run, task_profile=None) if self.profiled else run)
+        return _rules_once(replay(self.rb, evolve(run, task_profile=None) if self.profiled else run))
+
+
+def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
+    """Return the run with the rules that every call shows only where they are new."""
+    decisions = (replayed.start, *replayed.decisions)
+    if not any(decision.standing_rules for decision in decisions):
+        return replayed
+    once = [
+        evolve(decision, standing_rules="") if decision.standing_rules == before.standing_rules else decision
+        for before, decision in pairwise(decisions)
+    ]
+    return evolve(replayed, decisions=tuple(once))
 
 
 @contextmanager

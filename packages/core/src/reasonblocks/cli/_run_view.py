@@ -11,7 +11,7 @@ from ..types import FSMState, Step, StepDecision, Usage
 from ._layout import bar, cells, fitted, rows
 from ._output import printable
 from ._paint import Canvas, Line, plain
-from ._said import Said, finding, intervenes, interventions, observed, said, silence, stop_of
+from ._said import Said, finding, intervenes, interventions, monitor_speaks, observed, said, silence, stop_of
 from ._step_view import INDENT, StepView
 
 BAR = 10
@@ -63,8 +63,7 @@ class _RunView:
     def _all_steps(self) -> Iterator[Line]:
         run, last_said, hidden = self.replayed.run, None, 0
         for index, (step, decision) in enumerate(zip_longest(run.steps, self.replayed.decisions)):
-            speaks = decision is not None and intervenes(decision)
-            if self.only_said and not speaks:
+            if self.only_said and not (decision and (intervenes(decision) or stop_of(decision))):
                 hidden += 1
                 continue
             yield from _gap(hidden)
@@ -74,7 +73,7 @@ class _RunView:
             yield from self.steps.lines(step or Step())
             if decision is not None:
                 yield from self._decided(index, decision, last_said)
-            last_said = index if speaks else last_said
+                last_said = index if monitor_speaks(decision) else last_said
         yield from _gap(hidden)
 
     def _decided(self, index: int, decision: StepDecision, last_said: int | None) -> Iterator[Line]:
@@ -218,15 +217,17 @@ def label(text: Said, place: str) -> str:
     if text.standing:
         return f"{text.who}, {place}"
     who = f"{text.who} {'would say' if text.withheld else 'says'}, {place}"
-    return f"{who}: {printable(text.why)}" if text.why else who
+    patterns = f"with {text.patterns}" if text.why and text.patterns else text.patterns
+    reasons = " ".join(filter(None, (text.why, patterns)))
+    return f"{who}: {printable(reasons)}" if reasons else who
 
 
 def quiet_lines(decision: StepDecision, canvas: Canvas, since: int | None, indent: str = INDENT) -> Iterator[Line]:
-    """Yield why nothing was said although a monitor fired, or because steering failed."""
+    """Yield why no monitor speaks although one fired, or that steering failed."""
     why = silence(decision, since)
     if why:
         fired = finding(decision)
-        text = f"nothing is said ({why}): {fired}" if fired else f"nothing is said: {why}"
+        text = f"silent ({why}): {fired}" if fired else f"silent: {why}"
         for index, row in enumerate(rows(text, canvas.width - len(indent) - 2)):
             yield ((f"{indent}{' ' if index else canvas.glyphs.dot} {row}", "dim"),)
     if decision.skipped_reason in ("fault", "unavailable"):

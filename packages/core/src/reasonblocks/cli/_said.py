@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from .._replay import ReplayedRun
 from ..types import Injection, StepDecision
 
+MONITOR = "MonitorSteeringInjection"
 STANDING = "E3Injection"
 """The source of standing rules, which every run gets: they do not count as interventions."""
 SOURCES: Mapping[str, str] = {
-    "MonitorSteeringInjection": "monitor",
+    MONITOR: "monitor",
     "E1Injection": "lesson",
     "E2Injection": "lesson",
     STANDING: "standing rules",
@@ -29,12 +30,13 @@ SILENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One text, who says it, and why. A `withheld` one is recorded and not shown to the agent."""
+    """One text, who says it, why, and from which patterns. A `withheld` one is recorded and not shown to the agent."""
 
     source: str
     who: str
     why: str
     text: str
+    patterns: str = ""
     withheld: bool = False
 
     @property
@@ -52,11 +54,11 @@ def said(decision: StepDecision) -> tuple[Said, ...]:
 
 
 def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Said:
-    monitors = injection.source == "MonitorSteeringInjection"
     return Said(
         source=injection.source,
         who=SOURCES.get(injection.source, injection.source),
-        why=finding(decision) if monitors else ", ".join(injection.pattern_ids),
+        why=finding(decision) if injection.source == MONITOR else "",
+        patterns=", ".join(injection.pattern_ids),
         text=injection.text,
         withheld=withheld,
     )
@@ -82,10 +84,14 @@ def intervenes(decision: StepDecision) -> bool:
     return any(injection.source != STANDING for injection in (*decision.injections, *withheld))
 
 
+def monitor_speaks(decision: StepDecision) -> bool:
+    return any(text.source == MONITOR for text in said(decision))
+
+
 def silence(decision: StepDecision, since: int | None) -> str:
-    """Return why nothing was said although a monitor fired, or "". The last text was `since` steps before."""
+    """Return why no monitor speaks although one fired, or "". The last text of a monitor was `since` steps before."""
     gate = decision.gate_decision
-    if intervenes(decision) or stop_of(decision) is not None:
+    if monitor_speaks(decision) or stop_of(decision) is not None:
         return ""
     if not (decision.monitors_fired or gate in ("cap", "cooldown", "duplicate")):
         return ""
