@@ -181,7 +181,7 @@ class ReasonBlocks:
             open_runs=self._runs,
             owner=self,
         )
-        return session.placed(given.placement or self._config.settings.placement).unable(
+        return session.placed(given.placement or self._config.settings.placement).warn_unable(
             unable(self._config, caps, settings)
         )
 
