@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .._json import evolve
 from .._replay import OtherRuns, ReplayedRun, replay
 from ..exceptions import ConfigError
+from ..types import Injection, StepDecision
+from ._said import STANDING
 
 if TYPE_CHECKING:
     from .._client import ReasonBlocks
@@ -47,13 +49,25 @@ class Replayer:
 def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
     """Return the run with the rules that every call shows only where they are new."""
     decisions = (replayed.start, *replayed.decisions)
-    if not any(decision.standing_rules for decision in decisions):
+    if not any(any(_rules(decision)) for decision in decisions):
         return replayed
     once = [
-        evolve(decision, standing_rules="") if decision.standing_rules == before.standing_rules else decision
+        _without_rules(decision) if _rules(decision) == _rules(before) else decision
         for before, decision in pairwise(decisions)
     ]
     return evolve(replayed, decisions=tuple(once))
+
+
+def _rules(decision: StepDecision) -> tuple[str, ...]:
+    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
+    return (decision.standing_rules, *(injection.text for injection in withheld if injection.source == STANDING))
+
+
+def _without_rules(decision: StepDecision) -> StepDecision:
+    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
+    others = tuple(injection for injection in withheld if injection.source != STANDING)
+    changes = {"withheld": others} if others != withheld else {}
+    return evolve(decision, standing_rules="", **changes)
 
 
 @contextmanager
