@@ -29,7 +29,7 @@ def _effect(decision: StepDecision | None) -> object:
     if decision is None:
         return None
     texts = said(decision)
-    route = decision.route or getattr(decision, "withheld_route", None)
+    route = decision.route or decision.withheld_route
     return decision.fsm_state, route, texts_of(decision), stop_of(decision), decision.placement if texts else None
 
 

@@ -49,10 +49,9 @@ def step_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
 
 def _control(decision: StepDecision) -> dict[str, JSON]:
     """Return what observing withheld and the reason that ends the run, of a decision that has them."""
-    withheld: Sequence[Injection] = getattr(decision, "withheld", ())
-    reasons = {name: getattr(decision, name, None) for name in ("stop", "withheld_stop")}
+    reasons = {"stop": decision.stop, "withheld_stop": decision.withheld_stop}
     return {
-        **({"withheld": _injections(withheld)} if withheld else {}),
+        **({"withheld": _injections(decision.withheld)} if decision.withheld else {}),
         **{name: reason for name, reason in reasons.items() if reason is not None},
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._json import evolve
 from .._replay import OtherRuns, ReplayedRun, replay
 from ..exceptions import ConfigError
-from ..types import Injection, StepDecision
+from ..types import StepDecision
 from ._said import STANDING
 
 if TYPE_CHECKING:
@@ -59,15 +59,13 @@ def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
 
 
 def _rules(decision: StepDecision) -> tuple[str, ...]:
-    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
-    return (decision.standing_rules, *(injection.text for injection in withheld if injection.source == STANDING))
+    rules = (injection.text for injection in decision.withheld if injection.source == STANDING)
+    return (decision.standing_rules, *rules)
 
 
 def _without_rules(decision: StepDecision) -> StepDecision:
-    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
-    others = tuple(injection for injection in withheld if injection.source != STANDING)
-    changes = {"withheld": others} if others != withheld else {}
-    return evolve(decision, standing_rules="", **changes)
+    others = tuple(injection for injection in decision.withheld if injection.source != STANDING)
+    return evolve(decision, standing_rules="", withheld=others)
 
 
 @contextmanager

@@ -49,8 +49,7 @@ def said(decision: StepDecision) -> tuple[Said, ...]:
     shown = [_said(decision, injection, withheld=False) for injection in decision.injections]
     if decision.standing_rules and not any(text.standing for text in shown):
         shown.append(Said(source=STANDING, who=SOURCES[STANDING], why="", text=decision.standing_rules))
-    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
-    return (*shown, *(_said(decision, injection, withheld=True) for injection in withheld))
+    return (*shown, *(_said(decision, injection, withheld=True) for injection in decision.withheld))
 
 
 def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Said:
@@ -80,8 +79,7 @@ def interventions(replayed: ReplayedRun) -> list[int]:
 
 
 def intervenes(decision: StepDecision) -> bool:
-    withheld: tuple[Injection, ...] = getattr(decision, "withheld", ())
-    return any(injection.source != STANDING for injection in (*decision.injections, *withheld))
+    return any(injection.source != STANDING for injection in (*decision.injections, *decision.withheld))
 
 
 def monitor_speaks(decision: StepDecision) -> bool:
@@ -111,13 +109,11 @@ class Stop:
 
 
 def stop_of(decision: StepDecision) -> Stop | None:
-    for name in ("stop", "withheld_stop"):
-        reason: str | None = getattr(decision, name, None)
-        if reason is not None:
-            return Stop(reason=reason, real=name == "stop")
-    return None
+    if decision.stop is not None:
+        return Stop(reason=decision.stop, real=True)
+    return None if decision.withheld_stop is None else Stop(reason=decision.withheld_stop, real=False)
 
 
 def observed(replayed: ReplayedRun) -> bool:
     """Return True if the run is only observed: what is said is withheld."""
-    return any(getattr(decision, "mode", "steer") == "observe" for decision in (replayed.start, *replayed.decisions))
+    return any(decision.mode == "observe" for decision in (replayed.start, *replayed.decisions))
