@@ -16,10 +16,10 @@ from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._config import CalibrationSource, ProfileSource, StandingRules
+    from ._config import CalibrationSource, OnInjection, ProfileSource, StandingRules, StopWhen
     from ._session import Backends, SteeringSession
     from .ports import Embedder, Monitor, PatternStore, TelemetrySink
-    from .types import AdapterCaps, Placement, RunKeywords, RunOptions, Step, Transition
+    from .types import AdapterCaps, Mode, Placement, RunKeywords, RunOptions, Step, Transition
 
 EXIT_SECONDS = 1.0
 """The limit for the sinks of all clients together to delay the interpreter's exit."""
@@ -52,6 +52,11 @@ class ReasonBlocks:
     Events and guidance: `sinks` receive an event for every run and step, after `redact(text)` has seen every text.
     `placement` puts guidance at the "tail", which is the end of a request's messages, or into the "system" message,
     which is also used for runs that have no tail.
+
+    Control: with `mode="observe"` everything is computed and recorded, and nothing is shown. `on_injection(injection,
+    run)` is asked before a text is told: it returns another text, the injection, or None to drop it. `stop_when` ends a
+    run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `second_look` gives an agent
+    whose own end is in doubt one more call.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped. `base_url` and
@@ -89,6 +94,10 @@ class ReasonBlocks:
         live_streaming_enabled: bool | None = None,
         redact: Callable[[str], str] | None = None,
         placement: Placement = "tail",
+        mode: Mode = "steer",
+        on_injection: OnInjection | None = None,
+        second_look: bool = False,
+        stop_when: StopWhen | None = None,
         step_deadline_ms: float = 800,
         strict: bool | None = None,
     ) -> None:
@@ -103,7 +112,8 @@ class ReasonBlocks:
             monitors=monitors, tool_roles=tool_roles, calibration=calibration, profile=profile,
             pattern_store=pattern_store, embedder=embedder, e_traces_enabled=e_traces_enabled,
             e2_requires_signal=e2_requires_signal, standing_rules=standing_rules, placement=placement, sinks=sinks,
-            redact=redact, step_deadline_ms=step_deadline_ms, strict=strict,
+            redact=redact, step_deadline_ms=step_deadline_ms, strict=strict, mode=mode, on_injection=on_injection,
+            second_look=second_look, stop_when=stop_when,
         )  # fmt: skip
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
@@ -126,6 +136,7 @@ class ReasonBlocks:
         parent_call_id: str | None = None,
         session_id: str | None = None,
         route_names: Mapping[str, str] | None = None,
+        interrupt_when: StopWhen | None = None,
         **keywords: Unpack[RunKeywords],
     ) -> SteeringSession:
         """Return the session of one run, configured by `options`, by the same fields as keywords, or by both.
@@ -134,10 +145,12 @@ class ReasonBlocks:
         `task_profile` and `placement` default to those of the client.
 
         A `snapshot` continues a run where another session stopped, under that run's id; a different `run_id` beside
-        it is an error. `route_names` are an adapter's names for the mapped models. Raises `ConfigError`, and
-        `SnapshotError` for a snapshot that cannot be read.
+        it is an error. `route_names` are an adapter's names for the mapped models, and `interrupt_when` is the
+        condition for a decision with an `interrupt`. Raises `ConfigError`, and `SnapshotError` for a snapshot that
+        cannot be read.
         """
-        from ._config import check_options, options_of, run_info, settings_of
+        from ._config import check_options, condition, options_of, run_info, settings_of, unable
+        from ._json import evolve
         from ._session import SteeringSession
         from .types import AdapterCaps
 
@@ -151,10 +164,15 @@ class ReasonBlocks:
         check_options(given, snapshot, found)
         run = run_info(self._config, given, os.urandom(16).hex(), found)
         caps = caps or AdapterCaps()
-        return SteeringSession(
+        asks = condition("interrupt_when", interrupt_when, self._config.settings.token_budget)
+        settings = settings_of(self._config, run, caps, given, route_names, asks)
+        backends = self._backends
+        if callable(interrupt_when):
+            backends = evolve(backends, conditions={**backends.conditions, "interrupt_when": interrupt_when})
+        session = SteeringSession(
             run=run,
-            settings=settings_of(self._config, run, caps, given.placement, route_names),
-            backends=self._backends,
+            settings=settings,
+            backends=backends,
             telemetry=self._telemetry,
             caps=caps,
             snapshot=snapshot,
@@ -162,7 +180,10 @@ class ReasonBlocks:
             strict=self._config.strict,
             open_runs=self._runs,
             owner=self,
-        ).placed(given.placement or self._config.settings.placement)
+        )
+        return session.placed(given.placement or self._config.settings.placement).unable(
+            unable(self._config, caps, settings)
+        )
 
     def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None:
         """Validate run options where an adapter receives them, before there is a run.
@@ -174,7 +195,7 @@ class ReasonBlocks:
 
         refuse_foreign()
         check_options(options, snapshot)
-        settings_of(self._config, run_info(self._config, options, "", {}), AdapterCaps(), options.placement)
+        settings_of(self._config, run_info(self._config, options, "", {}), AdapterCaps(), options)
 
     def score_step(self, text: str) -> float:
         """Return the built-in difficulty of a text in [0, 1], without the history of a run."""

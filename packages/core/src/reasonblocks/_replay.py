@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ._own_level import MAX_RUNS, Summary
-from ._session import REPLAYED, Agent
+from ._session import REPLAYED, Agent, drive
 from .types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
 
 if TYPE_CHECKING:
@@ -63,13 +63,15 @@ class SessionFactory(Protocol):
 class ReplayedRun:
     """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final.
 
-    `judged_by` names the thresholds, as the step log does.
+    A run that `stop_when` would have ended has no decisions after step `stopped_at`. `judged_by` names the thresholds,
+    as the step log does.
     """
 
     run: RecordedRun
     start: StepDecision
     decisions: tuple[StepDecision, ...]
     judged_by: str = "shipped"
+    stopped_at: int | None = None
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -89,16 +91,21 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
     ) as session:
         decision = start = session.begin_step(StepInput(default_model=run.model))
         decisions = []
+        stopped_at = None
         for index, step in enumerate(run.steps):
             session.end_step(decision, _outcome(run.model, step, run.usages[index]))
-            if index + 1 < len(run.steps):
-                decision = session.begin_step(StepInput(completed=step, default_model=run.model))
-                decisions.append(decision)
+            if index + 1 == len(run.steps):
+                break
+            decision = drive(session.begin_flow(StepInput(completed=step, default_model=run.model)))
+            decisions.append(decision)
+            if decision.stop is not None:
+                stopped_at = index
+                break
         session.finish(run.outcome or "success", completed=run.steps[-1] if run.steps else None)
-        if run.steps:
+        if run.steps and stopped_at is None:
             decisions.append(session.final_decision or _undecided(decision))
         judged_by = session.step_log[0].judged_by
-    return ReplayedRun(run=run, start=start, decisions=tuple(decisions), judged_by=judged_by)
+    return ReplayedRun(run=run, start=start, decisions=tuple(decisions), judged_by=judged_by, stopped_at=stopped_at)
 
 
 def _undecided(last: StepDecision) -> StepDecision:

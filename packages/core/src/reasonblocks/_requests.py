@@ -10,7 +10,21 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._memo import Memo
-from .types import ETrace, Evaluation, FSMState, Injected, Memories, Novelty, Observed, OwnLevel, Step, Tier
+from .types import (
+    ETrace,
+    Evaluation,
+    FSMState,
+    Injected,
+    Injection,
+    Memories,
+    Novelty,
+    Observed,
+    OwnLevel,
+    Step,
+    StepDecision,
+    Tier,
+    TraceState,
+)
 
 T = TypeVar("T")
 
@@ -52,6 +66,30 @@ class Say(Request["str | None"]):
     monitor: str
     evidence: tuple[int, ...]
     rung: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review(Request["Injection | None"]):
+    """Asks the caller's `on_injection` for the injection with its final text, or for None, which drops it.
+
+    `state` and `decision` are those before the next call, as far as they are known.
+    """
+
+    injection: Injection
+    state: TraceState
+    decision: StepDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends(Request["str | None"]):
+    """Asks a condition of the caller's for the reason to end the run, or to ask a person, before the next call.
+
+    `option` is "stop_when" or "interrupt_when".
+    """
+
+    option: str
+    state: TraceState
+    decision: StepDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

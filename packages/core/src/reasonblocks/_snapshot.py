@@ -35,7 +35,7 @@ from .types import (
     TraceState,
 )
 
-VERSION = 4
+VERSION = 5
 """Incremented when a change would make an older reader continue a run differently."""
 _JUDGES_SINCE = 2
 """The version whose scorer and monitors write what those of today read."""

@@ -60,7 +60,9 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinish:
-    """The end of a run: "success", "failure: ExcType" or the given reason. A second event replaces a success.
+    """The end of a run: "success", "failure: ExcType", "stopped: reason" or the given reason.
+
+    A second event replaces a success.
 
     `doubts` were raised by the final step and may contradict the outcome.
     """
@@ -122,6 +124,14 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "retrieved": retrieved_json(entry.retrieved) or None,
         "pattern_ids": list(entry.pattern_ids) or None,
         "doubts": [asdict(doubt) for doubt in entry.doubts] or None,
+        "mode": None if entry.mode == "steer" else entry.mode,
+        "withheld_sources": list(entry.withheld_sources) or None,
+        "withheld_texts": list(entry.withheld_texts) or None,
+        "withheld_route": entry.withheld_route,
+        "withheld_stop": entry.withheld_stop,
+        "withheld_interrupt": entry.withheld_interrupt,
+        "interrupt": entry.interrupt,
+        "stop": entry.stop,
         "final": True if entry.gate_decision == "final" else None,
     }
     return {key: value for key, value in known.items() if value is not None}

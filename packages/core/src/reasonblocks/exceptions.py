@@ -20,6 +20,7 @@ __all__ = [
     "ProtocolError",
     "ReasonBlocksError",
     "RecordError",
+    "RunStopped",
     "SnapshotError",
     "StaleKey",
     "StoreError",
@@ -139,6 +140,17 @@ class ProtocolError(ReasonBlocksError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
+
+
+class RunStopped(ReasonBlocksError):
+    """`stop_when` ended the run before its next model call. `reason`, `run_id`."""
+
+    def __init__(self, reason: str, run_id: str) -> None:
+        self.reason, self.run_id = reason, run_id
+        super().__init__(f"stop_when ended run {run_id!r}: {reason}")
+
+    def __reduce__(self) -> tuple[type[RunStopped], tuple[str, str]]:
+        return RunStopped, (self.reason, self.run_id)
 
 
 class StaleKey(ProtocolError):

@@ -11,12 +11,13 @@ from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._routing import check_routing
 from .._session import Profiles
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
-from ..types import Placement, Settings, Step, Transition
+from ..types import Mode, Placement, Settings, Step, Transition
 from ._options import (
     api_key_of,
     budget,
     call_back,
     choice,
+    condition,
     deadline,
     flag,
     machine,
@@ -25,20 +26,35 @@ from ._options import (
     switch,
     text,
 )
-from ._parts import Config, backends_of, counting, custom_monitors, profiles_of, sinks_of, store_of, tool_roles_of
-from ._run import check_options, options_of, run_info, settings_of
+from ._parts import (
+    Config,
+    OnInjection,
+    StopWhen,
+    backends_of,
+    counting,
+    custom_monitors,
+    profiles_of,
+    sinks_of,
+    store_of,
+    tool_roles_of,
+)
+from ._run import check_options, options_of, run_info, settings_of, unable
 
 __all__ = [
     "CalibrationSource",
     "Config",
+    "OnInjection",
     "ProfileSource",
     "StandingRules",
+    "StopWhen",
     "check_options",
+    "condition",
     "configure",
     "options_of",
     "run_info",
     "settings_of",
     "tool_roles_of",
+    "unable",
 ]
 
 CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
@@ -55,7 +71,8 @@ def configure(
     calibration: CalibrationSource | None, pattern_store: PatternStore | None, embedder: Embedder | None,
     e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
     sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
-    profile: ProfileSource | None,
+    profile: ProfileSource | None, mode: Mode, on_injection: OnInjection | None, stop_when: StopWhen | None,
+    second_look: bool,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
     disabled = switch("REASONBLOCKS_DISABLED", environ)
@@ -71,6 +88,7 @@ def configure(
     call_back("redact", redact)
     store = store_of(pattern_store, embedder, environ)
     profiles = profiles_of(profile, environ)
+    call_back("on_injection", on_injection)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
         level=numbers.level,
@@ -87,11 +105,17 @@ def configure(
         standing_rules=choice("standing_rules", standing_rules, get_args(StandingRules)),
         placement=choice("placement", placement, get_args(Placement)),
         judged_by="shipped" if calibration is None else "calibration",
+        mode=choice("mode", mode, get_args(Mode)),
+        on_injection=on_injection is not None,
+        stop_when=condition("stop_when", stop_when, token_budget),
+        second_look=flag("second_look", second_look),
         disabled=disabled,
     )
     return Config(
         settings=settings,
-        backends=backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict),
+        backends=backends_of(
+            own, numbers, tool_roles, store, scorer, transition, profiles, on_injection, stop_when, strict=strict
+        ),
         owns_store=pattern_store is None,
         project_id=text("project_id", project_id),
         sinks=(*sinks_of(sinks), *counting(store)),

@@ -11,9 +11,11 @@ from .._fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
 from .._json import MAX_INT, is_number
 from .._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ..exceptions import ConfigError, NotYetAvailable
-from ..types import Transition
+from ..types import Condition, Transition
 
 T = TypeVar("T")
+CONDITIONS: tuple[Condition, ...] = ("stalled", "over_budget")
+"""The conditions of `stop_when` and `interrupt_when` that have a name."""
 
 
 def text(name: str, value: str) -> str:
@@ -118,6 +120,18 @@ def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] |
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HISTORY_LIMIT:
         raise ConfigError("transition.history_limit", limit, f"must be an int from 1 to {MAX_HISTORY_LIMIT}")
     return None, limit
+
+
+def condition(name: str, value: object, token_budget: int | None) -> Condition | None:
+    """Return the condition of `stop_when` or `interrupt_when`, validated."""
+    if value is None or not isinstance(value, str):
+        return None if call_back(name, value) is None else "caller"
+    if value == "over_budget" and token_budget is None:
+        raise ConfigError(name, value, "needs a token_budget")
+    found: Condition | None = next((known for known in CONDITIONS if known == value), None)
+    if found is None:
+        raise ConfigError.unknown(name, value, (*CONDITIONS, "a callable"))
+    return found
 
 
 def budget(value: object) -> int | None:

@@ -7,7 +7,7 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from os import PathLike, fspath, sep
 from os.path import exists
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from .._files import profiles_path, store_path
 from .._monitors.builtin import MONITORS, Calibration
@@ -25,6 +25,12 @@ from ..starter import starter_patterns
 from ..types import Settings, Step, Transition
 from ._options import items, mapping
 
+if TYPE_CHECKING:
+    from .._session import RunView
+    from ..types import Injection
+
+OnInjection: TypeAlias = "Callable[[Injection, RunView], Injection | str | None]"
+StopWhen: TypeAlias = 'Literal["stalled", "over_budget"] | Callable[[RunView], str | None]'
 CLOSE_SECONDS = 0.05
 """The least time in which a store may close; a file takes a millisecond."""
 MONITOR_GROUP = "reasonblocks.monitors"
@@ -92,11 +98,14 @@ def backends_of(
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
     profiles: Profiles | None,
+    on_injection: OnInjection | None,
+    stop_when: object,
     *,
     strict: bool,
 ) -> Backends:
     """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
     names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
+    names += ["on_injection", "stop_when", "interrupt_when"]
     names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
     workers, faults = Workers(), Faults("reasonblocks", strict=strict)
@@ -109,6 +118,8 @@ def backends_of(
         monitors=own,
         bounded=bounded_calls(names, workers),
         levels=levels,
+        on_injection=on_injection,
+        conditions={"stop_when": stop_when} if callable(stop_when) else {},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 from .._json import evolve
 from .._monitors.builtin import WEIGHTS, resolve_weights
@@ -12,8 +12,8 @@ from .._render import CONTEXT_CHARS
 from .._routing import check_routing, model_name
 from .._text import bounded, whole
 from ..exceptions import ConfigError
-from ..types import AdapterCaps, Placement, RunInfo, RunKeywords, RunOptions, Settings
-from ._options import json_by_name, optional_text
+from ..types import AdapterCaps, Condition, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ._options import choice, json_by_name, optional_text
 from ._parts import Config
 
 RUN_ID_BYTES = 200
@@ -42,6 +42,8 @@ def check_options(
         optional_text(name, getattr(options, name))
     for name, value in (found or {}).items():
         optional_text(name, value)
+    if options.mode is not None:
+        choice("mode", options.mode, get_args(Mode))
     json_by_name("metadata", options.metadata)
     run_id = options.run_id
     if run_id and isinstance(snapshot, Mapping):
@@ -77,12 +79,13 @@ def settings_of(
     config: Config,
     run: RunInfo,
     caps: AdapterCaps,
-    placement: Placement | None = None,
+    options: RunOptions,
     route_names: Mapping[str, str] | None = None,
+    interrupt_when: Condition | None = None,
 ) -> Settings:
     """Return the settings of one run. Raises `ConfigError` for a setting that its framework does not support."""
     base = config.settings
-    where = _placement(placement, base.placement, caps)
+    where = _placement(options.placement, base.placement, caps)
     names = {state: model_name(model) for state, model in config.model_routing.items()}
     if route_names is not None:
         check_routing(route_names)
@@ -95,9 +98,24 @@ def settings_of(
         org_id=run.org_id,
         routes={} if caps.routing == "none" else names,
         placement=where,
+        mode=options.mode or base.mode,
+        stop_when=base.stop_when if caps.stop else None,
+        interrupt_when=interrupt_when,
+        second_look=base.second_look and caps.second_look,
         standing_rules="first_call" if where == "context" else base.standing_rules,
         max_guidance_chars=min(caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else 12_000),
     )
+
+
+def unable(config: Config, caps: AdapterCaps, settings: Settings) -> list[str]:
+    """Return the names of the options that the framework cannot satisfy."""
+    if settings.mode == "observe" or settings.disabled:
+        return []
+    wanted = {
+        "stop_when": config.settings.stop_when is not None and not caps.stop,
+        "second_look": config.settings.second_look and not caps.second_look,
+    }
+    return [name for name, lacks in wanted.items() if lacks]
 
 
 def _weights(config: Config, profile: str) -> Mapping[str, float]:

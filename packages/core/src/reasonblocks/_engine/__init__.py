@@ -7,7 +7,10 @@ and the state is unchanged. `faulted` then returns the state and decision with w
 from __future__ import annotations
 
 from ._assess import TEXT_BYTES, amended_calls, completed_step, with_outcome
-from ._flow import KEYS_KEPT, faulted, final_fault, final_flow, step_flow
+from ._control import with_note
+from ._decide import KEYS_KEPT
+from ._flow import faulted, step_flow
+from ._last import final_fault, final_flow, look_flow
 
 __all__ = [
     "KEYS_KEPT",
@@ -17,6 +20,8 @@ __all__ = [
     "faulted",
     "final_fault",
     "final_flow",
+    "look_flow",
     "step_flow",
+    "with_note",
     "with_outcome",
 ]

@@ -221,6 +221,7 @@ def decision_for(
         skipped_reason=skipped,
         route=route,
         placement=settings.placement,
+        mode=settings.mode,
     )
 
 

@@ -11,8 +11,20 @@ from .._json import evolve
 from .._monitors.kinds import TYPES
 from .._requests import Flow, Say, ask
 from ..exceptions import Unavailable
-from ..types import Doubt, Evaluation, FSMState, GateDecision, Injected, Injection, Settings, TraceState
+from ..types import (
+    Doubt,
+    Evaluation,
+    FSMState,
+    GateDecision,
+    Injected,
+    Injection,
+    Settings,
+    Source,
+    StepDecision,
+    TraceState,
+)
 from ._assess import Assessment
+from ._control import reviewed
 from ._lessons import ids_of, retrieve, with_shown_patterns
 
 
@@ -31,10 +43,17 @@ class Speech:
     """The E2 that was found lacks an intervention."""
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     """Ids of the E2 that was found; None if the store could not answer, empty if it was not searched."""
+    dropped: tuple[Source, ...] = ()
+    """The text's source, if the caller's `on_injection` dropped it."""
 
 
-def speak(state: TraceState, assessment: Assessment, model: str, settings: Settings) -> Flow[Speech]:
-    """Return the speaking monitor's injection, if cap, cooldown and duplicates allow it."""
+def speak(
+    state: TraceState, assessment: Assessment, so_far: StepDecision, model: str, settings: Settings
+) -> Flow[Speech]:
+    """Return the speaking monitor's injection, if cap, cooldown, duplicates and the user allow it.
+
+    `so_far` is the decision without what is injected.
+    """
     evaluation = assessment.evaluation
     closed = gates.may_inject(state, assessment.fsm_state, evaluation)
     if closed is not None or evaluation is None:
@@ -50,9 +69,12 @@ def speak(state: TraceState, assessment: Assessment, model: str, settings: Setti
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
         return evolve(speech, gate="quiet")
-    if gates.is_duplicate(state, injection.text):
+    told = yield from reviewed(injection, state, so_far, settings)
+    if told is None:
+        return evolve(speech, gate="quiet", dropped=(injection.source,))
+    if gates.is_duplicate(state, told.text):
         return evolve(speech, gate="duplicate")
-    return evolve(speech, injection=injection)
+    return evolve(speech, injection=told)
 
 
 def doubts_of(assessment: Assessment) -> tuple[Doubt, ...]:
@@ -112,14 +134,18 @@ def record_injection(state: TraceState, assessment: Assessment, speech: Speech, 
     evaluation = assessment.evaluation
     if speech.injection is None or evaluation is None:
         return state
-    injected = Injected(step=state.steps_begun, monitor=_speaker(evaluation, settings))
-    told, types = _failure_type(evaluation), state.injected_types
-    if told and told not in types:
-        types = (*types, told)
+    return with_injected(state, speech.injection, _speaker(evaluation, settings), _failure_type(evaluation))
+
+
+def with_injected(state: TraceState, injection: Injection, monitor: str, failure_type: str | None) -> TraceState:
+    """Return the state with this monitor's injection, which is about a failure of this type."""
+    types = state.injected_types
+    if failure_type and failure_type not in types:
+        types = (*types, failure_type)
     return evolve(
-        with_shown_patterns(state, [speech.injection]),
-        injected=(*state.injected, injected),
-        injected_text=gates.text_key(speech.injection.text),
+        with_shown_patterns(state, [injection]),
+        injected=(*state.injected, Injected(step=state.steps_begun, monitor=monitor)),
+        injected_text=gates.text_key(injection.text),
         injected_types=types,
     )
 

@@ -91,6 +91,8 @@ def text_field(fields: Mapping[str, JSON], name: str) -> str | None:
 
 FRAME = "[REASONBLOCKS]"
 """The first line of guidance."""
+OPERATOR = "An operator of this run says:"
+"""The beginning of an operator's note."""
 INJECTION_BYTES = 4_096
 """Bytes of UTF-8 of one injection, at most (BEHAVIOUR section 7)."""
 CONTEXT_CHARS = 9_500
@@ -102,6 +104,20 @@ def monitor_injection(text: str, pattern_ids: tuple[str, ...] = ()) -> Injection
     """Return the injection of a monitor's text; None if nothing of it is left to show."""
     shown = _cut(sanitise(text))
     return Injection(source="MonitorSteeringInjection", text=shown, pattern_ids=pattern_ids) if shown else None
+
+
+def note_injection(text: str) -> Injection | None:
+    """Return the injection of an operator's note; None if nothing of it is left to show."""
+    shown = sanitise(text)
+    return Injection(source="OperatorInjection", text=_cut(f"{OPERATOR} {shown}")) if shown else None
+
+
+def reworded(injection: Injection, text: str) -> Injection | None:
+    """Return the injection with another text; None if nothing of it is left to show."""
+    if text == injection.text:
+        return injection
+    shown = _cut(sanitise(text))
+    return Injection(source=injection.source, text=shown, pattern_ids=injection.pattern_ids) if shown else None
 
 
 def steered_text(evidence: str, trace: ETrace) -> str | None:

@@ -6,10 +6,11 @@ from .._threads import Workers
 from ._answers import Backends
 from ._bounded_call import BoundedCall, bounded_calls
 from ._check_answers import MEMORY_BYTES
+from ._drive import InThread, SteeringFlow, Wait, adrive, drive, ms_since
 from ._guard import Faults
 from ._levels import REPLAYED, Agent, Levels, Profiles
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
-from ._session import PROTOCOL, InThread, SteeringFlow, SteeringSession, Wait, adrive, drive, ms_since
+from ._session import PROTOCOL, SteeringSession
 from ._telemetry import Telemetry
 
 __all__ = [

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from .._json import evolve
 from .._memo import Memo
-from .._requests import Advance, Evaluate, Observe, Request, Retrieve, Say, Score
+from .._requests import Advance, Ends, Evaluate, Observe, Request, Retrieve, Review, Say, Score
 from ..exceptions import BadAnswer, Unavailable
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore
-from ..types import RunInfo, Step, Transition
+from ..types import Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ._bounded_call import BoundedCall
 from ._check_answers import (
     EVALUATOR,
@@ -25,10 +25,13 @@ from ._check_answers import (
     next_state_of,
     observation_of,
     own_text_of,
+    reason_to_end,
+    review_of,
     traces,
 )
 from ._guard import Faults
 from ._levels import Levels
+from ._runs import RunView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class Backends:
     monitors: tuple[Monitor, ...] = ()
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
     levels: Levels | None = None
+    on_injection: Callable[[Injection, RunView], object] | None = None
+    conditions: Mapping[str, Callable[[RunView], object]] = field(default_factory=dict)
+    """The caller's conditions, by option: "stop_when" and "interrupt_when"."""
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
@@ -62,10 +68,20 @@ class Call:
 class Answers:
     """Answers the requests of one step of one run until `ends`, its deadline on the monotonic clock."""
 
-    __slots__ = ("_backends", "_ends", "_memo", "_run", "doing", "faults")
+    __slots__ = ("_backends", "_ends", "_memo", "_run", "_view", "doing", "faults")
 
-    def __init__(self, backends: Backends, run: RunInfo, faults: Faults, ends: float, memo: Memo) -> None:
+    def __init__(
+        self,
+        backends: Backends,
+        run: RunInfo,
+        faults: Faults,
+        ends: float,
+        memo: Memo,
+        view: Callable[[TraceState, StepDecision], RunView],
+    ) -> None:
+        """`view` returns the run as the caller's own callables see it, before the call of a decision."""
         self._backends, self._run, self.faults, self._ends, self._memo = backends, run, faults, ends, memo
+        self._view = view
         self.doing = "the step"
         """The culprit that is named when a step fails."""
 
@@ -121,6 +137,14 @@ class Answers:
             return list(self._observations(request))
         if isinstance(request, Say):
             return [self._own_text(monitor, request) for monitor in self._monitors if monitor.name == request.monitor]
+        if isinstance(request, Review) and backends.on_injection is not None:
+            view = self._view(request.state, request.decision)
+            review = self._call("on_injection", partial(review_of, backends.on_injection, request, view))
+            return [evolve(review, fallback=(request.injection,), share=2)]
+        if isinstance(request, Ends):
+            view = self._view(request.state, request.decision)
+            condition = partial(reason_to_end, backends.conditions[request.option], request, view)
+            return [evolve(self._call(request.option, condition), fallback=(None,), share=2)]
         raise BadAnswer("the session", request, "nothing here answers this request")
 
     def _observations(self, request: Observe) -> Iterator[Call]:

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
+from types import NoneType
 from typing import Any, cast
 
 from .._json import compact, evolve, storable
 from .._patterns import NAME_BYTES
-from .._render import FIELDS
-from .._requests import Advance, Evaluate, Observe, Retrieve, Say, Score
+from .._render import FIELDS, reworded, sanitise
+from .._requests import Advance, Ends, Evaluate, Observe, Retrieve, Review, Say, Score
 from .._text import clip, size, whole
 from .._threads import contained
-from ..exceptions import BadAnswer
+from ..exceptions import BadAnswer, RunStopped
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore, SpeakingMonitor
-from ..types import JSON, Doubt, ETrace, Evaluation, FSMState, Memories, Pattern, RunInfo, Step, Transition
+from ..types import (
+    JSON,
+    Doubt,
+    ETrace,
+    Evaluation,
+    FSMState,
+    Injection,
+    Memories,
+    Pattern,
+    RunInfo,
+    Step,
+    Transition,
+)
 from ..types._steering import TIERS
 from ._guard import Faults
+from ._runs import RunView
 
 MAX_PATTERNS = 1_000
 """The most patterns of a store's answer that are used."""
@@ -30,6 +45,8 @@ MEMORY_BYTES = 3_072
 """The largest memory of a caller's monitor, as compact JSON."""
 MEMORIES_BYTES = 16_384
 """The limit of an evaluator's memories together, as compact JSON, beside those of the caller's own monitors."""
+REASON_CHARS = 500
+"""Characters of a reason to end a run, at most."""
 STORE, EVALUATOR = "the pattern store", "the evaluator"
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor", "kind")
 """Fields of an evaluation that hold a name or None."""
@@ -58,6 +75,37 @@ def observation_of(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[st
     if not isinstance(evidence, tuple) or not all(type(at) is int and 0 <= at <= request.index for at in evidence):
         raise BadAnswer(source, evidence, f"evidence must be a tuple of step numbers from 0 to {request.index}")
     return monitor.name, unit(source, score), _own_memory(source, memory), tuple(dict.fromkeys(evidence))
+
+
+def review_of(review: Callable[[Injection, RunView], object], request: Review, view: RunView) -> Injection | None:
+    """Ask the caller's `on_injection`. Raises `BadAnswer`."""
+    with _no_stop("on_injection"):
+        answer = review(request.injection, view)
+    if answer is None:
+        return None
+    text = answer.text if isinstance(answer, Injection) else answer
+    if not isinstance(text, str):
+        raise BadAnswer("on_injection", answer, "must return an Injection, its text, or None to drop it")
+    return reworded(request.injection, whole(text))
+
+
+def reason_to_end(condition: Callable[[RunView], object], request: Ends, view: RunView) -> str | None:
+    """Ask the caller's `stop_when` or `interrupt_when`. Raises `BadAnswer`."""
+    with _no_stop(request.option):
+        answer = condition(view)
+    if not isinstance(answer, (str, NoneType)):
+        raise BadAnswer(request.option, answer, "must return the reason as text, or None to go on")
+    reason = sanitise(whole(answer or ""))[:REASON_CHARS].strip()
+    return " ".join(reason.split()) or None
+
+
+@contextmanager
+def _no_stop(option: str) -> Iterator[None]:
+    """Raise `BadAnswer` for a `RunStopped` of the caller's code, which would end the agent instead of the run."""
+    try:
+        yield
+    except RunStopped as exc:
+        raise BadAnswer(option, exc, "must return the reason as text, not raise it") from exc
 
 
 def own_text_of(monitor: Monitor, request: Say) -> str | None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..exceptions import ProtocolError, StoreError, Unavailable
+from ..exceptions import ProtocolError, RunStopped, StoreError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
 
@@ -81,7 +81,7 @@ class Guard:
         return None
 
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
-        if not isinstance(exc, Exception) or isinstance(exc, ProtocolError):
-            return False  # no error, the program's end, or an adapter's own mistake
+        if not isinstance(exc, Exception) or isinstance(exc, (ProtocolError, RunStopped)):
+            return False  # no error, the program's end, an adapter's own mistake, or the end that the user asked for
         self._faults.report(self._kind if isinstance(self._kind, str) else self._kind(), exc)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .._engine import amended_calls, completed_step
 from .._json import evolve
 from .._text import preview
-from ..types import Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
+from ..types import Doubt, Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
 from ._guard import Faults, not_built
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
 """Characters of an injection's preview."""
+DOUBT_CHARS = 200
+"""Characters of a doubt in the log line about it."""
 NOT_CALLED = "not called"
 
 
@@ -84,6 +86,17 @@ class StepLog:
                 self._entries[at] = evolve(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 
+    def amend(self, decision: StepDecision) -> None:
+        """Replace the injections of an entry by those of its decision."""
+        at = self._at(decision.step)
+        if at is not None:
+            entry = entry_of(decision, 0.0, 0.0, self.judged_by)
+            names = ("injections", "injection_sources", "intervention_texts", "injections_dropped", "pattern_ids")
+            told = {name: getattr(entry, name) for name in names}
+            self._entries[at] = evolve(self._entries[at], cache_tokens_at_risk=entry.cache_tokens_at_risk, **told)
+        if self._open_decision is not None and self._open_decision.step == decision.step:
+            self._open_decision = decision
+
     def rewind(self, calls: int) -> None:
         """Forget the entries of calls that a restored state has not made."""
         while self._entries and self._entries[-1].step >= calls:
@@ -140,6 +153,14 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judge
         cache_tokens_at_risk=decision.cache_tokens_at_risk,
         skipped_reason=decision.skipped_reason,
         route=decision.route,
+        mode=decision.mode,
+        withheld_sources=tuple([injection.source for injection in decision.withheld]),
+        withheld_texts=tuple([injection.text for injection in decision.withheld]),
+        withheld_route=decision.withheld_route,
+        withheld_stop=decision.withheld_stop,
+        withheld_interrupt=decision.withheld_interrupt,
+        interrupt=decision.interrupt,
+        stop=decision.stop,
         overhead_ms=overhead_ms,
         judged_by=judged_by,
         doubts=decision.doubts,
@@ -166,6 +187,12 @@ def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> St
 
 def _added(tokens: int | None, more: int | None) -> int | None:
     return more if tokens is None else tokens if more is None else tokens + more
+
+
+def in_doubt(doubts: Sequence[Doubt]) -> str:
+    """Return the log line about a success that the run's last step contradicts."""
+    said = "; ".join(f"{doubt.monitor}: {preview(doubt.text, DOUBT_CHARS)}" for doubt in doubts)
+    return f'ended as "success", but its last step raises doubts ({said})'
 
 
 class Reports:
@@ -211,7 +238,13 @@ class Reports:
             self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
         return self
 
+    def unable(self, options: Sequence[str]) -> Self:
+        """Return the session; log each of these options, which its framework cannot satisfy."""
+        for option in options:
+            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")
+        return self
+
     def _say_placement(self, why: str) -> None:
-        if not self._settings.disabled:
+        if not self._settings.disabled and self._settings.mode == "steer":
             where = self._settings.placement
             self._faults.say("placement", f"{why}: guidance goes to {where!r}; set placement={where!r} to request that")

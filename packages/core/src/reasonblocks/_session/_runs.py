@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from .._process import on_fork
 from .._snapshot import decode, encode
+from ..exceptions import ProtocolError
 from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
 
 
@@ -37,6 +38,15 @@ class TraceStateManager:
     def restore(self, data: Mapping[str, Any]) -> None:
         """Continue from a snapshot; the run takes its id. Raises `SnapshotError`, after which nothing has changed."""
         self._put(decode(data))
+
+
+def read_only(state: TraceState) -> TraceStateManager:
+    """Return a manager of this state, for a callable that a step waits for. Its `restore` raises `ProtocolError`."""
+
+    def refuse(_: TraceState) -> None:
+        raise ProtocolError("a run cannot be restored while one of its steps is being decided")
+
+    return TraceStateManager(lambda: state, refuse)
 
 
 ABANDONED = "failure: abandoned"

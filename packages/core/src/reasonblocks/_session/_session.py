@@ -7,146 +7,41 @@ a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping
 from math import inf
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any
 
-from .._engine import faulted, final_fault, final_flow, step_flow, with_outcome
+from .._engine import faulted, final_fault, final_flow, look_flow, step_flow, with_note, with_outcome
 from .._json import evolve
 from .._memo import Memo
-from .._requests import Flow, Request
-from ..exceptions import ConfigError, ProtocolError, Unavailable
-from ..types import AdapterCaps, RunInfo, Settings, Step, StepDecision, StepInput, StepLogEntry, StepOutcome, TraceState
+from .._requests import Flow
+from ..exceptions import ConfigError, ProtocolError, RunStopped
+from ..types import (
+    AdapterCaps,
+    RunInfo,
+    Settings,
+    Step,
+    StepDecision,
+    StepInput,
+    StepLogEntry,
+    StepOutcome,
+    TraceState,
+)
 from ._answers import Answers, Backends
+from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
 from ._guard import Faults
-from ._log import Closed, Reports, StepLog
-from ._runs import ABANDONED, OpenRuns, TraceStateManager
+from ._levels import REPLAYED
+from ._log import Closed, Reports, StepLog, entry_of, in_doubt
+from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager, read_only
 from ._telemetry import RunEvents, Telemetry
 
 PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
 
 
-T = TypeVar("T")
-
-
-class Wait(Protocol):
-    """Work that a flow waits for, with one method for threads and one for event loops."""
-
-    def answer(self) -> Any: ...
-    async def aanswer(self) -> Any: ...
-
-
-SteeringFlow: TypeAlias = Generator[Wait, Any, T]
-"""A lifecycle, written once for threads and event loops: it yields what it waits for. `drive` or `adrive` runs it."""
-
-
-@dataclass(frozen=True, slots=True)
-class InThread:
-    """Wait for `work`, which may block: an event loop runs it in a thread, because it may load a package or a file."""
-
-    work: Callable[[], Any]
-
-    def answer(self) -> Any:
-        return self.work()
-
-    async def aanswer(self) -> Any:
-        import asyncio  # already imported by the awaiting code
-
-        return await asyncio.to_thread(self.work)
-
-
-@dataclass(slots=True)
-class _Question:
-    """A request of the engine, with the backends that answer it."""
-
-    request: Request[Any]
-    answers: Answers
-
-    def answer(self) -> Any:
-        return self.answers.answer(self.request)
-
-    async def aanswer(self) -> Any:
-        return await self.answers.aanswer(self.request)
-
-
-@dataclass(slots=True)
-class StepInFlight:
-    """A step that is being decided. `result` stays None if a fault ended it."""
-
-    before: TraceState
-    flow: Flow[tuple[TraceState, StepDecision]]
-    answers: Answers
-    started: float = field(default_factory=time.perf_counter)
-    result: tuple[TraceState, StepDecision] | None = None
-
-    def run(self) -> SteeringFlow[None]:
-        """Run the engine's flow under the guard, and keep its result."""
-        with self.answers.faults.guard(lambda: self.answers.doing):
-            self.result = yield from self._questions()
-
-    def _questions(self) -> SteeringFlow[tuple[TraceState, StepDecision]]:
-        resume: Callable[[], Request[Any]] = partial(next, self.flow)
-        while True:
-            try:
-                request = resume()
-            except StopIteration as done:
-                result: tuple[TraceState, StepDecision] = done.value
-                return result
-            try:
-                given = yield _Question(request, self.answers)
-            except Unavailable as exc:
-                resume = partial(self.flow.throw, exc)
-            else:
-                resume = partial(self.flow.send, given)
-
-
-def drive(flow: SteeringFlow[T]) -> T:
-    """Run a flow to its end in this thread; return its result, or raise what it raises."""
-    resume: Callable[[Any], Wait] = flow.send
-    given: Any = None
-    try:
-        while True:
-            wait = resume(given)
-            try:
-                resume, given = flow.send, wait.answer()
-            except BaseException as exc:  # noqa: BLE001 - the flow handles it, or raises it again
-                resume, given = flow.throw, exc
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        del given  # an error and this frame would keep each other alive
-
-
-async def adrive(flow: SteeringFlow[T]) -> T:
-    """Run a flow to its end without blocking the event loop; return its result, or raise what it raises."""
-    resume: Callable[[Any], Wait] = flow.send
-    given: Any = None
-    try:
-        while True:
-            wait = resume(given)
-            try:
-                resume, given = flow.send, await wait.aanswer()
-            except BaseException as exc:  # noqa: BLE001 - the flow handles it, or raises it again
-                resume, given = flow.throw, exc
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        del given  # an error and this frame would keep each other alive
-
-
 def is_newest(decision: StepDecision, state: TraceState) -> bool:
     """Return True for the decision of the last step, or of an auxiliary call since then."""
     return any(last is not None and last.step == decision.step for last in (state.last, state.last_auxiliary))
-
-
-def ms_since(started: float) -> float:
-    """Return the milliseconds since a `time.perf_counter()`."""
-    return round((time.perf_counter() - started) * 1000, 3)
 
 
 def checked(given: object) -> StepInput:
@@ -204,6 +99,8 @@ class SteeringSession(Reports):
         self._log, self._memo = StepLog(settings.judged_by), Memo()
         self._failure: str | None = None
         self._paused = False
+        self._judged: tuple[StepInFlight, Step | None] | None = None
+        """The last step, as a second look has judged it: `finish` does not judge it again."""
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
         self.trace = TraceStateManager(lambda: self._state, self._restored)
         if snapshot is not None:
@@ -212,17 +109,20 @@ class SteeringSession(Reports):
     def begin_step(self, given: StepInput) -> StepDecision:
         """Decide the next model call. A repeated key returns the same decision (`replayed`).
 
-        Raises `StaleKey` for an older key and `ProtocolError` for anything but a `StepInput`; with `strict`, faults
-        too.
+        Raises `RunStopped` if `stop_when` ends the run, `StaleKey` for an older key, and `ProtocolError` for anything
+        but a `StepInput`; with `strict`, faults too.
         """
-        return drive(self.begin_flow(given))
+        return self._to_call(drive(self.begin_flow(given)))
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
         """Call `begin_step` on an event loop: a caller's callables never block it."""
-        return await adrive(self.begin_flow(given))
+        return self._to_call(await adrive(self.begin_flow(given)))
 
     def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
-        """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`."""
+        """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`.
+
+        A decision with a `stop` has ended the run: the adapter must not make its call, and ends the agent.
+        """
         checked(given)
         ends = self._ends_now
         if self._backends.levels is not None and self._starts:
@@ -232,7 +132,78 @@ class SteeringSession(Reports):
                 self._log.judged_by = own.name
         step = self._step(step_flow(self._state, given, self._settings), ends)
         yield from step.run()
+        decision = self._begun(step, given)
+        if decision.stop is not None and not decision.replayed:
+            self._stopped(decision, step.before, given.completed)
+            yield from self._counted()
+        return decision
+
+    def second_look(self, given: StepInput | None = None) -> StepDecision | None:
+        """Return the decision of one more call if the agent's end is in doubt (`second_look=True`), at most once a run.
+
+        Call it when the agent has ended by itself, before `finish`; `given.completed` is its last step. None: finish.
+        Without `given` the last step is what `end_step` stored.
+        """
+        return drive(self.second_look_flow(given or StepInput()))
+
+    async def asecond_look(self, given: StepInput | None = None) -> StepDecision | None:
+        """Call `second_look` on an event loop."""
+        return await adrive(self.second_look_flow(given or StepInput()))
+
+    def second_look_flow(self, given: StepInput) -> SteeringFlow[StepDecision | None]:
+        """Run `second_look` within an adapter's own flow."""
+        checked(given)
+        state = self._state
+        if not self._may_look(state, given):
+            return None
+        step = self._step(look_flow(state, given, self._settings), self._ends_now)
+        yield from step.run()
+        if step.result is None:
+            return None
+        if step.result[1].gate_decision == "final":
+            self._judged = (step, given.completed)
+            return None
         return self._begun(step, given)
+
+    @property
+    def wants_second_look(self) -> bool:
+        """True as long as the run may have its second look."""
+        return self._looks and self._state.second_look is None
+
+    @property
+    def _looks(self) -> bool:
+        settings = self._settings
+        return settings.second_look and settings.mode == "steer" and not settings.disabled
+
+    def _may_look(self, state: TraceState, given: StepInput) -> bool:
+        """Return True for a run that may have its second look, and for the repeated key of the look that it has."""
+        if not self._looks or self.outcome is not None or not state.steps_begun:
+            return False
+        if state.second_look is not None:
+            last = state.last if state.pending is None else None
+            return last is not None and last.step == state.second_look and given.key is not None
+        return given.completed is not None or state.pending is not None
+
+    def add_note(self, text: str) -> StepDecision:
+        """Put a person's note first into the guidance of the newest decision, whose call is to come; return it.
+
+        The same note again, a blank one, and a note to an observed run change nothing. Raises `ProtocolError` if no
+        call is to come.
+        """
+        state = self._state
+        if state.last is None or state.pending is not None or state.last.stop is not None or self.outcome is not None:
+            raise ProtocolError("a note is told with the next call: add it between begin_step and the call")
+        self._state = with_note(state, str(text), self._settings)
+        decision = self._state.last
+        assert decision is not None  # a note removes no decision
+        if decision is not state.last:
+            self._log.amend(decision)
+        return decision
+
+    @property
+    def observes(self) -> bool:
+        """True for a run with `mode="observe"`: its requests stay as they are."""
+        return self._settings.mode == "observe"
 
     @property
     def _starts(self) -> bool:
@@ -264,7 +235,12 @@ class SteeringSession(Reports):
             yield from step.run()
             self._finalised(step, completed)
         self._finished(outcome)
-        if self._backends.levels is not None and before is None and self.outcome not in (None, ABANDONED):
+        if before is None:
+            yield from self._counted()
+
+    def _counted(self) -> SteeringFlow[None]:
+        """Add the run that has just ended to its agent's profile."""
+        if self._backends.levels is not None and self.outcome not in (None, ABANDONED):
             yield from self._backends.levels.add(self.run, self._state, self._ends_now)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
@@ -326,7 +302,14 @@ class SteeringSession(Reports):
         return min(time.monotonic() + self._deadline, self._ends)
 
     def _step(self, flow: Flow[tuple[TraceState, StepDecision]], ends: float) -> StepInFlight:
-        return StepInFlight(self._state, flow, Answers(self._backends, self.run, self._faults, ends, self._memo))
+        answers = Answers(self._backends, self.run, self._faults, ends, self._memo, self._view)
+        return StepInFlight(self._state, flow, answers)
+
+    def _view(self, state: TraceState, decision: StepDecision) -> RunView:
+        """Return the run as the caller's callables see it: its newest entry is that of the call to come."""
+        entry = entry_of(decision, time.time(), 0.0, self._log.judged_by)
+        log = [*self._log.entries, entry]
+        return RunView(run=self.run, step_log=log, trace=read_only(state), final=None, outcome=None)
 
     def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
         if self._state is not step.before:
@@ -336,10 +319,13 @@ class SteeringSession(Reports):
         before = self._state
         state, decision = step.result or faulted(before, given, self._settings)
         if decision.replayed:
-            if before.pending is None:  # not answered yet, and perhaps taken by another process
+            if before.pending is None and decision.stop is None:  # not answered yet, perhaps of another process
                 self._log.ensure(decision, given.completed)
             return decision
         self._run_events.step(self.run.run_id, self._log.close())
+        if decision.stop is not None:
+            self._state, self._paused = state, False
+            return decision
         if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._run_events.start(self.run)
@@ -352,10 +338,25 @@ class SteeringSession(Reports):
         self._log.open(decision, done, time.time(), ms_since(step.started))
         return decision
 
+    def _to_call(self, decision: StepDecision) -> StepDecision:
+        if decision.stop is not None:
+            raise RunStopped(decision.stop, self.run.run_id)
+        return decision
+
+    def _stopped(self, decision: StepDecision, before: TraceState, completed: Step | None) -> None:
+        """Record the final step of a run that `stop_when` ends, and finish the run."""
+        self._record_final(decision, 0.0, self._log.completed(before, completed))
+        self._finished(f"stopped: {decision.stop}")
+        if self.run.framework != REPLAYED:
+            self._faults.say("stop_when", f"stopped before call {decision.step}: {decision.stop}")
+
     def _finishing(self, completed: Step | None) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
+        if (judged := self._judged) and judged[0].before is self._state and judged[1] == completed:
+            self._run_events.step(self.run.run_id, self._log.close())
+            return judged[0]
         self._run_events.step(self.run.run_id, self._log.close())
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
@@ -363,9 +364,11 @@ class SteeringSession(Reports):
 
     def _finalised(self, step: StepInFlight, completed: Step | None) -> None:
         self._state, decision = step.result or final_fault(step.before, self._settings)
-        self.final_decision, self.final = decision, self._log.final(decision, ms_since(step.started))
-        closed = Closed(entry=self.final, step=self._log.completed(step.before, completed), scores=decision.scores)
-        self._run_events.step(self.run.run_id, closed)
+        self._record_final(decision, ms_since(step.started), self._log.completed(step.before, completed))
+
+    def _record_final(self, decision: StepDecision, overhead_ms: float, done: Step) -> None:
+        self.final_decision, self.final = decision, self._log.final(decision, overhead_ms)
+        self._run_events.step(self.run.run_id, Closed(entry=self.final, step=done, scores=decision.scores))
 
     def _finished(self, outcome: str) -> None:
         outcome = self._failure or outcome
@@ -375,8 +378,11 @@ class SteeringSession(Reports):
     def _emit_finish(self, outcome: str) -> None:
         self.outcome = outcome
         self._open_runs.forget(self)
+        doubts = self.final.doubts if self.final else ()
+        if doubts and outcome == "success" and self.run.framework != REPLAYED:
+            self._faults.say("doubt", in_doubt(doubts))
         if self._state.calls:  # a run that never began had no start event
-            self._run_events.finish(self.run.run_id, outcome, self.final.doubts if self.final else ())
+            self._run_events.finish(self.run.run_id, outcome, doubts)
 
     def _restored(self, state: TraceState) -> None:
         self._state = state

@@ -7,7 +7,7 @@ from .._routing import attribute, is_identifier, model_name
 from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
 from .._text import bounded, clip, digest
-from ..types import RunKeywords, RunOptions
+from ..types import RunFields, RunKeywords, RunOptions
 from ._calls import OpenCall, RoutedModels, call_key, failure_of, same_model
 from ._runs import (
     CLOSE_SECONDS,
@@ -33,6 +33,7 @@ __all__ = [
     "Newest",
     "OpenCall",
     "RoutedModels",
+    "RunFields",
     "RunKeywords",
     "RunOptions",
     "RunView",

@@ -21,6 +21,8 @@ class Seen:
     - `texts`: the texts of all messages after the system prompt, in order. Each tool result is a message, and so is
       guidance at the tail.
     - `roles`: the role of each text: "user", "assistant", "tool" (a tool's result) or "system".
+    - `raw`: the whole request as text, with a constant in place of ids and times that the framework makes at random.
+      An observed run's requests are compared by it with those of a run without steering.
 
     >>> Seen(model="agent-model", system="You fix bugs.", texts=("Fix the failing tests.",), roles=("user",))
     """
@@ -29,6 +31,7 @@ class Seen:
     system: str
     texts: tuple[str, ...]
     roles: tuple[str, ...] = ()
+    raw: str = ""
 
     @property
     def everything(self) -> str:
@@ -45,7 +48,7 @@ class Ran:
     - `run_id`: the script's `run_id`.
     - `log`: the step log, one entry for each model call; a retried call has one entry.
     - `final`: the entry of the final step, which no call follows; None if there is none, as after a cancellation.
-    - `outcome`: "success", "failure: ..." or None while the run has not ended.
+    - `outcome`: "success", "failure: ...", "stopped: ..." or None while the run has not ended.
     - `parent_run_id`, `parent_call_id`: the run and the tool call that started this run; None for a top-level run.
     - `snapshot`: the run's last snapshot, as plain JSON.
 
@@ -103,6 +106,10 @@ class Harness(Protocol):
         a new steering object, and with the history and the snapshot read back from JSON. A resumed run is one `Ran`
         with the log of all its parts; `parts` is counted, not assumed.
         """
+        ...
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        """Run a script on the same kind of agent without any steering; return the requests that the model received."""
         ...
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:

@@ -163,7 +163,7 @@ class LoopRun:
             if decision.guidance and not in_system:
                 said.append(("user", decision.guidance))
         roles, texts = zip(*said, strict=True)
-        return Seen(model=model, system=system or "", texts=texts, roles=roles)
+        return Seen(model=model, system=system or "", texts=texts, roles=roles, raw=json.dumps([model, system, said]))
 
     def asked(self, decision: StepDecision | None) -> str:
         """Return the name of the model to call. A model object closes the route, since this loop knows names only."""
@@ -196,6 +196,15 @@ class LoopHarness:
     ) -> list[Ran]:
         model = LoopModel(script.model)
         return [self._run_once(rb, script, mode, resume_at, model=model) for _ in range(times)]
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        run = self._start(ReasonBlocks(), script)
+        for turn in script.turns:
+            run.call(None, turn)
+            run.run_tools(turn)
+            if not turn.tool_calls:
+                break
+        return run.seen
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         return self._run_once(rb, script, mode, forgets=True)
@@ -270,10 +279,12 @@ class LoopHarness:
                     run.pause()
                 run.call(run.decide(run.given(call)), turn)
                 run.run_tools(turn, delegate)
+                if not turn.tool_calls and run.session.second_look(run.given(call + 1)) is None:
+                    break
         except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             run.session.finish(f"failure: {type(exc).__name__}")
             return run.ran(exc)
-        run.session.finish(completed=run.script.turns[-1].step)
+        run.session.finish(completed=turn.step)
         return run.ran()
 
     async def _adrive(self, run: LoopRun, resume_at: Sequence[int] = ()) -> Ran:
@@ -283,8 +294,10 @@ class LoopHarness:
                     run.pause()
                 run.call(await run.adecide(run.given(call)), turn)
                 run.run_tools(turn)
+                if not turn.tool_calls and await run.session.asecond_look(run.given(call + 1)) is None:
+                    break
         except Exception as exc:  # noqa: BLE001 - a harness returns any exception of the agent
             await run.session.afinish(f"failure: {type(exc).__name__}")
             return run.ran(exc)
-        await run.session.afinish(completed=run.script.turns[-1].step)
+        await run.session.afinish(completed=turn.step)
         return run.ran()

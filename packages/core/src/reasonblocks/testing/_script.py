@@ -53,8 +53,8 @@ class Turn:
 class Script:
     """One whole run of an agent: its task and all answers of its model.
 
-    - `turns`: one `Turn` for each model call, in order. The last one calls no tool, so that a real agent ends there,
-      or raises its `error`.
+    - `turns`: one `Turn` for each model call, in order. A real agent ends with the first one that calls no tool, or
+      that raises its `error`; only after a second look it continues with the next.
     - `task`: the user's message that starts the run.
     - `system_prompt`: the agent's own system prompt; None for an agent without one.
     - `model`: the name of the agent's own model. All model names in the suite end in `-model`.

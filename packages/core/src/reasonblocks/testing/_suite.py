@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from ._control_scenarios import ControlScenarios
 from ._golden import load_golden
 from ._harness import Harness
 from ._run_scenarios import MIN_AT_ONCE, MIN_RELEASED, CostScenarios, RunScenarios, TurnScenarios
@@ -19,7 +20,15 @@ LONG_RUN = 150
 MIN_LONG_RUN = 30
 
 
-class ConformanceSuite(DecisionScenarios, TurnScenarios, FaultScenarios, RunScenarios, RoutingScenarios, CostScenarios):
+class ConformanceSuite(
+    DecisionScenarios,
+    TurnScenarios,
+    FaultScenarios,
+    RunScenarios,
+    RoutingScenarios,
+    ControlScenarios,
+    CostScenarios,
+):
     """Tests an adapter on real agents. Subclass it in a test module; pytest collects every `test_...` scenario.
 
     >>> class TestMyFramework(ConformanceSuite):

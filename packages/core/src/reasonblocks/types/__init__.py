@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .._json import JSON
-from ._run import RunInfo, RunKeywords, RunOptions
+from ._run import RunFields, RunInfo, RunKeywords, RunOptions
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
+    Condition,
     DifficultyParts,
     Doubt,
     ETrace,
@@ -17,6 +18,7 @@ from ._steering import (
     Injection,
     Level,
     Memories,
+    Mode,
     Observed,
     OwnLevel,
     Pattern,
@@ -35,6 +37,7 @@ from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, 
 __all__ = [
     "JSON",
     "AdapterCaps",
+    "Condition",
     "DifficultyParts",
     "Doubt",
     "ETrace",
@@ -45,6 +48,7 @@ __all__ = [
     "Injection",
     "Level",
     "Memories",
+    "Mode",
     "Novelty",
     "Observed",
     "OwnLevel",
@@ -52,6 +56,7 @@ __all__ = [
     "Pending",
     "Placement",
     "Routing",
+    "RunFields",
     "RunInfo",
     "RunKeywords",
     "RunOptions",

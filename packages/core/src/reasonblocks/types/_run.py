@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from .._json import JSON, evolve
-from ._steering import AdapterCaps, Placement
+from ._steering import AdapterCaps, Mode, Placement
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SessionT = TypeVar("SessionT", covariant=True)
 
 
-class RunKeywords(TypedDict, total=False):
-    """The fields of `RunOptions` as keywords, for the signatures of functions."""
+class RunFields(TypedDict, total=False):
+    """The fields of `RunOptions` but `mode` as keywords, for a signature with another `mode`."""
 
     run_id: str | None
     agent_name: str | None
@@ -30,6 +30,12 @@ class RunKeywords(TypedDict, total=False):
     placement: Placement | None
 
 
+class RunKeywords(RunFields, total=False):
+    """The fields of `RunOptions` as keywords, for the signatures of functions."""
+
+    mode: Mode | None
+
+
 class SessionKeywords(TypedDict, total=False):
     """An adapter's own knowledge of a run, as `ReasonBlocks.session` takes it."""
 
@@ -38,6 +44,7 @@ class SessionKeywords(TypedDict, total=False):
     parent_call_id: str | None
     session_id: str | None
     route_names: Mapping[str, str] | None
+    interrupt_when: str | Callable[[Any], str | None] | None
 
 
 class Client(Protocol[SessionT]):
@@ -68,6 +75,7 @@ class RunOptions:
     task_profile: str | None = None
     metadata: Mapping[str, JSON] | None = None
     placement: Placement | None = None
+    mode: Mode | None = None
 
     def check(self, rb: Client[object], snapshot: Mapping[str, Any] | None = None) -> None:
         """Validate the options, together with the snapshot that the user gave.

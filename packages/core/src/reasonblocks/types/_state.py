@@ -80,6 +80,10 @@ class TraceState:
     e2: TierUse = field(default_factory=TierUse)
     e3: TierUse = field(default_factory=TierUse)
     standing_rules: str = ""
+    second_look: int | None = None
+    """The call that was the run's second look."""
+    interrupted: bool = False
+    """True while the condition holds for which a person was asked."""
     call_tokens: int | None = None
     """Input and output tokens of the last call, which a provider may have cached."""
     pending: Pending | None = None
@@ -103,7 +107,8 @@ class StepLogEntry:
     steering took before and after it. `tokens` is input plus output, None if the framework does not report them.
     `route` is the state whose mapped model was called, None for the agent's own model. `retrieved` has the ids of the
     patterns that the store returned, by tier ("monitor": the e2 lesson for a monitor's text), None if the store could
-    not answer. `pattern_ids` are the patterns that the call was shown.
+    not answer. `pattern_ids` are the patterns that the call was shown. With `mode="observe"` the call was shown
+    nothing: the `withheld_` fields have the sources, texts and route that it would have had.
     """
 
     step: int
@@ -129,6 +134,16 @@ class StepLogEntry:
     cache_tokens_at_risk: int | None = None
     skipped_reason: str | None = None
     route: str | None = None
+    mode: str = "steer"
+    withheld_sources: tuple[str, ...] = ()
+    withheld_texts: tuple[str, ...] = ()
+    withheld_route: str | None = None
+    withheld_stop: str | None = None
+    """The reason for which `stop_when` would have ended the run before this call."""
+    interrupt: str | None = None
+    """The reason for which a person was asked before this call."""
+    withheld_interrupt: str | None = None
+    """The reason for which a person would have been asked before this call."""
     # the call's outcome
     model_id: str | None = None
     tool_calls: tuple[str, ...] = ()
@@ -144,6 +159,8 @@ class StepLogEntry:
     attempts: int = 0
     error: str | None = None
     # only in the final entry
+    stop: str | None = None
+    """The reason for which `stop_when` ended the run."""
     doubts: tuple[Doubt, ...] = ()
     """Doubts that the last step raised, recorded so that an outcome cannot hide a contradiction."""
 

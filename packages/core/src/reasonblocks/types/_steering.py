@@ -26,7 +26,12 @@ Tier: TypeAlias = Literal["e1", "e2", "e3"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 Placement: TypeAlias = Literal["system", "tail", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
-Source: TypeAlias = Literal["MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"]
+Mode: TypeAlias = Literal["steer", "observe"]
+Condition: TypeAlias = Literal["stalled", "over_budget", "caller"]
+"""A condition of `stop_when` or `interrupt_when`; "caller": a callable of the caller's decides."""
+Source: TypeAlias = Literal[
+    "OperatorInjection", "MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"
+]
 GateDecision: TypeAlias = Literal["unavailable", "quiet", "cap", "cooldown", "duplicate", "inject", "final"]
 SkippedReason: TypeAlias = Literal["auxiliary", "end", "fault", "disabled", "fast", "unavailable"]
 
@@ -163,13 +168,29 @@ class StepDecision:
     replayed: bool = False
     doubts: tuple[Doubt, ...] = ()
     """Doubts that the final step raised; only its decision has them. Not part of a snapshot."""
+    mode: Mode = "steer"
+    withheld: tuple[Injection, ...] = ()
+    """The injections that mode "observe" kept from the call; `injections` and `guidance` are then empty."""
+    withheld_route: str | None = None
+    """The route that mode "observe" did not take; `route` is then None."""
+    stop: str | None = None
+    """The reason for which `stop_when` ended the run: this call must not be made."""
+    withheld_stop: str | None = None
+    """The reason for which `stop_when` would have ended the run, had mode "observe" not prevented it."""
+    interrupt: str | None = None
+    """The reason for which `interrupt_when` wants to ask a person before this call."""
+    withheld_interrupt: str | None = None
+    """The reason for which a person would have been asked, had mode "observe" not prevented it."""
     warnings: tuple[str, ...] = ()
     """Warnings that are logged once a run, such as a pattern that lacks a field. Not part of a snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCaps:
-    """The capabilities of a framework."""
+    """The capabilities of a framework.
+
+    `stop` and `second_look` are False if an adapter cannot end a run before its next call, or continue one that ended.
+    """
 
     ephemeral: bool = True
     placements: frozenset[Placement] = frozenset({"system", "tail"})
@@ -177,15 +198,17 @@ class AdapterCaps:
     max_guidance_chars: int = 12_000
     tool_errors: bool = True
     output_tokens_live: bool = True
+    stop: bool = True
+    second_look: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The validated settings of one run.
 
-    `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer` and
-    `custom_monitors` are True if it has to request those. `routes` maps a state's name to the name of its model.
-    `judged_by` is "calibration" if the caller gave one.
+    `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer`,
+    `custom_monitors` and `on_injection` are True if it has to request those. `routes` maps a state's name to the name
+    of its model. `judged_by` is "calibration" if the caller gave one.
     """
 
     level: Level
@@ -205,6 +228,11 @@ class Settings:
     placement: Placement = "tail"
     max_guidance_chars: int = 12_000
     judged_by: str = "shipped"
+    mode: Mode = "steer"
+    on_injection: bool = False
+    stop_when: Condition | None = None
+    interrupt_when: Condition | None = None
+    second_look: bool = False
     disabled: bool = False
 
 

@@ -1,0 +1,123 @@
+"""Asks what the user decides: whether the run ends, whether a person is asked, and which texts are told (section 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .. import _render as render
+from .._json import evolve
+from .._monitors.suite import RUNGS
+from .._requests import Ends, Flow, Review, ask
+from ..types import Condition, FSMState, Injection, Settings, Source, StepDecision, TraceState
+
+LASTING_STEPS = 3
+"""Steps for which a monitor has to go on firing after its last rung, until the run counts as stalled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The reasons to end the run and to ask a person before the next call; None for no reason."""
+
+    stop: str | None = None
+    interrupt: str | None = None
+
+
+NOTHING = Verdict()
+
+
+def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[tuple[TraceState, Verdict]]:
+    """Return the state and the verdict on a run after its newest step. A person is asked once as long as it lasts."""
+    if settings.stop_when is None and settings.interrupt_when is None:
+        return state, NOTHING
+    stop = yield from _reason("stop_when", settings.stop_when, state, decision)
+    if stop is not None and settings.mode == "steer":
+        return state, Verdict(stop=stop)
+    interrupt = yield from _reason("interrupt_when", settings.interrupt_when, state, decision)
+    new = interrupt if not state.interrupted else None
+    if (interrupt is not None) != state.interrupted:
+        state = evolve(state, interrupted=interrupt is not None)
+    return state, Verdict(stop=stop, interrupt=new)
+
+
+def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDecision:
+    """Return the decision with the verdict on a run that goes on."""
+    if found.stop is None and found.interrupt is None:
+        return decision
+    if settings.mode == "observe":
+        return evolve(decision, withheld_stop=found.stop, withheld_interrupt=found.interrupt)
+    return evolve(decision, interrupt=found.interrupt)
+
+
+def _reason(option: str, condition: Condition | None, state: TraceState, decision: StepDecision) -> Flow[str | None]:
+    if condition is None:
+        return None
+    if condition == "caller":
+        return (yield from ask(Ends(option=option, state=state, decision=decision)))
+    holds = is_stalled(state) if condition == "stalled" else is_over_budget(state)
+    return condition if holds else None
+
+
+def is_stalled(state: TraceState) -> bool:
+    """Return True in SKIP, and if a monitor has fired on each of the 3 newest steps, all after its last rung."""
+    if state.current_state is FSMState.SKIP:
+        return True
+    newest = state.steps[-LASTING_STEPS:]
+    if len(newest) < LASTING_STEPS or len(state.injected) < RUNGS:
+        return False
+    lasting = set.intersection(*(set(record.fired) for record in newest))
+    return any(_last_rung(state, monitor, before=newest[0].step) for monitor in lasting)
+
+
+def _last_rung(state: TraceState, monitor: str, before: int) -> bool:
+    """Return True if the monitor's last rung was told before step `before` was made, or with its call."""
+    told = [injected.step for injected in state.injected if injected.monitor == monitor]
+    return len(told) >= RUNGS and told[RUNGS - 1] <= before
+
+
+def is_over_budget(state: TraceState) -> bool:
+    """Return True if the run has used more tokens than its budget."""
+    return state.token_budget is not None and state.total_tokens > state.token_budget
+
+
+def reviewed(
+    injection: Injection, state: TraceState, decision: StepDecision, settings: Settings
+) -> Flow[Injection | None]:
+    """Return the injection as the user's `on_injection` leaves it, None if it is dropped."""
+    if not settings.on_injection:
+        return injection
+    return (yield from ask(Review(injection=injection, state=state, decision=decision)))
+
+
+def reviewed_all(
+    injections: Iterable[Injection], state: TraceState, decision: StepDecision, settings: Settings
+) -> Flow[tuple[tuple[Injection, ...], tuple[Source, ...]]]:
+    """Return the injections as the user leaves them, and the sources of those that are dropped."""
+    if not settings.on_injection:
+        return tuple(injections), ()
+    kept: list[Injection] = []
+    dropped: list[Source] = []
+    for injection in injections:
+        left = yield from reviewed(injection, state, decision, settings)
+        if left is None:
+            dropped.append(injection.source)
+        else:
+            kept.append(left)
+    return tuple(kept), tuple(dropped)
+
+
+def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
+    """Return the state whose last decision begins with an operator's note; unchanged if the note adds nothing."""
+    last, note = state.last, render.note_injection(text)
+    if last is None or note is None or settings.mode == "observe" or note in last.injections:
+        return state
+    fitting, cut = render.fit((note, *last.injections), settings.max_guidance_chars)
+    at_risk = state.call_tokens if last.placement == "system" else last.cache_tokens_at_risk
+    told = evolve(
+        last,
+        injections=fitting,
+        dropped=(*last.dropped, *cut),
+        guidance=render.guidance(fitting),
+        cache_tokens_at_risk=at_risk,
+    )
+    return evolve(state, last=told)

@@ -1,0 +1,163 @@
+"""Completes a decision: fits its injections, withholds them from an observed run, and keeps it for a repeated key."""
+
+from __future__ import annotations
+
+from .. import _render as render
+from .._json import evolve
+from .._text import bounded, digest
+from ..exceptions import StaleKey
+from ..types import FSMState, Injection, Placement, Settings, SkippedReason, Source, StepDecision, StepInput, TraceState
+from ._assess import KEY_BYTES, Assessment
+from ._lessons import with_shown_patterns
+
+SENT_KEPT = 64
+"""Sent texts that are remembered; the caps allow fewer in a run."""
+KEYS_KEPT = 64
+"""Remembered newest keys, by which an older key is recognised."""
+
+
+def key_of(given: StepInput) -> str | None:
+    return None if given.key is None else bounded(given.key, KEY_BYTES)
+
+
+def again(state: TraceState, given: StepInput) -> StepDecision | None:
+    """Return the last decision if this is its key; raise `StaleKey` for the key of an older step.
+
+    Auxiliary calls have separate keys, so a step that is retried after one is still the same step.
+    """
+    key, auxiliary = given.key, state.last_auxiliary
+    if given.auxiliary:
+        same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == key_of(given)
+        return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
+    if key is None or not state.keys:
+        return None
+    mark = digest(key)
+    if state.last is not None and state.last.key is not None and mark == state.keys[-1]:
+        return evolve(state.last, replayed=True)
+    if mark in state.keys:
+        raise StaleKey(key, state.last.key if state.last else None)
+    return None
+
+
+def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
+    """Return the decision of a call that no completed step was judged for."""
+    return StepDecision(
+        step=state.calls,
+        key=key,
+        fsm_state=state.current_state,
+        placement=settings.placement,
+        mode=settings.mode,
+        skipped_reason=skipped,
+    )
+
+
+def skipped_reason(assessment: Assessment, settings: Settings, *, failed: bool) -> SkippedReason | None:
+    if assessment.fsm_state is FSMState.END:
+        return "end"
+    if not settings.e_traces_enabled:
+        return "disabled"
+    if assessment.fsm_state is FSMState.FAST:
+        return "fast"
+    return "unavailable" if failed or assessment.evaluation is None else None
+
+
+def decided(
+    state: TraceState,
+    given: StepInput,
+    decision: StepDecision,
+    settings: Settings,
+    injections: tuple[Injection, ...] = (),
+    warnings: tuple[str, ...] = (),
+    dropped: tuple[Source, ...] = (),
+) -> tuple[TraceState, StepDecision]:
+    """Return the whole decision with its guidance, and the state that remembers it."""
+    rules = state.standing_rules
+    if settings.standing_rules == "run":
+        new_rules = [injection for injection in injections if injection.source == "E3Injection"]
+        rules = "\n".join([*filter(None, (rules,)), *(rule.text for rule in new_rules)])
+        injections = tuple(injection for injection in injections if injection.source != "E3Injection")
+        state = with_shown_patterns(state, new_rules)
+    fitting: tuple[Injection, ...] = ()
+    if injections:
+        state, fitting, left_out = _fitted(state, injections, settings)
+        dropped += left_out
+    if settings.mode == "observe":
+        decision = _withheld(decision, fitting, rules, dropped, warnings)
+    else:
+        decision = _shown(state, decision, fitting, rules, dropped, warnings, settings)
+    return remembered(evolve(state, calls=state.calls + 1, pending=None, standing_rules=rules), given, decision)
+
+
+def remembered(state: TraceState, given: StepInput, decision: StepDecision) -> tuple[TraceState, StepDecision]:
+    """Return the state that gives this decision again for the same key, and the decision."""
+    keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
+    moved = evolve(state, keys=keys, last=decision)
+    return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
+
+
+def _shown(
+    state: TraceState,
+    decision: StepDecision,
+    fitting: tuple[Injection, ...],
+    rules: str,
+    dropped: tuple[Source, ...],
+    warnings: tuple[str, ...],
+    settings: Settings,
+) -> StepDecision:
+    guidance = render.guidance(fitting) if fitting else ""
+    at_risk = _at_risk(state, decision, guidance, settings)
+    if not (fitting or rules or warnings or dropped or at_risk != 0):
+        return decision  # as a rule there is nothing to add, so nothing to copy
+    return evolve(
+        decision,
+        injections=fitting,
+        dropped=dropped,
+        standing_rules=rules,
+        guidance=guidance,
+        cache_tokens_at_risk=at_risk,
+        warnings=warnings,
+    )
+
+
+def _withheld(
+    decision: StepDecision,
+    fitting: tuple[Injection, ...],
+    rules: str,
+    dropped: tuple[Source, ...],
+    warnings: tuple[str, ...],
+) -> StepDecision:
+    """Return the decision of an observed call, whose request stays as it is."""
+    if rules:
+        fitting = (*fitting, Injection(source="E3Injection", text=rules))
+    if not (fitting or warnings or dropped or decision.route):
+        return decision
+    return evolve(
+        decision, withheld=fitting, withheld_route=decision.route, route=None, dropped=dropped, warnings=warnings
+    )
+
+
+def _fitted(
+    state: TraceState, injections: tuple[Injection, ...], settings: Settings
+) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
+    """Drop injections that were sent already or do not fit; return the new state, the others, the dropped sources."""
+    fresh = [injection for injection in injections if not state.sent or digest(injection.text) not in state.sent]
+    fitting, cut = render.fit(fresh, settings.max_guidance_chars)
+    dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)
+    state = with_shown_patterns(state, fitting)
+    if settings.placement == "context":
+        state = evolve(state, sent=(*state.sent, *(digest(injection.text) for injection in fitting))[-SENT_KEPT:])
+    return state, fitting, dropped
+
+
+def _at_risk(state: TraceState, decision: StepDecision, guidance: str, settings: Settings) -> int | None:
+    """Return the tokens that the provider reads again because the system text or the model has changed."""
+    if state.last is None:
+        return 0
+    moved = _in_system(decision.placement, guidance) != _in_system(state.last.placement, state.last.guidance)
+    before, now = state.last.route, decision.route
+    rerouted = before != now and settings.routes.get(before or "") != settings.routes.get(now or "")
+    return state.call_tokens if moved or rerouted else 0
+
+
+def _in_system(placement: Placement, guidance: str) -> str:
+    return guidance if placement == "system" else ""
