@@ -1,84 +1,51 @@
-"""What its user decides about a session of the real CLI: observe it, end it, change its texts, doubt its end."""
+"""What its user decides about a session of the real CLI: observe it, end it, change its texts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeSDKClient, HookMatcher, Message, ResultMessage
+from claude_agent_sdk import ClaudeSDKClient, Message
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn
-from reasonblocks.testing.server import Asked
-from reasonblocks.types import Doubt, Evaluation, Injection, Usage
+from reasonblocks.testing import Turn
+from reasonblocks.types import Injection
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
 from reasonblocks_claude_agent._client import Mode
 from tests.claude_agent.harness import raw
 from tests.claude_agent.test_subagents import AGENT, INSIDE, asking, until
 from tests.claude_agent.world import (
+    PROMPTS,
     TASK,
     Place,
     ask,
+    asked_in_turn,
+    both_modes,
     by_opening,
     cli,
     everything,
+    hooked,
     in_time,
     in_turn,
     look,
     looks,
+    outcomes,
     place,
     result_in,
+    run_in,
     told,
 )
 from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
-PROMPTS = (TASK, "And now the linter.")
 SLOW: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "strong-model"}}
 """Would switch the model before the sixth call."""
 WORK = in_turn(*looks(6), *looks(1))
 OWN_HEADERS = frozenset({"host", "x-claude-code-session-id"})
 """What two sessions that do the same have of their own: the provider's port, and the session's id."""
-both_modes = pytest.mark.parametrize("mode", ["hooks", "gateway"])
-
-
-async def asked_in_turn(client: ClaudeSDKClient, prompts: Sequence[str] = (TASK,)) -> list[list[Message]]:
-    """The messages of each prompt, one prompt after the other."""
-    return [await ask(client, prompt) for prompt in prompts]
-
-
-def run_in(here: Place, rb: ScriptedReasonBlocks, mode: Mode, prompts: Sequence[str] = (TASK,), **more: Any) -> Steering:
-    """The steering of a session that has answered all prompts."""
-
-    async def run() -> Steering:
-        async with SteeredClaudeClient(rb, here.options(**more), mode=mode, run_id="run") as client:
-            await asked_in_turn(client, prompts)
-        return client.steering
-
-    return in_time(run())
-
-
-@asynccontextmanager
-async def hooked(steering: Steering, passed_on: bool) -> AsyncIterator[ClaudeSDKClient]:
-    """The SDK's own client with our hooks; its messages are passed on, or nobody reads them for us."""
-
-    class Passing(ClaudeSDKClient):
-        async def receive_messages(self) -> AsyncIterator[Message]:
-            async for message in super().receive_messages():
-                if passed_on:
-                    await steering.saw(message)
-                yield message
-
-    async with Passing(steering.options) as client:
-        yield client
-
-
-def outcomes(steering: Steering) -> dict[str, str | None]:
-    return {run_id: view.outcome for run_id, view in steering.runs.items()}
 
 
 # ------------------------------------------------------------ observing
@@ -177,13 +144,20 @@ def test_a_stopped_run_ends_its_turn_and_the_next_prompt_begins_another(mode: Mo
         async def run() -> tuple[list[Any], Steering]:
             options = here.options()
             async with SteeredClaudeClient(steering(stop_when=enough), options, mode=mode, run_id="run") as client:
-                return [terminal(one) for one in await asked_in_turn(client, (TASK, "Go on."))], client.steering
+                messages = await asked_in_turn(client, (TASK, "Go on."))
+            return [terminal(one) for one in messages], client.steering
 
         results, steered = in_time(run())
         assert len(here.asked()) == 3
     assert results == [(False, "hook_stopped"), (False, "completed")]
     assert outcomes(steered) == {"run": "stopped: enough", "run.2": "success"}
     assert [len(view.step_log) for view in steered.runs.values()] == [2, 1]
+
+
+def test_a_query_ends_with_the_result_of_its_stopped_run() -> None:
+    with place(in_turn(*looks(4))) as here:
+        messages = in_time(everything(query(steering(stop_when=enough), prompt=TASK, options=here.options())))
+        assert (terminal(messages), len(here.asked())) == ((False, "hook_stopped"), 2)
 
 
 @pytest.mark.parametrize("passed_on", [True, False])
@@ -281,123 +255,3 @@ def test_texts_are_told_as_the_user_leaves_them(mode: Mode) -> None:
     assert ["Look elsewhere." in text for text in heard] == [False, True, mode == "hooks"]
     assert not any("Check before" in text or "looked again" in text for text in heard)
     assert [entry.intervention_texts for entry in log] == [(), ("Look elsewhere.",), ()]
-
-
-# ------------------------------------------------------------ a second look
-
-DOUBTED = "The work was declared done, and nothing was run since. Run the tests."
-DONE = Turn(text="All is done.", usage=Usage(input=70, output=7))
-
-
-def doubting(**options: Any) -> ScriptedReasonBlocks:
-    """A client that doubts every end, and has nothing else to say."""
-    doubt = Evaluation(
-        fired=("verification_skip",),
-        scores={"verification_skip": 1.0},
-        composite=0.3,
-        failure_type="unverified",
-        doubts=(Doubt(monitor="verification_skip", text=DOUBTED),),
-    )
-    given = {"evaluator": ScriptedEvaluator([doubt] * 9), "pattern_store": ScriptedStore(lambda asked: [])}
-    return steering(**{**given, "second_look": True, **options})
-
-
-def doubts_in(asked: Asked) -> int:
-    return sum(text.count(DOUBTED) for text in (asked.system, *asked.texts))
-
-
-@both_modes
-@pytest.mark.parametrize("partial", [True, False])
-def test_a_second_look_is_told_once_and_recorded(mode: Mode, partial: bool) -> None:
-    with place(in_turn(look(0), DONE, look(1), *looks(0))) as here:
-        steered = run_in(here, doubting(), mode, include_partial_messages=partial)
-        assert [doubts_in(asked) for asked in here.asked()] == [0, 0, 1, 1]
-    log = steered.step_log
-    assert [entry.intervention_texts for entry in log] == [(), (), (DOUBTED,), ()]
-    counted = partial or mode == "gateway"
-    assert [(entry.input_tokens, entry.output_tokens) for entry in log[1:3]] == [
-        (70, 7 if counted else None),
-        (101, 10 if counted else None),
-    ]
-    assert [entry.attempts for entry in log] == [1] * 4
-    assert outcomes(steered) == {"run": "success"}
-    assert steered.final is not None
-    assert (steered.final.step, steered.final.thought_preview) == (4, "It is done.")
-
-
-def test_the_next_prompt_after_a_second_look_begins_another_run() -> None:
-    with place(in_turn(DONE, *looks(0), DONE, *looks(0))) as here:
-        steered = run_in(here, doubting(), "hooks", PROMPTS)
-        assert [doubts_in(asked) for asked in here.asked()] == [0, 1, 1, 2]
-    assert {run_id: len(view.step_log) for run_id, view in steered.runs.items()} == {"run": 2, "run.2": 2}
-
-
-@pytest.mark.parametrize("passed_on", [True, False])
-def test_hooks_alone_take_a_second_look(passed_on: bool) -> None:
-    with place(in_turn(look(0), DONE, look(1), *looks(0))) as here:
-
-        async def run() -> Steering:
-            hooks = claude_hooks(doubting(), here.options(), run_id="run")
-            async with hooked(hooks, passed_on) as client:
-                await ask(client)
-            return hooks
-
-        steered = in_time(run())
-        assert [doubts_in(asked) for asked in here.asked()] == [0, 0, 1, 1]
-    assert outcomes(steered) == {"run": "success"}
-    assert [entry.intervention_texts for entry in steered.step_log] == [(), (), (DOUBTED,), ()]
-
-
-def test_a_look_goes_to_the_model_of_the_runs_state() -> None:
-    with place(in_turn(*map(look, range(4)), DONE, *looks(0))) as here:
-        log = run_in(here, doubting(**SLOW), "hooks").step_log
-        models = [asked.model for asked in here.asked()]
-    assert [entry.route for entry in log] == [None] * 5 + ["SLOW"]
-    assert [entry.model_id for entry in log] == models == ["agent-model"] * 5 + ["strong-model"]
-
-
-@pytest.mark.parametrize(("most", "calls"), [(2, 2), (3, 3)])
-def test_a_look_that_the_cli_would_refuse_is_not_taken(most: int, calls: int) -> None:
-    """One beyond `max_turns` would turn a success into a failure."""
-    with place(in_turn(look(0), DONE, *looks(0))) as here:
-        steered = run_in(here, doubting(), "hooks", max_turns=most)
-        assert len(here.asked()) == calls
-    assert outcomes(steered) == {"run": "success"}
-
-
-def test_a_run_is_looked_at_when_its_subagents_are_done() -> None:
-    outer = in_turn(asking(background=True), Turn(text="It looks."), DONE, *looks(0))
-    with place(by_opening({INSIDE: in_turn(*looks(1, "inner "))}, outer)) as here:
-
-        async def run() -> SteeredClaudeClient:
-            async with SteeredClaudeClient(doubting(), here.options(**AGENT), run_id="run") as client:
-                await until(client, 2)
-            return client
-
-        steered = in_time(run()).steering
-        assert [doubts_in(asked) for asked in here.asked()] == [0, 0, 0, 1]
-        assert [doubts_in(asked) for asked in here.asked(INSIDE)] == [0, 0]
-    assert outcomes(steered) == {"run": "success"}
-
-
-def test_a_fault_leaves_the_end_as_it_is() -> None:
-    def scorer(step: Any) -> float:
-        raise RuntimeError
-
-    with place(in_turn(DONE)) as here:
-        steered = run_in(here, doubting(scorer=scorer, strict=False), "hooks")
-        assert len(here.asked()) == 1
-    assert outcomes(steered) == {"run": "success"}
-
-
-def test_the_callers_stop_hook_keeps_its_say() -> None:
-    """It sends the agent on as well, at the same time: the second look is one call, with both texts."""
-
-    async def mine(given: Any, tool_use_id: Any, hook_context: Any) -> Any:
-        return {} if given["stop_hook_active"] else {"decision": "block", "reason": "Mine."}
-
-    with place(in_turn(DONE, *looks(0))) as here:
-        steered = run_in(here, doubting(), "hooks", hooks={"Stop": [HookMatcher(hooks=[mine])]})
-        assert len(here.asked()) == 2
-        assert ("Mine." in "".join(here.asked()[1].texts), doubts_in(here.asked()[1])) == (True, 1)
-    assert {run_id: len(view.step_log) for run_id, view in steered.runs.items()} == {"run": 2}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["hooks", "gateway", "steer", "observe"]
 RUN_MODES: dict[Mode, RunMode] = {"steer": "steer", "observe": "observe"}
-"""The modes that set the run's own; their guidance goes through hooks. The others leave the run's mode to the client."""
+"""The modes that set the run's own mode, with hooks for the guidance. The others leave it to the client `rb`."""
 
 
 class SteeredClaudeClient(ClaudeSDKClient):

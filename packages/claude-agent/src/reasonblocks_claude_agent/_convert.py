@@ -147,7 +147,7 @@ def step_kept(kept: Mapping[str, Any]) -> Step:
 # --- hook outputs
 
 
-def ended(reason: str) -> HookOutput:
+def stopping(reason: str) -> HookOutput:
     """Return the output that ends the turn of the hook's agent, or refuses a prompt: no further request is made.
 
     The CLI notes the reason in its transcript.

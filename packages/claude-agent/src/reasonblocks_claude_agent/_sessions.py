@@ -80,8 +80,7 @@ class AgentRun(HeldRun):
 
     async def begin_turn(self, completed: Step | None) -> StepDecision | None:
         """Decide the first request of a turn; return None after a fault."""
-        unanswered = self.unanswered is not None
-        self._turn_began_at = self.calls - unanswered
+        self._turn_began_at = self.calls - (self.unanswered is not None)
         return await self.decide(completed)
 
     async def decide(self, completed: Step | None) -> StepDecision | None:

@@ -13,7 +13,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
-from ._convert import HookOutput, ended, ending_of, is_interrupted, result_told, task_done
+from ._convert import HookOutput, ending_of, is_interrupted, result_told, stopping, task_done
 from ._hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
@@ -93,7 +93,7 @@ class Steering(SteeringHandle[AgentRun]):
         run = self._session.prompted(given.get("session_id"), prompt)
         decision = None if run.stop is not None else await self._first_of_turn(run)
         if run.stop is not None and task_done(prompt) is not None:
-            return self._stop(run, "UserPromptSubmit", given)
+            return self._end_turn(run, "UserPromptSubmit", given)
         if run.stop is not None:  # the user goes on with another run
             run = self._session.prompted(given.get("session_id"), prompt)
             decision = await run.begin_turn(None)
@@ -105,7 +105,7 @@ class Steering(SteeringHandle[AgentRun]):
         done = run.heard(answer) if answer is not None and run.calls else run.left_at or Step()
         return await run.begin_turn(done if run.calls else None)
 
-    def _stop(self, run: AgentRun, event: str, given: Input) -> HookOutput:
+    def _end_turn(self, run: AgentRun, event: str, given: Input) -> HookOutput:
         """End the turn of a run that `stop_when` has ended. A subagent hands what it has to the agent above it."""
         self._delivery.deliver(event, given, None)
         if run is self._session.main:
@@ -114,7 +114,7 @@ class Steering(SteeringHandle[AgentRun]):
             self._session.keep()
         else:
             self._session.stopped(str(given.get("agent_id") or ""))
-        return ended(run.stop or "")
+        return stopping(run.stop or "")
 
     async def _tool_ended(self, given: Input) -> HookOutput:
         """Note how long a tool took, and whether it failed. The stream has its text, as the model reads it."""
@@ -130,7 +130,7 @@ class Steering(SteeringHandle[AgentRun]):
         answer = await self._session.stream.wait_for({str(call.get("tool_use_id")) for call in calls}, THOUGHT_SECONDS)
         decision = await run.decide(run.heard(answer, calls))
         if run.stop is not None:
-            return self._stop(run, "PostToolBatch", given)
+            return self._end_turn(run, "PostToolBatch", given)
         if run is self._session.main:
             await self._route(run, decision)
             self._session.keep()

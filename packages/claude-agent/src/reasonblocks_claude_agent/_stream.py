@@ -128,8 +128,9 @@ class Stream:
 
         def complete() -> Answer | None:
             answer = self._after(before)
-            counted = answer is not None and (answer.output_tokens is not None or not self._is_partial)
-            return answer if answer is not None and counted and answer.step.thought else None
+            if answer is None or not answer.step.thought:
+                return None
+            return answer if answer.output_tokens is not None or not self._is_partial else None
 
         return await self._wait(complete, seconds) or self._after(before)
 
