@@ -144,7 +144,9 @@ def scorer_of(judged: Sequence[Judged]) -> Any:
     return scorer
 
 
-def steered(knobs: Knobs, judged: Sequence[Judged], evaluator: ScriptedEvaluator, store: Store) -> ScriptedReasonBlocks:
+def steered(
+    knobs: Knobs, judged: Sequence[Judged], evaluator: ScriptedEvaluator, store: Store, **options: Any
+) -> ScriptedReasonBlocks:
     def to_end(state: FSMState, history: tuple[float, ...]) -> FSMState:
         return FSMState.END if history[-1] == knobs.end_at else FSMState.NORMAL
 
@@ -160,6 +162,7 @@ def steered(knobs: Knobs, judged: Sequence[Judged], evaluator: ScriptedEvaluator
         strict=False,
         step_deadline_ms=20_000,
         **machine,
+        **options,
     )
 
 

@@ -27,9 +27,9 @@ PROMISED = {
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
-        Memories Novelty Observed OwnLevel Pattern Pending Placement Routing RunInfo RunKeywords RunOptions ScoreMemory
-        Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse
-        ToolCall ToolResult TraceState Transition Usage
+        Memories Mode Novelty Observed OwnLevel Pattern Pending Placement Routing RunFields RunInfo RunKeywords
+        RunOptions ScoreMemory Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome
+        StepRecord Tier TierUse ToolCall ToolResult TraceState Transition Usage
     """,
     "reasonblocks.ports": """
         AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Memo Monitor PatternStore Retrieve
@@ -37,7 +37,7 @@ PROMISED = {
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded ExtraMissing ForeignDistribution NotYetAvailable
-        ProtocolError ReasonBlocksError RecordError SnapshotError StaleKey StoreError SwitchedOff Unavailable
+        ProtocolError ReasonBlocksError RecordError RunStopped SnapshotError StaleKey StoreError SwitchedOff Unavailable
     """,
     "reasonblocks.events": """
         Event RunFinish RunStart StepEvent step_event
@@ -46,9 +46,9 @@ PROMISED = {
         FRAME count_breakpoints place steered_request with_tail
     """,
     "reasonblocks.adapters": """
-        ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall RoutedModels RunKeywords
-        RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded call_key clip
-        decode digest drive failure_of find_adapter is_identifier model_name ms_since
+        ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall RoutedModels RunFields
+        RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded
+        call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
         refuse_foreign same_model split_keywords view_of
     """,
     "reasonblocks.backends.embed": """

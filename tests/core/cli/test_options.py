@@ -14,8 +14,8 @@ from reasonblocks.cli._options import OPTIONS, add_settings, read_settings
 from reasonblocks.exceptions import ConfigError
 
 Write = Callable[..., str]
-NOT_OPTIONS = {"self", "api_key", "base_url", "live_streaming_enabled"}
-"""Keys and servers: replay asks nobody, and a key on a command line is seen by everyone."""
+NOT_OPTIONS = {"self", "api_key", "base_url", "live_streaming_enabled", "mode", "second_look"}
+"""Keys and servers: replay asks nobody, and a key on a command line is seen by everyone. It makes no call either."""
 
 
 def settings(*argv: str) -> dict[str, Any]:

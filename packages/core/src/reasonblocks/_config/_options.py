@@ -11,7 +11,8 @@ from .._fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
 from .._json import MAX_INT, is_number
 from .._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ..exceptions import ConfigError, NotYetAvailable
-from ..types import Condition, Transition
+from ..types import Transition
+from ..types._steering import Condition
 
 T = TypeVar("T")
 CONDITIONS: tuple[Condition, ...] = ("stalled", "over_budget")

@@ -12,7 +12,8 @@ from .._render import CONTEXT_CHARS
 from .._routing import check_routing, model_name
 from .._text import bounded, whole
 from ..exceptions import ConfigError
-from ..types import AdapterCaps, Condition, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ..types._steering import Condition
 from ._options import choice, json_by_name, optional_text
 from ._parts import Config
 

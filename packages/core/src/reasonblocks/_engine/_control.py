@@ -9,7 +9,8 @@ from .. import _render as render
 from .._json import evolve
 from .._monitors.suite import RUNGS
 from .._requests import Ends, Flow, Review, ask
-from ..types import Condition, FSMState, Injection, Settings, Source, StepDecision, TraceState
+from ..types import FSMState, Injection, Settings, Source, StepDecision, TraceState
+from ..types._steering import Condition
 
 LASTING_STEPS = 3
 """Steps for which a monitor has to go on firing after its last rung, until the run counts as stalled."""
@@ -70,7 +71,7 @@ def is_stalled(state: TraceState) -> bool:
 
 
 def _last_rung(state: TraceState, monitor: str, before: int) -> bool:
-    """Return True if the monitor's last rung was told before step `before` was made, or with its call."""
+    """Return True if the monitor's last rung was told with the call of step `before`, or earlier."""
     told = [injected.step for injected in state.injected if injected.monitor == monitor]
     return len(told) >= RUNGS and told[RUNGS - 1] <= before
 

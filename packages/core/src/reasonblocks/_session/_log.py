@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
 """Characters of an injection's preview."""
-DOUBT_CHARS = 200
-"""Characters of a doubt in the log line about it."""
 NOT_CALLED = "not called"
 
 
@@ -190,9 +188,9 @@ def _added(tokens: int | None, more: int | None) -> int | None:
 
 
 def in_doubt(doubts: Sequence[Doubt]) -> str:
-    """Return the log line about a success that the run's last step contradicts."""
-    said = "; ".join(f"{doubt.monitor}: {preview(doubt.text, DOUBT_CHARS)}" for doubt in doubts)
-    return f'ended as "success", but its last step raises doubts ({said})'
+    """Return the log line about a success that the run's last step contradicts; the texts may hold secrets."""
+    names = ", ".join(dict.fromkeys(doubt.monitor for doubt in doubts))
+    return f'ended as "success", but its last step is in doubt ({names}): see final.doubts'
 
 
 class Reports:

@@ -22,7 +22,7 @@ from ._sink_queue import QueuedEvent, SinkQueue
 Redact = Callable[[str], str]
 UNREDACTED = "[redaction failed]"
 TEXTS = ("thought", "action_input", "observation")
-TEXTS_IN_METADATA = ("error", "doubts")
+TEXTS_IN_METADATA = ("error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt")
 """Metadata fields that are redacted."""
 LISTS = ("injections", "intervention_texts")
 

@@ -78,7 +78,7 @@ class HeldRun:
 
     @property
     def outcome(self) -> str | None:
-        """ "success" or "failure: ..."; None while the run is open, waits for an approval, or was cancelled."""
+        """ "success", "failure: ..." or "stopped: ..."; None while the run is open, waits, or was cancelled."""
         return self.session.outcome
 
     @property

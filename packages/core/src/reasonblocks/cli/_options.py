@@ -47,8 +47,8 @@ def reference(text: str) -> object:
     return found() if isinstance(found, type) else found
 
 
-def monitor(text: str) -> object:
-    """Import the user's monitor by `module:attribute`, or return the name of one from an installed package."""
+def name_or_reference(text: str) -> object:
+    """Return a name, such as that of an installed package's monitor, or import the user's own `module:attribute`."""
     return reference(text) if ":" in text else text
 
 
@@ -161,16 +161,21 @@ OPTIONS: tuple[Option, ...] = (
     _reference("scorer", "--scorer", "a function Step -> difficulty in 0..1"),
     _reference("transition", "--transition", "a function (state, history) -> state"),
     Option(
-        setting="monitors", flag="--monitor", read=monitor, metavar="MODULE:NAME|NAME", kind="many",
+        setting="monitors", flag="--monitor", read=name_or_reference, metavar="MODULE:NAME|NAME", kind="many",
         help="your own monitor, or one from an installed package; may be repeated",
     ),
     _reference("pattern_store", "--pattern-store", "the store that patterns are retrieved from"),
     _reference("embedder", "--embedder", "the embedder that turns text into vectors"),
     _reference("sinks", "--sink", "a sink that receives the runs' events (none); may be repeated", "many"),
+    _reference("on_injection", "--on-injection", "a function (injection, run) -> text, injection or None"),
+    Option(
+        setting="stop_when", flag="--stop-when", read=name_or_reference, metavar="stalled|over_budget|MODULE:NAME",
+        help="the condition that ends a run",
+    ),
     _reference("redact", "--redact", "a function that removes secrets from events"),
 )  # fmt: skip
 
-REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, monitor))
+REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, name_or_reference))
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -220,7 +225,7 @@ def _toml(path: str) -> dict[str, Any]:
 
 
 def _resolved(path: str, name: str, value: object) -> object:
-    read = monitor if name == "monitors" else reference
+    read = next(option.read for option in OPTIONS if option.setting == name)
     try:
         if isinstance(value, list):
             return [read(item) if isinstance(item, str) else item for item in value]

@@ -7,7 +7,6 @@ from ._run import RunFields, RunInfo, RunKeywords, RunOptions
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
 from ._steering import (
     AdapterCaps,
-    Condition,
     DifficultyParts,
     Doubt,
     ETrace,
@@ -37,7 +36,6 @@ from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, 
 __all__ = [
     "JSON",
     "AdapterCaps",
-    "Condition",
     "DifficultyParts",
     "Doubt",
     "ETrace",
