@@ -97,6 +97,8 @@ def test_a_run_that_goes_on_from_a_snapshot_keeps_its_id_whatever_the_adapter_ha
 WRONG: list[dict[str, Any]] = [
     {"placement": "nowhere"},
     {"placement": ["tail"]},
+    {"mode": "watch"},
+    {"mode": ["observe"]},
     {"task_profile": "cooking"},
     {"task_profile": ["qa"]},
     {"run_id": UUID(int=7)},

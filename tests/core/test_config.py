@@ -100,6 +100,10 @@ WRONG: list[tuple[str, Any]] = [
     *[("live_streaming_enabled", value) for value in ("no", 1)],
     *[("redact", value) for value in (5, "x")],
     *[("placement", value) for value in (None, "user", 5, ["system"])],
+    *[("mode", value) for value in (None, "watch", 5, ["observe"])],
+    *[("on_injection", value) for value in (5, "drop")],
+    *[("second_look", value) for value in (None, 1, "yes")],
+    *[("stop_when", value) for value in (5, "", "staled", "over_budget", ["stalled"])],
     *[("step_deadline_ms", value) for value in (0, -1, None, "800", True, math.inf, math.nan, 60_001)],
     *[("strict", value) for value in (1, "yes", 0)],
 ]
@@ -136,6 +140,8 @@ def test_an_unknown_argument_is_refused() -> None:
         ({"calibration": {"difficulty_men": 0.1}}, "difficulty_mean"),
         ({"standing_rules": "first_cal"}, "first_call"),
         ({"placement": "systm"}, "system"),
+        ({"mode": "obsreve"}, "observe"),
+        ({"stop_when": "staled"}, "stalled"),
         ({"profile": "memroy"}, "memory"),
     ],
 )

@@ -65,12 +65,12 @@ def parity_lines(harness: Runner, run: ParityRun, mode: str) -> tuple[list[Line]
     where: Line = {"mode": mode, "run": run.name}
     seen = (*ran.seen, *[None] * len(ran.log))
     lines: list[Line] = [
-        {**where, "entry": entry.step, **_decided(entry, events.get((entry.step, False))), **_read(request)}
+        {**_decided(entry, events.get((entry.step, False))), **_read(request), **where, "entry": entry.step}
         for entry, request in zip(ran.log, seen)
     ]
     if ran.final is not None:
         decided = _decided(ran.final, events.get((ran.final.step, True)))
-        lines.append({**where, "entry": FINAL, **decided, "outcome": ran.outcome})
+        lines.append({**decided, **where, "entry": FINAL, "outcome": ran.outcome})
     return lines, _faults(ran, run.script)
 
 
