@@ -15,7 +15,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Mode as RunMode
 
 from ._gateway import GATEWAY_CAPS, Gateway
-from ._sessions import Snapshots, check, observes
+from ._sessions import Snapshots, check
 from ._steering import HOOKS_CAPS, Steering
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
         caps = GATEWAY_CAPS if mode == "gateway" else HOOKS_CAPS
         check(rb, run_options, caps)
         own = options or ClaudeAgentOptions()
-        leaves_alone = rb.disabled or observes(rb, run_options, caps)
+        leaves_alone = rb.disabled or (run_options.mode or rb.mode) == "observe"
         self._rb = rb
         self._gateway = None if leaves_alone or mode != "gateway" else _gateway_of(rb, own, transport)
         self.steering = Steering(

@@ -306,11 +306,6 @@ def kept_by(rb: ReasonBlocks) -> Snapshots:
     return _KEPT.setdefault(rb, Newest(MAX_SESSIONS))
 
 
-def observes(rb: ReasonBlocks, options: RunOptions, caps: AdapterCaps) -> bool:
-    """Return True if runs with these options are observed: nothing of the CLI's requests may change."""
-    return options.session(rb, framework=FRAMEWORK, caps=caps).observes
-
-
 def check(rb: ReasonBlocks, options: RunOptions, caps: AdapterCaps) -> None:
     """Refuse run options where they are given. Raises `ConfigError`."""
     if options.placement is not None and options.placement not in caps.placements:

@@ -220,6 +220,11 @@ class ReasonBlocks:
         return self._config.settings.disabled
 
     @property
+    def mode(self) -> Mode:
+        """The mode of runs that have none of their own."""
+        return self._config.settings.mode
+
+    @property
     def step_deadline_seconds(self) -> float:
         """The most that steering may delay one step: `step_deadline_ms`, in seconds."""
         return self._config.deadline_seconds
