@@ -1,0 +1,101 @@
+"""The ledger of token saving: what is shortened, and what that has gained with each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from ..exceptions import ConfigError
+from ..types import JSON, Usage
+
+CACHED_TOKENS = 4_096
+"""The shortest prompt that every provider caches: Anthropic's largest minimum; OpenAI's is 1,024."""
+UNCACHED_ANSWERS = 2
+"""Answers in a row that have to report a long request without a cache before the cache counts as absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What shortening has gained with one model, and what is known of that model's cache."""
+
+    credit: int = 0
+    uncached: int = 0
+    """Answers in a row that have shown that nothing is cached."""
+    last: str | None = None
+    """The key of the last message that the model was sent."""
+    ends: tuple[str, ...] = ()
+    """The last keys of the newest requests that began with the messages as they are sent now. A cache that takes marks
+    has prefixes that end there, and no others."""
+
+    @property
+    def warm(self) -> bool:
+        return self.uncached < UNCACHED_ANSWERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """The ledger: the shortened results with the tokens that each saves, the accounts, the first message's key."""
+
+    cut: Mapping[str, int] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    first: str | None = None
+
+    @classmethod
+    def of(cls, ledger: Mapping[str, JSON] | None) -> Book:
+        if ledger is None:
+            return cls()
+        given = cast("Mapping[str, Any]", ledger)
+        try:
+            return cls(
+                cut={key: int(saved) for key, saved in given["cut"].items()},
+                accounts={
+                    name: Account(**{**account, "ends": tuple(account["ends"])})
+                    for name, account in given["models"].items()
+                },
+                first=given["first"],
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as exc:
+            raise ConfigError("ledger", ledger, "must be what `SavingPlan.ledger` returned") from exc
+
+    def as_json(self) -> dict[str, JSON]:
+        models: dict[str, JSON] = {
+            name: {
+                "credit": account.credit,
+                "uncached": account.uncached,
+                "last": account.last,
+                "ends": [*account.ends],
+            }
+            for name, account in self.accounts.items()
+        }
+        return {"cut": dict(self.cut), "models": models, "first": self.first}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingPlan:
+    """One request's plan: the positions of the results to shorten, and the tokens that this saves at least."""
+
+    cut: tuple[int, ...] = ()
+    saved_tokens: int = 0
+    _book: Book
+    _model: str
+
+    def ledger(self, usage: Usage | None = None) -> dict[str, JSON]:
+        """Return the ledger for the next request, as plain JSON. `usage` is that of the answer to this request.
+
+        Store it only once the request was answered: a request that is repeated starts from the same ledger.
+        """
+        account = self._book.accounts[self._model]
+        uncached = account.uncached + 1 if _shows_no_cache(usage) else 0
+        accounts = {**self._book.accounts, self._model: replace(account, uncached=uncached)}
+        return replace(self._book, accounts=accounts).as_json()
+
+
+def _shows_no_cache(usage: Usage | None) -> bool:
+    """Return True if an answer reports that nothing of a request was cached that is long enough for every cache.
+
+    A provider that does not report what it writes may have cached the request just now.
+    """
+    return (
+        usage is not None and usage.cache_read == 0 and usage.cache_write == 0 and (usage.input or 0) >= CACHED_TOKENS
+    )
