@@ -13,6 +13,8 @@ CACHED_TOKENS = 4_096
 """The shortest prompt that every provider caches: Anthropic's largest minimum; OpenAI's is 1,024."""
 UNCACHED_ANSWERS = 2
 """Answers in a row that have to report a long request without a cache before the cache counts as absent."""
+READ_SHARE = 0.9
+"""The part of the last request that a cache reads if it reads all of it: some tokens are lost by rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +29,31 @@ class Account:
     ends: tuple[str, ...] = ()
     """The last keys of the newest requests that began with the messages as they are sent now. A cache that takes marks
     has prefixes that end there, and no others."""
+    tokens: int | None = None
+    """The tokens of the last request, as its answer reported them."""
 
     @property
     def warm(self) -> bool:
         return self.uncached < UNCACHED_ANSWERS
 
+    def answered(self, usage: Usage) -> Account:
+        """Return the account after an answer, which reports what the cache did.
+
+        If it did not read the whole last request, the prefixes of earlier ones may have expired.
+        """
+        read_all = (usage.cache_read or 0) >= READ_SHARE * (self.tokens or 0) > 0
+        this = tuple(key for key in self.ends if key == self.last)
+        return replace(
+            self,
+            uncached=self.uncached + 1 if _shows_no_cache(usage) else 0,
+            ends=self.ends if read_all else this,
+            tokens=usage.input,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The ledger: the shortened results with the tokens that each saves, the accounts, the first message's key."""
+    """The ledger: the shortened results with what each saves, the accounts, a digest of the first message."""
 
     cut: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -65,6 +83,7 @@ class Book:
                 "uncached": account.uncached,
                 "last": account.last,
                 "ends": [*account.ends],
+                "tokens": account.tokens,
             }
             for name, account in self.accounts.items()
         }
@@ -85,10 +104,8 @@ class SavingPlan:
 
         Store it only once the request was answered: a request that is repeated starts from the same ledger.
         """
-        account = self._book.accounts[self._model]
-        uncached = account.uncached + 1 if _shows_no_cache(usage) else 0
-        accounts = {**self._book.accounts, self._model: replace(account, uncached=uncached)}
-        return replace(self._book, accounts=accounts).as_json()
+        account = self._book.accounts[self._model].answered(usage or Usage())
+        return replace(self._book, accounts={**self._book.accounts, self._model: account}).as_json()
 
 
 def _shows_no_cache(usage: Usage | None) -> bool:

@@ -15,6 +15,7 @@ from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, cast
 
+from .._text import digest
 from ._ledger import CACHED_TOKENS, Account, Book, SavingPlan
 from ._parts import NOTE_CHARS, RequestPart, least_tokens, utf8
 
@@ -82,8 +83,8 @@ class Request:
     @classmethod
     def of(cls, saving: TokenSaving, parts: Sequence[RequestPart], book: Book, model: str) -> Request:
         answered = next((at for at in range(len(parts) - 1, -1, -1) if parts[at].kind == "answer"), 0)
-        first = parts[0].key if parts else None
-        moved = first is not None and book.first is not None and first != book.first
+        first = digest("\n".join(parts[0].texts)) if parts else None
+        moved = None not in (first, book.first) and first != book.first
         allowed = _allowed(saving, parts, answered)
         old = {} if moved else {at: book.cut[key] for at, key in allowed.items() if key in book.cut}
         return cls(
