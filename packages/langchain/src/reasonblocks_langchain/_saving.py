@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -16,7 +16,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.types import Command
-from typing_extensions import NotRequired
+from typing_extensions import NotRequired, Unpack
 
 from reasonblocks import RequestPart, SavingPlan, TokenSaving, Usage
 from reasonblocks._formats import langchain
@@ -42,22 +42,35 @@ class SavingState(AgentState[Any]):
     reasonblocks_saving: NotRequired[Annotated[Ledger, PrivateStateAttr, newest]]
 
 
+class SavingOptions(TypedDict, total=False):
+    """The options of `TokenSaving`."""
+
+    keep: int
+    over_chars: int
+    head: int
+    tail: int
+    read_price: float
+    write_price: float
+
+
 class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
     """Sends old, long tool outputs shortened, if that makes the run no dearer; monitors still read them whole.
 
     Takes a `TokenSaving`, or its options as keywords, and raises `ConfigError` for a wrong value. `saving` is the value
-    in use. One object serves any number of agents and runs. List it after every other middleware that changes
-    requests: `middleware=[retry, caching, mw, TokenSavingMiddleware()]`.
+    in use. One object serves any number of agents and runs. List it last, so that it reads what is really sent:
+    `middleware=[retry, caching, mw, TokenSavingMiddleware()]`.
 
     If shortening fails, the request is sent whole, and the fault is logged once; with `strict` it is raised.
     """
 
     state_schema = SavingState
 
-    def __init__(self, saving: TokenSaving | None = None, *, strict: bool = False, **options: Any) -> None:
+    def __init__(
+        self, saving: TokenSaving | None = None, *, strict: bool = False, **options: Unpack[SavingOptions]
+    ) -> None:
         super().__init__()
         if saving is not None and options:
-            raise TypeError(f"TokenSavingMiddleware takes a TokenSaving or its options, not both: {', '.join(options)}")
+            raise TypeError(f"pass a TokenSaving or its options, not both: {', '.join(options)}")
         self.tools = []
         self.saving = TokenSaving(**options) if saving is None else saving
         self._faults = Faults("token saving", strict=strict)
@@ -100,8 +113,8 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
 
 
 def _ledger(state: Mapping[str, Any]) -> Ledger | None:
-    ledger: Ledger | None = state.get(CHANNEL)
-    return ledger
+    """Return the ledger of the last answer; None before the first, when the channel is missing or empty."""
+    return state.get(CHANNEL) or None
 
 
 def request_parts(messages: Sequence[AnyMessage], state: Sequence[AnyMessage]) -> list[RequestPart]:
