@@ -116,7 +116,7 @@ def test_a_wrong_option_is_a_config_error_with_its_name(options: dict[str, Any],
     assert raised.value.name == name
 
 
-@pytest.mark.parametrize("ledger", [{}, {"cut": [], "models": {}, "first": None}, {"cut": {}, "models": {"m": 1}}])
+@pytest.mark.parametrize("ledger", [{}, {"cut": 7, "models": {}, "first": None}, {"cut": {}, "models": {"m": 1}}])
 def test_a_foreign_ledger_is_a_config_error(ledger: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="ledger"):
         TokenSaving().plan([], ledger)

@@ -14,7 +14,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langgraph.types import Command
 from typing_extensions import NotRequired, Unpack
 
@@ -130,8 +130,7 @@ def request_parts(messages: Sequence[AnyMessage], state: Sequence[AnyMessage]) -
 
 def _part(message: AnyMessage, *, named: bool = True) -> RequestPart:
     texts = tuple(_texts(message.content))
-    blocks = 1 if isinstance(message.content, str) else len(message.content)
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    calls = _calls_beside(message) if isinstance(message, AIMessage) else []
     key = message.id if named else None
     if isinstance(message, ToolMessage):
         return RequestPart(
@@ -143,8 +142,14 @@ def _part(message: AnyMessage, *, named: bool = True) -> RequestPart:
         key=key,
         texts=texts,
         other_bytes=_other_bytes(message) + sum(len(str(call["args"])) + len(call["name"]) for call in calls),
-        blocks=max(1, blocks + len(calls)),
+        blocks=max(1, len(calls) + (1 if isinstance(message.content, str) else len(message.content))),
     )
+
+
+def _calls_beside(answer: AIMessage) -> list[ToolCall]:
+    """Return the calls of an answer that its content does not have as blocks."""
+    kinds = {block.get("type") for block in answer.content if isinstance(block, Mapping)}
+    return [] if kinds & {"tool_use", "function_call"} else answer.tool_calls
 
 
 def _texts(content: str | list[Any]) -> list[str]:

@@ -53,9 +53,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The ledger: the shortened results with what each saves, the accounts, a digest of the first message."""
+    """The ledger: the shortened results, what each result saves that was measured, the accounts, a digest of the first
+    message."""
 
-    cut: Mapping[str, int] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
+    saved: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
     first: str | None = None
 
@@ -66,7 +68,8 @@ class Book:
         given = cast("Mapping[str, Any]", ledger)
         try:
             return cls(
-                cut={key: int(saved) for key, saved in given["cut"].items()},
+                cut=frozenset(given["cut"]),
+                saved={key: int(saved) for key, saved in given["saved"].items()},
                 accounts={
                     name: Account(**{**account, "ends": tuple(account["ends"])})
                     for name, account in given["models"].items()
@@ -87,7 +90,7 @@ class Book:
             }
             for name, account in self.accounts.items()
         }
-        return {"cut": dict(self.cut), "models": models, "first": self.first}
+        return {"cut": sorted(self.cut), "saved": dict(self.saved), "models": models, "first": self.first}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

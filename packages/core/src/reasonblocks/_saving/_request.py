@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from .._text import digest
 from ._ledger import CACHED_TOKENS, Account, Book, SavingPlan
@@ -73,10 +73,14 @@ class Request:
     """The position of the newest answer: the parts before it were in the last request."""
     moved: bool
     """True if the conversation begins with another message than before, so that no cache has any of it."""
-    old: Mapping[int, int]
-    """Positions that were shortened in earlier requests, too, with what each saves."""
+    allowed: Mapping[int, str]
+    """Positions of the results that may be shortened, with their keys."""
+    old: frozenset[int]
+    """Those that were shortened in earlier requests, too."""
     new: tuple[int, ...]
-    """Positions that may be shortened from now on."""
+    """Those that were not."""
+    known: dict[int, int]
+    """What shortening a result saves, as far as it was measured."""
     places: Mapping[str, int]
     """The position after the message of each key."""
 
@@ -86,7 +90,7 @@ class Request:
         first = digest("\n".join(parts[0].texts)) if parts else None
         moved = None not in (first, book.first) and first != book.first
         allowed = _allowed(saving, parts, answered)
-        old = {} if moved else {at: book.cut[key] for at, key in allowed.items() if key in book.cut}
+        old = frozenset(at for at, key in allowed.items() if key in book.cut and not moved)
         return cls(
             saving=saving,
             parts=parts,
@@ -94,21 +98,24 @@ class Request:
             model=model,
             answered=answered,
             moved=moved,
+            allowed=allowed,
             old=old,
             new=tuple(at for at in allowed if at not in old),
+            known={at: book.saved[key] for at, key in allowed.items() if key in book.saved},
             places={part.key: at for at, part in enumerate(parts, 1) if part.key is not None},
         )
 
     def plan(self) -> SavingPlan:
         move = self._move()
-        begun = () if move is None else (at for at in self.new if at >= move.start)
-        saved = {**self.old, **{at: self._saved(at) for at in begun}}
+        cut = self.old if move is None else self.old.union(at for at in self.new if at >= move.start)
+        saved = sum(map(self._saved, cut))
         book = replace(
             self.book,
-            cut={cast("str", self.parts[at].key): tokens for at, tokens in saved.items()},
-            accounts=self._after(move, sum(saved.values()) - self._slack if saved else 0),
+            cut=frozenset(self.allowed[at] for at in cut),
+            saved={self.allowed[at]: tokens for at, tokens in self.known.items()},
+            accounts=self._after(move, saved - self._slack if cut else 0),
         )
-        return SavingPlan(cut=tuple(sorted(saved)), saved_tokens=sum(saved.values()), _book=book, _model=self.model)
+        return SavingPlan(cut=tuple(sorted(cut)), saved_tokens=saved, _book=book, _model=self.model)
 
     def _after(self, move: _Move | None, gain: int) -> dict[str, Account]:
         """Return the accounts after this call: the cost in each model's cache, and this model's gain."""
@@ -134,15 +141,11 @@ class Request:
         return ceil(GRAIN_TOKENS * self.saving.strictness)
 
     def _move(self) -> _Move | None:
-        """Return the best move that is paid for; None if there is none.
-
-        Most requests are decided by lengths alone: a text has at most half as many pieces as characters.
-        """
+        """Return the best move that is paid for; None if there is none. Lengths alone decide most requests."""
         if not self.new or (self.saving.strictness and self.parts[-1].key is None):
             return None  # what is at the end of this request only leaves no prefix that the next one can use
         sizes = Sizes.of(self)
-        bound = self._best(sizes, lambda at: sum(len(text) // 2 + 1 for text in self.left_out(at)))
-        return None if bound is None else self._best(sizes, self._saved)
+        return None if self._best(sizes, self._saved_at_most) is None else self._best(sizes, self._saved)
 
     def _best(self, sizes: Sizes, saved: Callable[[int], int]) -> _Move | None:
         moves = [move for move in self._moves(sizes, saved) if self._pays(move, sizes)]
@@ -177,7 +180,7 @@ class Request:
         return [end for end in ends if sizes.blocks[-1] - sizes.blocks[end] <= LOOKBACK]
 
     def _pays(self, move: _Move, sizes: Sizes) -> bool:
-        gain = move.saved + sum(self.old.values()) - self._slack
+        gain = move.saved + sum(map(self._saved, self.old)) - self._slack
         if move.saved <= 0 or gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
             return False
         if not move.costs:
@@ -190,7 +193,13 @@ class Request:
 
     def _saved(self, at: int) -> int:
         """Return the tokens that shortening this part saves at least."""
-        return sum(least_tokens(text) - NOTE_TOKENS for text in self.left_out(at))
+        if at not in self.known:
+            self.known[at] = sum(least_tokens(text) - NOTE_TOKENS for text in self.left_out(at))
+        return self.known[at]
+
+    def _saved_at_most(self, at: int) -> int:
+        """Return a bound of `_saved` that needs no reading: a text has at most half as many words as characters."""
+        return self.known.get(at) or sum(len(text) // 2 + 1 for text in self.left_out(at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
