@@ -92,14 +92,14 @@ def usage_of(used: RequestUsage) -> Usage:
 
 def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
     """Return a copy of the request with its guidance: in the instructions, after their cached part, or at the tail."""
-    tail = decision.placement == "tail"
+    last = request.messages[-1]
+    tail = decision.placement == "tail" or not last.parts  # a second look's request needs a message of its own
     texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
     added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
     if added:
         parameters = request.model_request_parameters
         parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *added])
         request = replace(request, model_request_parameters=replace(parameters, instruction_parts=parts))
-    last = request.messages[-1]
     if tail and decision.guidance and isinstance(last, ModelRequest):
         last = replace(last, parts=[*last.parts, UserPromptPart(content=decision.guidance)])
         request = replace(request, messages=[*request.messages[:-1], last])

@@ -181,7 +181,7 @@ class ReasonBlocks:
             open_runs=self._runs,
             owner=self,
         )
-        return session.placed(given.placement or self._config.settings.placement).unable(
+        return session.placed(given.placement or self._config.settings.placement).warn_unable(
             unable(self._config, caps, settings)
         )
 
@@ -218,6 +218,11 @@ class ReasonBlocks:
     def disabled(self) -> bool:
         """True if REASONBLOCKS_DISABLED=1 is set: agents then run unsteered."""
         return self._config.settings.disabled
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of runs that have none of their own."""
+        return self._config.settings.mode
 
     @property
     def step_deadline_seconds(self) -> float:

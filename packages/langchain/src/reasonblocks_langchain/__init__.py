@@ -11,8 +11,9 @@ from reasonblocks.types import JSON, Mode, Placement
 
 if TYPE_CHECKING:
     from ._middleware import SteeringMiddleware
+    from ._saving import TokenSavingMiddleware
 
-__all__ = ["SteeringMiddleware", "middleware"]
+__all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "middleware"]
 
 
 def middleware(
@@ -62,9 +63,13 @@ def middleware(
 
 
 def __getattr__(name: str) -> object:
-    """Load `SteeringMiddleware`, which imports LangChain, when it is first used."""
-    if name != "SteeringMiddleware":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._middleware import SteeringMiddleware
+    """Load a middleware, which imports LangChain, when it is first used."""
+    if name == "SteeringMiddleware":
+        from ._middleware import SteeringMiddleware
 
-    return SteeringMiddleware
+        return SteeringMiddleware
+    if name == "TokenSavingMiddleware":
+        from ._saving import TokenSavingMiddleware
+
+        return TokenSavingMiddleware
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
