@@ -170,6 +170,12 @@ def test_a_model_object_that_is_wrapped_is_asked(page: Shown) -> None:
     assert [request.model for request in page.requests].count("own-model") == CALLS + 1
 
 
+def test_a_run_can_be_observed_and_stopped(page: Shown) -> None:
+    observed, stopped = page.printed[page.at("RunStopped")].splitlines()
+    assert FINDING in observed
+    assert stopped == "stopped: 3 calls are enough"
+
+
 def test_the_sdk_s_own_runner_is_steered_through_the_model(page: Shown) -> None:
     assert page.printed[page.at('rb.openai_model("your-model"')] == f"success {CALLS + 1}\n"
     assert any(request.model == "your-model" and FINDING in request.texts[-1] for request in page.requests)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from agents import (
     OpenAIProvider,
     RunConfig,
     RunContextWrapper,
+    Runner,
     RunResult,
     RunResultStreaming,
     RunState,
@@ -37,14 +39,14 @@ from pydantic import BaseModel
 from reasonblocks import ReasonBlocks
 from reasonblocks._formats.openai import text_of
 from reasonblocks.adapters import RoutedModels, RunOptions
-from reasonblocks.testing import Ran, Script, Turn
+from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync, steering_of
 from reasonblocks_openai_agents._config import Steering, new_run
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._model import as_model
-from tests.openai_agents.world import plain_requests
+from tests.openai_agents.world import body_of, plain_requests
 
 Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
@@ -94,6 +96,17 @@ def own_loop() -> Iterator[asyncio.AbstractEventLoop]:
         loop.close()
 
 
+@contextmanager
+def one_loop_for_two() -> Iterator[None]:
+    """Let `Runner.run_sync` run once more on a loop, for a second look: it shuts the loop's generators down each time.
+
+    Not for threads.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "asynchronous generator .* was scheduled after", ResourceWarning)
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """How the SDK is called: which of its three functions, and over which API."""
@@ -127,6 +140,21 @@ class Way:
         if self.function == "run_sync":
             return openai_run_sync(rb, agent, asked, **options)
         return loop.run_until_complete(self.acall(rb, agent, asked, **options))
+
+    def call_plain(self, loop: asyncio.AbstractEventLoop, agent: Agent[Any], asked: Any, **options: Any) -> Result:
+        """Call the SDK's own `Runner`."""
+        if self.function == "run_sync":
+            return Runner.run_sync(agent, asked, **options)
+
+        async def call() -> Result:
+            if self.function == "run":
+                return await Runner.run(agent, asked, **options)
+            result = Runner.run_streamed(agent, asked, **options)
+            async for _ in result.stream_events():
+                pass
+            return result
+
+        return loop.run_until_complete(call())
 
 
 def agent_of(*scripts: Script, paused: frozenset[str] = frozenset(), tools: Sequence[Any] = ()) -> Agent[Any]:
@@ -185,7 +213,7 @@ class _Run:
         parts = 1
         while True:
             # A loop for each: `Runner.run_sync` leaves one on which Python warns of every further async generator.
-            with own_loop() as loop:
+            with own_loop() as loop, one_loop_for_two():
                 run, result, error = self._part(loop, asked, options)
                 self.logs += run.step_log
                 if result is None or not result.interruptions:
@@ -249,6 +277,14 @@ class OpenAIHarness:
                 return [_Run(rb, Way.of(mode), script, server, resume_at).to_its_end(run_id) for run_id in ids]
             runs = _Run(rb, Way.of(mode), script, server)
             return [runs.to_its_end(run_id) for run_id in ids]
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        way = Way.of(mode)
+        with ScriptedServer(script) as server, plain_requests(), own_loop() as loop:
+            client = way.client(server)
+            way.call_plain(loop, agent_of(script), script.task, run_config=way.config(client))
+            loop.run_until_complete(client.close())
+            return [_seen(one) for one in server.requests]
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         turns = iter(script.turns)
@@ -376,6 +412,10 @@ def _response(text: str) -> ModelResponse:
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
+def _seen(asked: Asked) -> Seen:
+    return replace(asked.seen, raw=body_of(asked))
+
+
 def _ran(
     run: SteeredRun,
     requests: Sequence[Asked],
@@ -385,7 +425,7 @@ def _ran(
 ) -> Ran:
     return Ran(
         run_id=run.run_id,
-        seen=tuple(one.seen for one in requests),
+        seen=tuple(map(_seen, requests)),
         log=list({entry.step: entry for entry in (*logs, *run.step_log)}.values()),
         final=run.final,
         outcome=run.outcome,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -43,12 +41,6 @@ from tests.steered import steering
 
 
 OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run"}
-IDS = re.compile(r'"(?:resp|msg|fc|rs|chatcmpl)_[0-9a-f]+"')
-"""Those that the server makes."""
-
-
-def bodies(here: Place) -> list[str]:
-    return [IDS.sub('"id"', json.dumps(asked.body)) for asked in here.requests]
 
 
 def recorded(here: Place, rb: Any, agent: Agent[Any], **options: Any) -> RecordingHooks:
@@ -63,7 +55,7 @@ def test_requests_are_those_of_a_run_without_hooks(way: str) -> None:
     for hooks in (None, openai_hooks(steering(**OFTEN))):
         with place(in_turn(*looks(3)), way) as here:
             here.plain(fixer(), hooks=hooks)
-            sent.append(bodies(here))
+            sent.append(here.bodies)
     assert len(sent[0]) == 4
     assert sent[0] == sent[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import warnings
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -153,6 +154,15 @@ def family(run: SteeredRun) -> Any:
 # ------------------------------------------------------------ where an agent runs
 
 
+MADE_ID = re.compile(r"\b(msg|fc|rs|resp|chatcmpl)_[0-9a-f]{8}(?=[0-9]{6}\b)")
+"""The part of a server's ids that no other server has; the number after it counts what it made."""
+
+
+def body_of(asked: Asked) -> str:
+    """A request's body as it was sent, in which the ids of two servers are the same."""
+    return MADE_ID.sub(r"\1_", json.dumps(asked.body))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A scripted provider and a client of it; `way` says which of the SDK's functions runs agents, over which API."""
@@ -170,6 +180,10 @@ class Place:
     def guided(self) -> list[bool]:
         """Of each request, whether it holds guidance, wherever."""
         return ["[REASONBLOCKS]" in json.dumps(asked.body) for asked in self.requests]
+
+    @property
+    def bodies(self) -> list[str]:
+        return [body_of(asked) for asked in self.requests]
 
     @property
     def provider(self) -> OpenAIProvider:

@@ -1,8 +1,8 @@
 """Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, or the typed functions here.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and `model` to the agent's
-own.
+placement, mode`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and `model` to the
+agent's own.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ async def openai_run(
     rb: ReasonBlocks, starting_agent: Agent[Any], input: AgentInput, **options: Unpack[SteeredRunKeywords]
 ) -> RunResult:
     """Run an agent as `Runner.run` does, steered. The arguments, the result and the errors are the SDK's.
+
+    With `stop_when`, it also raises `RunStopped`. With `second_look`, the result covers both parts of the run.
 
     `steering_of` of the result, or of the raised error, returns the run: its step log, trace and outcome. To continue a
     run that waits for an approval, in any process, pass its `RunState` as `input` and `steering_of(result).snapshot()`
@@ -107,9 +109,10 @@ def openai_model(
 
 
 def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingHooks:
-    """Return hooks for `Runner.run(..., hooks=...)` that record what steering would decide, and change nothing.
+    """Return hooks for `Runner.run(..., hooks=...)` that observe runs: they record what steering would decide.
 
-    They serve any number of runs at once. Raises `ConfigError` for a wrong value.
+    They serve any number of runs at once, and change nothing. Raises `ConfigError` for a wrong value, also for
+    `mode="steer"`.
     """
     from ._hooks import RecordingHooks
 

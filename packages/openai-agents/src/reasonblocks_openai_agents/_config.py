@@ -25,9 +25,15 @@ if TYPE_CHECKING:
 
 FRAMEWORK = "openai-agents"
 CAPS = AdapterCaps()
-SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}))
-"""For a conversation that the server keeps: a message of ours at its end would be stored with it."""
-ONLY_RECORDED = AdapterCaps(routing="none", max_guidance_chars=0)
+SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}), second_look=False)
+"""For a conversation that the server keeps: a message of ours at its end would be stored with it.
+
+It cannot go on after its last answer either, because each of its requests has to bring something new.
+"""
+NESTED = AdapterCaps(placements=frozenset({"system"}))
+"""For an agent in a tool. Nobody asks for its second look, and a warning for each of them would say nothing new."""
+ONLY_REQUESTS = AdapterCaps(second_look=False)
+"""For a model that sees only requests: it cannot make an agent go on."""
 
 
 def new_run(
@@ -70,7 +76,7 @@ def new_run(
         session,
         agent_name=agent_name or None,
         model_routing=rb.model_routing,
-        server_managed=caps is SERVER_MANAGED,
+        server_managed="tail" not in caps.placements,
         resumed=snapshot is not None,
         waits_for=[str(call_id) for call_id in _list_in(snapshot, "waits_for")],
     )
@@ -93,7 +99,7 @@ def _resumed(rb: ReasonBlocks, options: RunOptions, kept: object, parent: Steere
         agent_name=str(kept.get("agent_name") or ""),
         task=str(kept.get("task") or ""),
         model=str(kept.get("model") or ""),
-        caps=SERVER_MANAGED,
+        caps=NESTED,
         snapshot=kept.get("snapshot") or {},
         parent=parent,
         parent_call_id=kept.get("parent_call_id"),
@@ -174,6 +180,8 @@ class Steering:
         CALL.set(call)
         if call is None:
             return filtered
+        if run.session.observes:
+            return filtered
         instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
         return ModelInputData(input=steered_input, instructions=instructions)
 
@@ -226,7 +234,7 @@ class Steering:
             agent_name=agent.name,
             task=task_of(items),
             model=own_model(agent, self.config),
-            caps=SERVER_MANAGED,
+            caps=NESTED,
             parent=parent,
             parent_call_id=call_id,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -13,8 +14,9 @@ from agents.tool_context import ToolContext
 
 from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringHandle, adrive
+from reasonblocks.exceptions import ConfigError
 
-from ._config import ONLY_RECORDED, new_run, own_model
+from ._config import new_run, own_model
 from ._convert import newest_call_id, task_of
 from ._steered import SteeredRun, next_of, with_waiting
 
@@ -78,14 +80,16 @@ for _name in dir(RunHooks):  # all other hooks, those of newer versions included
 
 
 class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
-    """Records what steering would decide, as `Runner.run(..., hooks=...)`. Made by `rb.openai_hooks(...)`.
+    """Observes runs, as `Runner.run(..., hooks=...)`. Made by `rb.openai_hooks(...)`.
 
     It changes no request. The SDK calls no hook when a run fails: such a run stays open until `close()`.
     """
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
+        if options.mode == "steer":
+            raise ConfigError("mode", options.mode, "hooks of the SDK cannot change a request: leave it out")
         self._rb = rb
-        self._options = options
+        self._options = replace(options, mode="observe")
         self._runs = Runs(options.run_id)
         self._by_context: WeakKeyDictionary[Context, SteeredRun] = WeakKeyDictionary()
         self._waiting: Newest[str, tuple[SteeredRun, ...]] = Newest(MAX_WAITING)
@@ -133,7 +137,6 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
             agent_name=agent.name,
             task=task_of(items),
             model=own_model(agent),
-            caps=ONLY_RECORDED,
         )
         self._by_context[context] = run
         return self._runs.add(run)

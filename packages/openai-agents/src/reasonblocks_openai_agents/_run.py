@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from agents import Agent, AgentsException, MaxTurnsExceeded, RunConfig, Runner, RunResult, RunResultStreaming, RunState
+from agents import Agent, AgentsException, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
-from agents.stream_events import StreamEvent
 
 from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import RoutedModels, RunOptions, SteeringFlow, adrive, drive
@@ -20,6 +18,7 @@ from ._convert import task_of
 from ._hooks import HooksOfRun
 from ._model import as_model
 from ._steered import CALL, SteeredRun
+from ._stream import Stream
 
 if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks
@@ -30,6 +29,7 @@ SERVER_KEEPS = ("conversation_id", "previous_response_id", "auto_previous_respon
 """Arguments of `Runner.run`, also kept in a `RunState`, with which the server stores the conversation."""
 
 AgentInput = str | list[Item] | RunState[Any, Any]
+Result = RunResult | RunResultStreaming
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,73 +45,67 @@ class Begun:
         with _calls_of_its_own():
             try:
                 result = await Runner.run(self.agent, self.asked, **self.given)
+                if (state := await adrive(self.second_look(result))) is not None:
+                    result = await Runner.run(self.agent, state, **self._given_again)
             except BaseException as exc:
-                await adrive(self._raised(exc))
+                await adrive(self.raised(exc))
                 raise
-            await adrive(self._returned(result))
+            await adrive(self.returned(result))
         return result
 
     def to_its_end_sync(self) -> RunResult:
         try:
             result = Runner.run_sync(self.agent, self.asked, **self.given)
+            if (state := drive(self.second_look(result))) is not None:
+                result = Runner.run_sync(self.agent, state, **self._given_again)
         except BaseException as exc:
-            drive(self._raised(exc))
+            drive(self.raised(exc))
             raise
-        drive(self._returned(result))
+        drive(self.returned(result))
         return result
 
     def streamed(self) -> RunResultStreaming:
-        result = Runner.run_streamed(self.agent, self.asked, **self.given)
-        self._marks(result)
-        if (loop := result.run_loop_task) is not None:
-            result.run_loop_task = asyncio.create_task(self._followed(loop, result))
-            result.run_loop_task.add_done_callback(lambda ours: loop.cancel() if ours.cancelled() else None)
-        self._heard(result)
-        return result
+        return Stream(self).result
 
-    def _heard(self, result: RunResultStreaming) -> None:
-        """Finish the run with the error that the stream raises: some guardrails are reported nowhere else."""
-        events = result.stream_events
+    def stream(self, state: RunState[Any, Any] | None = None) -> RunResultStreaming:
+        """Begin to stream the run, or its second look from this state."""
+        if state is None:
+            return Runner.run_streamed(self.agent, self.asked, **self.given)
+        return Runner.run_streamed(self.agent, state, **self._given_again)
 
-        async def stream_events() -> AsyncIterator[StreamEvent]:
-            try:
-                async with aclosing(cast("AsyncGenerator[StreamEvent]", events())) as stream:
-                    async for event in stream:
-                        yield event
-            except Exception as exc:
-                await adrive(self._raised(exc))
-                raise
+    def second_look(self, result: Result) -> SteeringFlow[RunState[Any, Any] | None]:
+        """Return the state from which the run goes on after its end; None if it is over.
 
-        result.stream_events = stream_events  # type: ignore[method-assign]
-
-    async def _followed(self, loop: asyncio.Task[Any], result: RunResultStreaming) -> Any:
-        """Return the loop's result and finish the run. The SDK waits for this task in place of its own.
-
-        So the run is over when its stream is. The task continues if nobody reads the stream any more.
+        Without a turn left it would fail, although it has an answer.
         """
-        try:
-            value = await loop
-        except BaseException as exc:
-            await adrive(self._raised(exc))
-            raise
-        if _out_of_turns(result):
-            await adrive(self._raised(MaxTurnsExceeded(f"Max turns ({result.max_turns}) exceeded")))
-        else:
-            await adrive(self._returned(result))
-        return value
+        turns: int | None = result.max_turns
+        if result.interruptions or _cancelled(result) or (turns is not None and len(result.raw_responses) >= turns):
+            return None
+        if not (yield from self.run.looks_again(_items_of(result))):
+            return None
+        with self.run.session.guard("continuing a run"):
+            state = result.to_state()
+            state._current_turn_persisted_item_count = 0  # 0.18 would not store a tool call of the turn to come
+            return state
+        return None
 
-    def _raised(self, error: BaseException) -> SteeringFlow[None]:
-        self._marks(error)
+    @property
+    def _given_again(self) -> dict[str, Any]:
+        """The arguments for the rest of the run; its state has the context, with the usage so far."""
+        return {name: value for name, value in self.given.items() if name != "context"}
+
+    def raised(self, error: BaseException) -> SteeringFlow[None]:
+        self.marks(error)
         return self.run.fails(error)
 
-    def _returned(self, result: RunResult | RunResultStreaming) -> SteeringFlow[None]:
-        self._marks(result)
+    def returned(self, result: Result) -> SteeringFlow[None]:
+        self.marks(result)
         if result.interruptions or _stopped(result, self.run):
             self.run.pause()
         else:
-            yield from self.run.ends([item.raw_item for item in result.new_items])
+            yield from self.run.ends(_items_of(result))
 
-    def _marks(self, where: object) -> None:
+    def marks(self, where: object) -> None:
         with suppress(AttributeError):
             setattr(where, MARK, self.run)
 
@@ -199,13 +193,16 @@ def _names_no_provider(config: object) -> bool:
     return config is None or (isinstance(config, Mapping) and "model_provider" not in config)
 
 
-def _out_of_turns(result: RunResultStreaming) -> bool:
-    """Return True if the turns are used up: the SDK's loop then ends, and only the stream's reader sees the error."""
-    most: int | None = result.max_turns
-    return most is not None and result.current_turn > most and result.final_output is None
+def _items_of(result: Result) -> list[Item]:
+    return [item.raw_item for item in result.new_items]
 
 
-def _stopped(result: RunResult | RunResultStreaming, run: SteeredRun) -> bool:
+def _cancelled(result: Result) -> bool:
+    """Return True if the caller has asked a stream to end."""
+    return getattr(result, "_cancel_mode", "none") != "none"
+
+
+def _stopped(result: Result, run: SteeredRun) -> bool:
     """Return True if the run was cancelled after a turn: the tools are done, and no answer followed."""
     streamed = isinstance(result, RunResultStreaming)
     return streamed and result.final_output is None and run.call is not None and bool(run.call.waits_for)

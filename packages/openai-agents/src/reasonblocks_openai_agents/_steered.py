@@ -175,6 +175,7 @@ class SteeredRun(HeldRun):
 
         Older SDKs let a call go on that a guardrail beside it has ended; it would reopen the run.
         A conversation that the server keeps has no tail from here on, because the server would store it.
+        Raises `RunStopped` if `stop_when` ends the run.
         """
         if self._failed:
             return None
@@ -187,26 +188,33 @@ class SteeredRun(HeldRun):
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
             await adrive(self._settled(done))
-            key = call_key(self.session.trace.state)
-            given = StepInput(key=key, completed=done, default_model=own_model, agent_name=agent_name)
-            decision = await self.session.abegin_step(given)
+            decision = await self.session.abegin_step(self._next_call(done, own_model))
             self.asked = RequestEnds.of(items)
             self.call = Call(session=self.session, decision=decision, model=own_model, run=self, own_model=own_model)
             self.tools.forget()
             return self.call
         return None
 
+    def _next_call(self, done: Step | None, own_model: str) -> StepInput:
+        key = call_key(self.session.trace.state)
+        return StepInput(key=key, completed=done, default_model=own_model, agent_name=self.agent_name)
+
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
-        """Return the request with its guidance: never as a message of its own where the server would store it."""
-        tail = decision.placement == "tail" and not self._server_managed
+        """Return the request with its guidance: never as a message of its own where the server would store it.
+
+        The text of a second look is the last message in any placement: some providers refuse a request that ends with
+        an answer.
+        """
+        looks = decision.step == self.session.trace.state.second_look
+        tail = (decision.placement == "tail" or looks) and not self._server_managed
         with self.session.guard("placing guidance"):
             return steered(instructions, items, decision, tail=tail)
         return instructions, items
 
     def fit(self, items: str | Items, model: str, own_model: str) -> str | Items:
         """Return the input that this model accepts: without the reasoning that only other models can read."""
-        routed = bool(self._authors) or not same_model(model, own_model)
-        if isinstance(items, str) or not (routed or self._resumed_routed):
+        routed = bool(self._authors) or self._resumed_routed or not same_model(model, own_model)
+        if isinstance(items, str) or self.session.observes or not routed:
             return items
         with self.session.guard("leaving out other models' reasoning"):
             return without_foreign_reasoning(items, self._is_foreign(model, own_model))
@@ -255,6 +263,12 @@ class SteeredRun(HeldRun):
             yield from child._waiting(call_id)
 
     @property
+    def stopped(self) -> bool:
+        """Return True if `stop_when` has ended the run."""
+        last = self.session.trace.state.last
+        return last is not None and last.stop is not None
+
+    @property
     def waits_for(self) -> tuple[str, ...]:
         """The tool calls whose results its next request brings."""
         return self._waited_for if self.call is None else self.call.waits_for
@@ -264,6 +278,20 @@ class SteeredRun(HeldRun):
         return run is self or any(child.holds(run) for child in self._children.values())
 
     # ------------------------------------------------------------ the run's end
+
+    def looks_again(self, items: Sequence[Item]) -> SteeringFlow[bool]:
+        """Return True if the run gets one more call: its last answer, which called no tool, is in doubt.
+
+        `items` are those that the run made.
+        """
+        call = self.call
+        if call is None or not call.answered or call.waits_for or not self.session.wants_second_look:
+            return False
+        last = self._last_step(items)
+        if last is None:
+            return False
+        yield from self._settled(last)
+        return (yield from self.session.second_look_flow(self._next_call(last, call.own_model))) is not None
 
     def ends(self, items: Sequence[Item] = ()) -> SteeringFlow[None]:
         """Finish the run as done. `items` are those that it made, for the results of its last step."""

@@ -14,7 +14,7 @@ from reasonblocks._formats.openai import Items
 from reasonblocks.adapters import CLOSE_SECONDS, Newest, RoutedModels, RunOptions, Runs, SteeringHandle, model_name
 from reasonblocks.exceptions import ConfigError
 
-from ._config import CAPS, SERVER_MANAGED, new_run
+from ._config import ONLY_REQUESTS, SERVER_MANAGED, new_run
 from ._convert import newest_call_id, task_of
 from ._model import Attempt, CallArguments, CallingModel, as_model, attempt, routed_model
 from ._request import user_message
@@ -73,10 +73,18 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
         return attempt(call, model, own, asked)
 
     async def _own_model(self) -> Model:
+        return await asyncio.to_thread(self._built) if self._own is None else self._own
+
+    def _built(self) -> Model:
         if self._own is None:
             make: Callable[..., Model] = self._factory
-            self._own = await asyncio.to_thread(make, self._default)
+            self._own = make(self._default)
         return self._own
+
+    def _supports_default_prompt_cache_key(self) -> bool:
+        """Answer for its own model: the SDK adds a cache key to the requests of some models."""
+        supports = getattr(self._built(), "_supports_default_prompt_cache_key", None)
+        return supports is not None and bool(supports())
 
     # ------------------------------------------------------------ runs that are known by their requests
 
@@ -86,20 +94,23 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
             items: Items = asked["input"] if isinstance(asked["input"], list) else [user_message(asked["input"])]
             kept = bool(asked.get("conversation_id") or asked.get("previous_response_id"))
             run = self._run_of(items) or self._begun(items, model_name(own), server_managed=kept)
+            self._tried.keep(_which(items), (items, run))
             call = await run.decide(items, agent_name=None, own_model=model_name(own), server_managed=kept)
             if call is None:
                 return None, asked
             call.filtered = False
             CALL.set(call)
             call.request = _which(items)
-            self._tried.keep(call.request, (items, run))
+            if run.session.observes:
+                return call, asked
             steered_request = run.say(asked["system_instructions"], items, call.decision)
             return call, {**asked, "system_instructions": steered_request[0], "input": steered_request[1]}
         return None, asked
 
     def _run_of(self, items: Items) -> SteeredRun | None:
         _, tried = self._tried.get(_which(items), (items, None))
-        return tried or next_of(self._waiting.get(newest_call_id(items) or "", ()), items)
+        waiting = self._waiting.get(newest_call_id(items) or "", ())
+        return tried or next_of((run for run in waiting if not run.stopped), items)
 
     def _begun(self, items: Items, model: str, *, server_managed: bool) -> SteeredRun:
         run = new_run(
@@ -109,7 +120,7 @@ class SteeredModel(SteeringHandle[SteeredRun], CallingModel):
             agent_name="",
             task=task_of(items),
             model=model,
-            caps=SERVER_MANAGED if server_managed else CAPS,
+            caps=SERVER_MANAGED if server_managed else ONLY_REQUESTS,
         )
         return self._runs.add(run)
 
