@@ -93,7 +93,7 @@ def usage_of(used: RequestUsage) -> Usage:
 def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
     """Return a copy of the request with its guidance: in the instructions, after their cached part, or at the tail."""
     last = request.messages[-1]
-    tail = decision.placement == "tail" or not last.parts  # a second look's request needs a message of its own
+    tail = decision.placement == "tail"
     texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
     added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
     if added:

@@ -42,7 +42,7 @@ def steer(
 
     `breakpoints` is the number of blocks with `cache_control` that the rest of the request holds.
     """
-    in_system = decision.placement == "system" and not _ends_with_answer(messages)
+    in_system = decision.placement == "system"
     overrides: Overrides = {}
     base = system.content if system else None
     content = render.place(
@@ -84,11 +84,6 @@ def _added_by(model: object) -> Iterator[object]:
 def marks_system(decision: StepDecision) -> bool:
     """Return True if the system message has text of ours, so that it may need a breakpoint of the prompt cache."""
     return decision.placement == "system" or bool(decision.standing_rules)
-
-
-def _ends_with_answer(messages: Sequence[AnyMessage]) -> bool:
-    """Return True at a second look: a provider would complete a last answer, or refuse the request."""
-    return bool(messages) and isinstance(messages[-1], AIMessage)
 
 
 def with_tail(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
