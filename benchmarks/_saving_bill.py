@@ -71,36 +71,32 @@ class Cache:
     """One model's prompt cache, which forgets nothing."""
 
     rule: Rule
-    _held: set[tuple[int, ...]] = field(default_factory=set)
-    """Prefixes of requests, each message by the hash of its text."""
+    _held: set[int] = field(default_factory=set)
+    """Hashes of prefixes of requests."""
 
     def bill(self, parts: Turn, tokens: Tokens) -> Bill:
         sizes = [SYSTEM_TOKENS, *(sum(map(tokens, part.texts)) + part.other_bytes // 4 for part in parts)]
         sums = [*accumulate(sizes)]
-        names = tuple(hash(part.texts) for part in parts)
+        prefixes = [*accumulate((part.texts for part in parts), lambda *pair: hash(pair), initial=0)]
         if not self.rule.caches or sums[-1] < self.rule.least:
             return self._billed(0, 0, sums[-1])
-        read = self._found(parts, names, sums)
-        self._hold(names)
+        read = self._found(parts, prefixes, sums)
+        self._held |= {prefixes[0], prefixes[-1]} if self.rule.marked else {*prefixes}
         if self.rule.marked:
             return self._billed(read, sums[-1] - read, 0)
         return self._billed(read, 0, sums[-1] - read)
 
-    def _found(self, parts: Turn, names: tuple[int, ...], sums: Sequence[int]) -> int:
+    def _found(self, parts: Turn, prefixes: Sequence[int], sums: Sequence[int]) -> int:
         places = range(len(parts), -1, -1)
         if not self.rule.marked:
-            whole = next((sums[at] for at in places if names[:at] in self._held), 0)
+            whole = next((sums[at] for at in places if prefixes[at] in self._held), 0)
             return whole // self.rule.grain * self.rule.grain if whole >= self.rule.least else 0
         back = 0
         for at in places:
-            if names[:at] in self._held and (back < self.rule.lookback or not at):
+            if prefixes[at] in self._held and (back < self.rule.lookback or not at):
                 return sums[at] if sums[at] >= self.rule.least else 0
             back += parts[at - 1].blocks if at else 0
         return 0
-
-    def _hold(self, names: tuple[int, ...]) -> None:
-        ends = (0, len(names)) if self.rule.marked else range(len(names) + 1)
-        self._held |= {names[:end] for end in ends}
 
     def _billed(self, read: int, written: int, plain: int) -> Bill:
         billed = self.rule.read * read + self.rule.write * written + plain

@@ -235,6 +235,12 @@ def test_after_a_summary_the_rest_is_written_anew_anyway() -> None:
     assert len(after.cut) == 3
 
 
+def test_a_request_without_messages_is_no_fault() -> None:
+    plan = TokenSaving().plan([])
+    assert plan.cut == ()
+    assert TokenSaving().plan([result("r", 10)], plan.ledger(WARM)).cut == ()
+
+
 def test_a_request_that_ends_in_a_passing_message_changes_nothing() -> None:
     parts = [part for turn in run_of(500_000, 50, 50) for part in turn]
     ledger = TokenSaving().plan(parts[:1]).ledger(WARM)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -17,9 +17,10 @@ from reasonblocks import ReasonBlocks, Step, TokenSaving
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import JSON, RunInfo
 from reasonblocks_langchain import TokenSavingMiddleware
-from reasonblocks_langchain._saving import CHANNEL
+from reasonblocks_langchain._request import with_tail
+from reasonblocks_langchain._saving import CHANNEL, request_parts
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, thread
+from tests.langchain.world import QUESTION, agent, look, thread
 
 LINE = "line of a long file that the agent has read\n"
 PAGE = LINE * 800
@@ -129,19 +130,42 @@ def test_a_warm_or_unknown_cache_is_left_alone_by_default() -> None:
     assert not any(any(short(seen.messages)) for seen in scripted.seen)
 
 
-def uncached(turn: Any) -> Any:
-    """The turn, with the usage that Anthropic reports if a request has no mark."""
+def reported(turn: Any, *, read: int, written: int) -> Any:
+    """The turn, with what Anthropic reports of its cache."""
     said = AIMessage(turn) if isinstance(turn, str) else turn
-    details: Any = {"cache_read": 0, "cache_creation": 0}
+    details: Any = {"cache_read": read, "cache_creation": written}
     usage = {"input_tokens": 20_000, "output_tokens": 9, "total_tokens": 20_009, "input_token_details": details}
     return said.model_copy(update={"usage_metadata": usage})
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_answers_that_report_no_cache_let_it_shorten(mode: str) -> None:
-    scripted = model(by_position(*map(uncached, reads())))
+    scripted = model(by_position(*(reported(turn, read=0, written=0) for turn in reads())))
     run(agent(scripted, TokenSavingMiddleware(strict=True), tools=TOOLS), mode)
     assert short(scripted.seen[-1].messages)[0]
+
+
+def volume(path: str) -> str:
+    """Returns as much text as a model can read."""
+    return PAGE * 20
+
+
+def test_a_huge_result_before_short_ones_is_shortened_although_the_cache_is_warm() -> None:
+    first = calls("volume", "I read it.", id="v", path="v")
+    turns = [first, *(calls("look", f"I look at {at}.", id=f"l{at}", path="f") for at in range(3)), "All seen."]
+    scripted = model(by_position(*(reported(turn, read=19_900, written=100) for turn in turns)))
+    question = {"messages": [("user", PAGE)]}
+    agent(scripted, TokenSavingMiddleware(strict=True), tools=[volume, look]).invoke(question)
+    assert [short(seen.messages)[:1] for seen in scripted.seen] == [[], [False], [False], [True], [True]]
+
+
+def test_a_last_message_with_guidance_has_no_key() -> None:
+    asked, answer = HumanMessage("Go.", id="h"), AIMessage("Going.", id="a")
+    state: list[AnyMessage] = [asked, answer]
+    assert [part.key for part in request_parts(state, state)] == ["h", "a"]
+    assert [part.key for part in request_parts(with_tail(state, "Look up."), state)] == ["h", "a", None]
+    assert [part.key for part in request_parts(with_tail(state[:1], "Look up."), state[:1])] == [None]
+    assert request_parts([], []) == []
 
 
 def test_a_request_that_is_made_again_is_the_same() -> None:

@@ -47,11 +47,13 @@ FREE_SHARE = 10
 class _Move:
     """New results to shorten, all from the position `start` on, which leaves `left` bytes in the request.
 
-    `costs` has what writing the prefix again takes with each model.
+    `gain` is that of this call, with the results that were shortened before. `costs` has what writing the prefix again
+    takes with each model.
     """
 
     start: int
     saved: int
+    gain: int
     left: int
     costs: Mapping[str, int]
 
@@ -131,7 +133,7 @@ class Request:
         }
         own = accounts[self.model]
         last = next((part.key for part in reversed(self.parts) if part.key is not None), None)
-        ends = own.ends if self.parts and last != self.parts[-1].key else (*own.ends, last or "")[-ENDS:]
+        ends = (*own.ends, last)[-ENDS:] if last is not None and last == self.parts[-1].key else own.ends
         accounts[self.model] = replace(own, credit=own.credit + gain, last=last, ends=ends)
         return accounts
 
@@ -153,8 +155,8 @@ class Request:
 
     def _moves(self, sizes: Sizes, saved: Callable[[int], int]) -> Iterator[_Move]:
         """Yield a move for each start. It shortens every result after its start, too, since that makes it cheaper."""
-        ends = self._cached_ends()
-        found = self._found(sizes)
+        ends, found = self._cached_ends(), self._found(sizes)
+        before = sum(map(self._saved, self.old)) - self._slack
         total = 0
         for start in reversed(self.new):
             total += saved(start)
@@ -164,7 +166,7 @@ class Request:
                 for name, end in ends.items()
                 if start < end
             }
-            yield _Move(start=start, saved=total, left=sizes.left(start), costs=costs)
+            yield _Move(start=start, saved=total, gain=total + before, left=sizes.left(start), costs=costs)
 
     def _cached_ends(self) -> dict[str, int]:
         """Return where the prefix ends that each model's cache has at most: where its last request ended."""
@@ -180,13 +182,13 @@ class Request:
         return [end for end in ends if sizes.blocks[-1] - sizes.blocks[end] <= LOOKBACK]
 
     def _pays(self, move: _Move, sizes: Sizes) -> bool:
-        gain = move.saved + sum(map(self._saved, self.old)) - self._slack
-        if move.saved <= 0 or gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
+        if move.saved <= 0 or move.gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
             return False
         if not move.costs:
             return FREE_SHARE * (sizes.now[-1] - move.left) >= sizes.now[-1]
         accounts = self.book.accounts.items()
-        return move.worth >= 0 and all(account.credit + gain >= move.costs.get(name, 0) for name, account in accounts)
+        paid = all(account.credit + move.gain >= move.costs.get(name, 0) for name, account in accounts)
+        return paid and move.worth >= 0
 
     def left_out(self, at: int) -> list[str]:
         return [self.saving._split(text)[1] for text in self.parts[at].texts if len(text) > self.saving.over_chars]
