@@ -12,11 +12,12 @@ import argparse
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from _saving_bill import RULES, Bill, Rule, Turn, bills, turns_of, worst_ratio
+from _saving_bill import RULES, SILENT, Bill, Rule, Turn, bills, turns_of, worst_ratio
 
 from reasonblocks import RequestPart, TokenSaving
 from reasonblocks.exceptions import ReasonBlocksError
@@ -41,8 +42,12 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", metavar="RUNS", help="files that `reasonblocks replay` reads")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--runs", type=int, default=50, metavar="N", help="the N longest runs (default 50)")
+    parser.add_argument("--stopped", action="store_true", help='instead: what `stop_when="stalled"` would have ended')
     parser.add_argument("--keep", type=int, default=2, metavar="N", help="results never shortened (default 2)")
     given = parser.parse_args()
+    if given.stopped:
+        print(json.dumps(early_exits(given.paths)))
+        return
     try:
         runs = recorded(given.paths, given.runs) if given.paths else made_runs()
     except (ReasonBlocksError, OSError) as error:
@@ -103,6 +108,25 @@ def recorded(paths: Sequence[str], most: int) -> list[list[Turn]]:
     runs = [run for path in paths for run in read_runs(path) if isinstance(run, RecordedRun)]
     turns = [turns_of(run.task, run.steps) for run in runs]
     return sorted(turns, key=chars, reverse=True)[:most]
+
+
+def early_exits(paths: Sequence[str]) -> dict[str, object]:
+    """Return what `stop_when="stalled"` would have ended of all recorded runs, and the calls and tokens after it."""
+    from reasonblocks import ReasonBlocks
+    from reasonblocks._replay import replay
+    from reasonblocks.traces import RecordedRun, read_runs
+
+    rb = ReasonBlocks(stop_when="stalled")
+    ends, calls, tokens = Counter[str](), Counter[str](), Counter[str]()
+    for run in (run for path in paths for run in read_runs(path) if isinstance(run, RecordedRun)):
+        stopped_at = replay(rb, run).stopped_at
+        sent = [bill.tokens for bill in bills(turns_of(run.task, run.steps), SILENT, None)][: len(run.steps)]
+        after = sent[len(sent) if stopped_at is None else stopped_at + 1 :]
+        ends.update(["runs", *([] if stopped_at is None else ["stopped", (run.outcome or "unknown").split(":")[0]])])
+        calls.update(all=len(sent), after=len(after))
+        tokens.update(all=sum(sent), after=sum(after))
+    return {"stop_when": "stalled", **ends, "calls": calls["all"], "calls_after": calls["after"],
+            "tokens": tokens["all"], "tokens_after": tokens["after"]}  # fmt: skip
 
 
 def chars(turns: Sequence[Turn]) -> int:
