@@ -38,12 +38,15 @@ TOOLS = [
 
 
 def run(client: OpenAI, session: SteeringSession, task: str) -> str:
-    """Run the agent and return its answer. An error of the client is recorded and raised; the run is finished."""
+    """Run the agent and return its answer. An error of the client is recorded and raised; the run is finished.
+
+    With `ReasonBlocks(stop_when=...)` the session may end the run: then `begin_step` raises `RunStopped`. With
+    `second_look=True` an answer that the run contradicts gets one more call.
+    """
     history: list[Any] = [{"role": "user", "content": task}]  # the client's own items, answers included
-    completed: Step | None = None
     with session:
+        decision = session.begin_step(StepInput(default_model=MODEL))
         while True:
-            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
             instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
@@ -54,20 +57,23 @@ def run(client: OpenAI, session: SteeringSession, task: str) -> str:
             outcome = outcome_of(response, ms_since(started))
             session.end_step(decision, outcome)
             history += response.output
-            if not outcome.tool_calls:
+            if outcome.tool_calls:
+                results = run_tools(outcome.tool_calls)
+                history += map(output_item, results)
+                completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
+                decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            elif (second_look := session.second_look()) is not None:  # only with ReasonBlocks(second_look=True)
+                decision = second_look
+            else:
                 return outcome.text
-            results = run_tools(outcome.tool_calls)
-            history += map(output_item, results)
-            completed = Step(tool_results=results)  # `end_step` has reported the thought and the calls
 
 
 async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) -> str:
     """Like `run`, on an event loop."""
     history: list[Any] = [{"role": "user", "content": task}]
-    completed: Step | None = None
     async with session:
+        decision = await session.abegin_step(StepInput(default_model=MODEL))
         while True:
-            decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
             instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
@@ -80,20 +86,23 @@ async def run_async(client: AsyncOpenAI, session: SteeringSession, task: str) ->
             outcome = outcome_of(response, ms_since(started))
             session.end_step(decision, outcome)
             history += response.output
-            if not outcome.tool_calls:
+            if outcome.tool_calls:
+                results = run_tools(outcome.tool_calls)
+                history += map(output_item, results)
+                completed = Step(tool_results=results)
+                decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+            elif (second_look := await session.asecond_look()) is not None:
+                decision = second_look
+            else:
                 return outcome.text
-            results = run_tools(outcome.tool_calls)
-            history += map(output_item, results)
-            completed = Step(tool_results=results)
 
 
 def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Callable[[str], object]) -> str:
     """Like `run`, and pass the model's text to `say` as it arrives. A stream that breaks off is an error."""
     history: list[Any] = [{"role": "user", "content": task}]
-    completed: Step | None = None
     with session:
+        decision = session.begin_step(StepInput(default_model=MODEL))
         while True:
-            decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
             instructions, asked = request(decision, history)
             started = time.perf_counter()
             try:
@@ -107,11 +116,15 @@ def run_streamed(client: OpenAI, session: SteeringSession, task: str, say: Calla
             outcome = outcome_of(response, ms_since(started))
             session.end_step(decision, outcome)
             history += response.output
-            if not outcome.tool_calls:
+            if outcome.tool_calls:
+                results = run_tools(outcome.tool_calls)
+                history += map(output_item, results)
+                completed = Step(tool_results=results)
+                decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+            elif (second_look := session.second_look()) is not None:
+                decision = second_look
+            else:
                 return outcome.text
-            results = run_tools(outcome.tool_calls)
-            history += map(output_item, results)
-            completed = Step(tool_results=results)
 
 
 # --- conversion between the client's types and ours

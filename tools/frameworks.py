@@ -178,7 +178,7 @@ HEAD = """# Frameworks
 
 Every adapter runs the same scenarios on real agents of its framework, in each of its modes (listed below its name). \
 "cannot" is declared in the adapter's tests with its reason, and fails the build as soon as it is no longer true. \
-"not asked" means that the scenario does not apply to the framework's kind of guidance.
+"not asked" means that the scenario does not apply to the framework.
 """
 MATRIX = """
 ## Versions

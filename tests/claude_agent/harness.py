@@ -17,6 +17,7 @@ from claude_agent_sdk import (
     AgentDefinition,
     AssistantMessage,
     ClaudeAgentOptions,
+    ClaudeSDKClient,
     HookMatcher,
     SdkMcpTool,
     TextBlock,
@@ -50,7 +51,7 @@ QUIET = {
     "MAX_MCP_OUTPUT_TOKENS": "10000000",
 }
 AFTER = r"(?:\n\n(?:Today's date is |You are powered by the model |<total_tokens>)[^\n]*)*"
-TOLD = re.compile(rf"\A.*?hook additional context: (.*?){AFTER}\Z", re.DOTALL)
+TOLD = re.compile(rf"\A.*?hook additional context: (.*?)(?:\n</system-reminder>)?{AFTER}\Z", re.DOTALL)
 """A hook's text as the CLI puts it into a request, with what it says before and after it."""
 
 
@@ -104,8 +105,13 @@ def seen_in(asked: Asked) -> Seen:
                 break
             continue
         new[:0] = list(_said(message["content"], message["role"]))
-    texts = tuple(TOLD.sub(r"\1", text) for _, text in new)
-    return Seen(model=asked.model, system=asked.system, texts=texts, roles=tuple(role for role, _ in new))
+    texts, roles = tuple(TOLD.sub(r"\1", text) for _, text in new), tuple(role for role, _ in new)
+    return Seen(model=asked.model, system=asked.system, texts=texts, roles=roles, raw=raw(asked))
+
+
+def raw(asked: Asked) -> str:
+    """The whole request. Two sessions of the CLI that do the same differ in their ids alone."""
+    return json.dumps(asked.body).replace(asked.headers["x-claude-code-session-id"], "<session>")
 
 
 def _said(content: Any, role: str) -> Iterator[tuple[str, str]]:
@@ -144,6 +150,20 @@ class Leaving:
         return self._script.turns[answers(asked)]
 
 
+def options_of(script: Script, server: ScriptedServer, tools: Tools, **more: Any) -> ClaudeAgentOptions:
+    return ClaudeAgentOptions(
+        model=script.model,
+        system_prompt=script.system_prompt,
+        tools=[],
+        mcp_servers={SERVER: tools.server},
+        allowed_tools=tools.names,
+        setting_sources=[],
+        include_partial_messages=True,  # else nobody says how many tokens were written
+        env={**QUIET, "ANTHROPIC_BASE_URL": server.anthropic_url, "ANTHROPIC_API_KEY": "none"},
+        **more,
+    )
+
+
 @dataclass(slots=True)
 class Session:
     """One script in one session of the CLI."""
@@ -159,25 +179,12 @@ class Session:
     client: SteeredClaudeClient | None = None
     parts: int = 1
 
-    def options(self, tools: Tools, **more: Any) -> ClaudeAgentOptions:
-        return ClaudeAgentOptions(
-            model=self.script.model,
-            system_prompt=self.script.system_prompt,
-            tools=[],
-            mcp_servers={SERVER: tools.server},
-            allowed_tools=tools.names,
-            setting_sources=[],
-            include_partial_messages=True,  # else nobody says how many tokens were written
-            env={**QUIET, "ANTHROPIC_BASE_URL": self.server.anthropic_url, "ANTHROPIC_API_KEY": "none"},
-            **more,
-        )
-
     async def to_its_end(self) -> Ran:
         """All of it; before the calls of `resume_at` the CLI is left, and another one goes on with its session."""
         tools, snapshots, session_id, prompt = Tools(self.script), dict[str, Any](), None, self.script.task
         for done, call in zip((0, *self.resume_at), (*self.resume_at, None)):
             stop = _Stop(call, done)
-            options = self.options(tools, resume=session_id, hooks=stop.hooks)
+            options = options_of(self.script, self.server, tools, resume=session_id, hooks=stop.hooks)
             self.client = SteeredClaudeClient(
                 self.rb,
                 options,
@@ -251,7 +258,7 @@ class _Stop:
                 await asyncio.sleep(0)  # our own hook runs beside the one that holds the CLI
 
 
-async def _read(client: SteeredClaudeClient) -> None:
+async def _read(client: ClaudeSDKClient) -> None:
     async for _ in client.receive_response():
         pass
 
@@ -296,6 +303,16 @@ class ClaudeHarness:
             session = Session(rb, script, server, self.mode, run_id, resume_at, leaving)
             return asyncio.run(session.to_its_end())
 
+    def run_unsteered(self, script: Script, mode: str) -> list[Seen]:
+        async def alone(server: ScriptedServer) -> None:
+            async with ClaudeSDKClient(options_of(script, server, Tools(script))) as client:
+                await client.query(script.task)
+                await _read(client)
+
+        with ScriptedServer(in_cli_words(script)) as server:
+            asyncio.run(alone(server))
+            return [seen_in(asked) for asked in of_the_agent(server, script)]
+
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         raise NotImplementedError("the CLI keeps the history")
 
@@ -330,7 +347,7 @@ class ClaudeHarness:
             session, tools = Session(rb, outer, server, self.mode, outer.run_id), Tools(inner)
             agent = AgentDefinition(description="looks", prompt="You look.", tools=tools.names)
             options = replace(
-                session.options(tools, agents={"inner": agent}),
+                options_of(outer, server, tools, agents={"inner": agent}),
                 tools=["Task"],
                 allowed_tools=["Task", *tools.names],
             )

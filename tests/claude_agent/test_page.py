@@ -132,6 +132,17 @@ def test_a_session_that_was_left_goes_on_with_its_run(page: Shown) -> None:
     assert last > left.step_log[-1].step  # how far the CLI came before it was left is its own affair
 
 
+def test_the_page_s_observed_session_is_told_nothing(page: Shown) -> None:
+    at = page.at('mode="observe"')
+    assert FINDING in page.printed[at].splitlines()[2]
+    assert not any(FRAME in "".join((asked.system, *asked.texts)) for asked in page.requests[at])
+
+
+def test_the_page_s_stopped_run_has_its_reason(page: Shown) -> None:
+    at = page.at("stop_when=limit")
+    assert (page.printed[at], len(page.requests[at])) == ("stopped: three calls are enough\n", CALLS)
+
+
 def test_the_page_s_routed_session_runs(page: Shown) -> None:
     assert page.names[-1]["client"].steering.step_log[-1].step == CALLS
 

@@ -17,10 +17,12 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Resul
 from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import Usage
-from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_claude_agent import SteeredClaudeClient, Steering
+from reasonblocks_claude_agent._client import Mode
 from tests.claude_agent.harness import QUIET, TOLD, answers
 
 TASK = "Fix the failing tests."
+PROMPTS = (TASK, "And now the linter.")
 PROMPT = "You fix bugs."
 ON_CI = os.environ.get("CI") == "true"  # read before the tests' environment is scrubbed
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
@@ -28,6 +30,9 @@ LOOK = "mcp__t__look"
 SECONDS = 60
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[Asked], Turn]
+
+
+both_modes = pytest.mark.parametrize("mode", ["hooks", "gateway"])
 
 
 @pytest.fixture
@@ -143,6 +148,43 @@ def one_run(
         return client
 
     return in_time(run())
+
+
+async def asked_in_turn(client: ClaudeSDKClient, prompts: Sequence[str] = (TASK,)) -> list[list[Message]]:
+    """The messages of each prompt, one prompt after the other."""
+    return [await ask(client, prompt) for prompt in prompts]
+
+
+def run_in(
+    here: Place, rb: ScriptedReasonBlocks, mode: Mode, prompts: Sequence[str] = (TASK,), **more: Any
+) -> Steering:
+    """The steering of a session that has answered all prompts."""
+
+    async def run() -> Steering:
+        async with SteeredClaudeClient(rb, here.options(**more), mode=mode, run_id="run") as client:
+            await asked_in_turn(client, prompts)
+        return client.steering
+
+    return in_time(run())
+
+
+@asynccontextmanager
+async def hooked(steering: Steering, passed_on: bool) -> AsyncIterator[ClaudeSDKClient]:
+    """The SDK's own client with our hooks; its messages are passed on, or nobody reads them for us."""
+
+    class Passing(ClaudeSDKClient):
+        async def receive_messages(self) -> AsyncIterator[Message]:
+            async for message in super().receive_messages():
+                if passed_on:
+                    await steering.saw(message)
+                yield message
+
+    async with Passing(steering.options) as client:
+        yield client
+
+
+def outcomes(steering: Steering) -> dict[str, str | None]:
+    return {run_id: view.outcome for run_id, view in steering.runs.items()}
 
 
 # ------------------------------------------------------------ what was said

@@ -22,8 +22,8 @@ ROOT = Path(reasonblocks.__file__).parent
 PROMISED = {
     "reasonblocks": """
         AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder JsonlSink LocalStore Pattern QdrantStore
-        ReasonBlocks ReasonBlocksError RunView SQLiteMonitorSink SteeringSession Step StepInput StepLogEntry
-        StepOutcome Thresholds ToolCall ToolResult TraceStateManager Usage __version__
+        ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession Step StepInput
+        StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level

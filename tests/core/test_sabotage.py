@@ -6,6 +6,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,7 +14,9 @@ from typing import Any, ClassVar
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.testing import ConformanceSuite, LoopHarness, Script, Seen, Turn
+from reasonblocks._render import guidance
+from reasonblocks.exceptions import RunStopped
+from reasonblocks.testing import ConformanceSuite, LoopHarness, Ran, Script, Seen, Turn
 from reasonblocks.testing._loop import TOOL, LoopRun
 from reasonblocks.types import AdapterCaps, StepDecision, StepInput, ToolCall
 
@@ -112,11 +115,8 @@ class ForgetsTheAgentsName(LoopRun):
 
 class StartsAThreadPerCall(LoopRun):
     def decide(self, given: StepInput) -> StepDecision | None:
-        decided: list[StepDecision | None] = []
-        thread = threading.Thread(target=lambda: decided.append(super(StartsAThreadPerCall, self).decide(given)))
-        thread.start()
-        thread.join()
-        return decided[0]
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(super().decide, given).result()
 
 
 class LeavesAThreadPerCall(LoopRun):
@@ -138,6 +138,53 @@ class LeavesTheRoutedModel(LoopRun):
         return self.model.name
 
 
+class MarksAnObservedRequest(LoopRun):
+    """Leaves the guidance out, and ends the system prompt in a mark of its own."""
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        seen = super().request(decision, model)
+        return replace(seen, raw=f"{seen.raw} cached") if decision is not None else seen
+
+
+class ShowsWhatIsWithheld(LoopRun):
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        if decision is not None and decision.withheld:
+            decision = replace(decision, guidance=guidance(decision.withheld))
+        return super().request(decision, model)
+
+
+class CallsTheModelAfterAStop(LoopRun):
+    """Takes `RunStopped` for a fault of steering, and goes on without a decision."""
+
+    def decide(self, given: StepInput) -> StepDecision | None:
+        try:
+            return super().decide(given)
+        except RunStopped:
+            return None
+
+
+class ReportsAStopAsAFailure(LoopRun):
+    def ran(self, error: BaseException | None = None) -> Ran:
+        done = super().ran(error)
+        return replace(done, outcome="failure: RunStopped") if isinstance(error, RunStopped) else done
+
+
+class TakesNoSecondLook(LoopRun):
+    """Finishes every run that ends by itself."""
+
+    @classmethod
+    def begin(cls, rb: ReasonBlocks, script: Script, caps: AdapterCaps) -> SteeringSession:
+        return super().begin(rb, script, replace(caps, second_look=False))
+
+
+class ForgetsTheTextOfASecondLook(LoopRun):
+    """Goes on, but makes the call as if there was nothing to say."""
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        looks = decision is not None and decision.step == self.session.trace.state.second_look
+        return super().request(None if looks else decision, model)
+
+
 CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     KeepsSessions: {"test_sessions_of_ended_runs_are_let_go"},
     NeverPauses: {"test_a_pause_is_no_end", "test_a_run_goes_on_in_another_process"},
@@ -157,6 +204,12 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     StartsAThreadPerCall: {"test_a_call_starts_no_thread"},
     LeavesAThreadPerCall: {"test_a_long_run_is_steered_to_its_end"},
     LeavesTheRoutedModel: {"test_an_agent_keeps_its_model_after_a_routed_run"},
+    MarksAnObservedRequest: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
+    ShowsWhatIsWithheld: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
+    CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call"},
+    ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call"},
+    TakesNoSecondLook: {"test_a_second_look_is_one_more_call"},
+    ForgetsTheTextOfASecondLook: {"test_a_second_look_is_one_more_call"},
 }
 """Each spoiled adapter, and the scenarios that tell of it: these and no other."""
 SLOW = {"test_the_adapters_own_work_does_not_grow", "test_the_event_loop_goes_on_while_a_scorer_works"}

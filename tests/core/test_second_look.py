@@ -243,7 +243,7 @@ def test_a_fault_means_none_and_the_run_ends_as_usual() -> None:
     play(session, *CONTRADICTED)
     assert look(session, CLAIMS) is None
     session.finish(completed=CLAIMS)
-    assert (session.outcome, session.faults["the scorer"]) == ("success", 2)
+    assert (session.outcome, session.faults["the scorer"]) == ("success", 1)
 
 
 def test_doubts_of_other_monitors_do_not_lead_to_one() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import anthropic
 import anthropic_loop
@@ -20,9 +22,9 @@ from loop_agent import SCRIPT, SYSTEM_PROMPT, TASK, run_tools
 
 from reasonblocks import ReasonBlocks, SteeringSession, StepLogEntry
 from reasonblocks._render import FRAME
+from reasonblocks.exceptions import RunStopped
 from reasonblocks.testing import LoopHarness, Script, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
-from reasonblocks.types import Placement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = ["openai_loop.py", "anthropic_loop.py"]
@@ -93,13 +95,13 @@ class Ran:
         return self.session.step_log
 
 
-def ran(way: Way, script: Script = SCRIPT, placement: Placement = "tail") -> Ran:
-    session, said = ReasonBlocks(strict=True, placement=placement).session(task=TASK), list[str]()
+def ran(way: Way, script: Script = SCRIPT, **options: Any) -> Ran:
+    session, said = ReasonBlocks(strict=True, **options).session(task=TASK), list[str]()
     answer, error = "", None
     with ScriptedServer(script) as server:
         try:
             answer = way(server, session, said.append)
-        except ERRORS as exc:
+        except (*ERRORS, RunStopped) as exc:
             error = exc
     return Ran(answer=answer, error=error, said=said, requests=server.requests, session=session)
 
@@ -189,6 +191,39 @@ def test_the_anthropic_loop_caches_its_prompt_and_never_the_guidance(way: Way) -
 
 def cached(run: Ran) -> list[list[bool]]:
     return [["cache_control" in block for block in request.body["system"]] for request in run.requests]
+
+
+# --- control
+
+
+@each_way
+def test_an_observed_loop_sends_what_it_sends_without_steering(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = ran(way, mode="observe")
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    plain = ran(way)
+    assert sent(observed) == sent(plain)
+    assert [bool(entry.withheld_texts) for entry in observed.log] == [True, False, True, False]
+
+
+def sent(run: Ran) -> list[str]:
+    """Return the bodies of all requests, without the part of an id that is the server's own."""
+    return [re.sub(r'("[a-z]+_)[0-9a-f]{8}', r"\1", json.dumps(request.body)) for request in run.requests]
+
+
+@each_way
+def test_a_loop_that_is_stopped_raises_before_its_next_call(way: Way) -> None:
+    run = ran(way, stop_when=lambda run: "enough" if len(run.step_log) > 2 else None)
+    assert isinstance(run.error, RunStopped)
+    assert (len(run.requests), run.session.outcome) == (2, "stopped: enough")
+
+
+@pytest.mark.parametrize("way", WAYS[:3], ids=ids[:3])
+def test_a_loop_takes_a_second_look_at_an_answer_that_its_run_contradicts(way: Way) -> None:
+    turns = (SCRIPT.turns[0], Turn(text="All tests pass now."), Turn(text="One test fails still."))
+    run = ran(way, replace(SCRIPT, turns=turns), second_look=True)
+    assert (run.answer, run.session.outcome) == ("One test fails still.", "success")
+    assert 'You have said "All tests pass now."' in run.requests[2].texts[-1]
+    assert ran(way, replace(SCRIPT, turns=turns)).answer == "All tests pass now."
 
 
 # --- trouble

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -50,6 +51,12 @@ def _answers(messages: Sequence[BaseMessage]) -> int:
     return sum(isinstance(message, AIMessage) for message in messages)
 
 
+def _raw(messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> str:
+    """A request as canonical JSON; the ids of messages are random."""
+    dumped = [{**message.model_dump(), "id": message.id is not None} for message in messages]
+    return json.dumps({"messages": dumped, "keywords": kwargs}, sort_keys=True)
+
+
 def _answer(turn: Turn) -> AIMessage:
     thinking: list[Any] = [{"type": "thinking", "thinking": turn.reasoning}, {"type": "text", "text": turn.text}]
     usage = turn.usage
@@ -90,14 +97,14 @@ class World:
         self._forgets = forgets
         self._failures = {at: turn.failures for at, turn in enumerate(script.turns)}
 
-    def agent(self, mw: SteeringMiddleware, *, tools: Sequence[Any] = (), **options: Any) -> Any:
+    def agent(self, mw: SteeringMiddleware | None, *, tools: Sequence[Any] = (), **options: Any) -> Any:
         failures = max(turn.failures for turn in self.script.turns)
         retry = [ModelRetryMiddleware(max_retries=failures, initial_delay=0.0, on_failure="error")] if failures else []
         return create_agent(
             self.model(self.script.model),
             tools=[*tools, *(ScriptedTool(name=name, results=self._results) for name in self._tools(tools))],
             system_prompt=self.script.system_prompt,
-            middleware=[*retry, *[Forgetting()] * self._forgets, mw],
+            middleware=[*retry, *[Forgetting()] * self._forgets, *([mw] if mw else [])],
             name=self.script.agent_name,
             **options,
         )
@@ -110,19 +117,20 @@ class World:
         return [name for name in self.script.tools if name not in {one.name for one in given}]
 
     def model(self, name: str) -> ScriptedModel:
-        return HeldModel(script=lambda messages: self._say(name, messages), model_name=name, world=self)
+        return HeldModel(script=lambda messages: self.say(name, messages, {}), model_name=name, world=self)
 
     async def hold(self, messages: Sequence[BaseMessage]) -> None:
         if _answers(messages) == self._hold_at:
             self.held.set()
             await asyncio.Event().wait()
 
-    def _say(self, model: str, messages: Sequence[BaseMessage]) -> Any:
+    def say(self, model: str, messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> Any:
         system = messages[0].text if messages[0].type == "system" else ""
         said = [message for message in messages if message.type != "system"]
         roles = tuple(ROLES.get(message.type, message.type) for message in said)
         at = len(self.seen) if self._forgets else _answers(messages)
-        self.seen.append(Seen(model=model, system=system, texts=tuple(one.text for one in said), roles=roles))
+        texts = tuple(one.text for one in said)
+        self.seen.append(Seen(model=model, system=system, texts=texts, roles=roles, raw=_raw(messages, kwargs)))
         task = next(message.text for message in messages if message.type == "human")
         turn = self._by_task.get(task.partition(f"\n\n{FRAME}")[0], self.script).turns[at]
         if self._failures[at]:
@@ -135,6 +143,9 @@ class HeldModel(ScriptedModel):
     """Never answers the call that its world holds."""
 
     world: Any
+
+    def _turn(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Any:
+        return self.world.say(self.model_name, messages, kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         await self.world.hold(messages)
@@ -211,6 +222,11 @@ class LangChainHarness:
         line = _Line(rb, world, mode, pausing=bool(resume_at), made=self._made)
         with _models(world):
             return [line.run(str(at), resume_at) for at in range(times)]
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        world = World(script)
+        _call(world.agent(None), mode, _question(script), {})
+        return world.seen
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         world = World(script, forgets=True)

@@ -13,6 +13,7 @@ from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage, ToolCallChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
 Turn: TypeAlias = "str | AIMessage | BaseException"
@@ -86,7 +87,7 @@ class ScriptedModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         names = tuple(tool["name"] if isinstance(tool, dict) else tool.name for tool in tools)
-        return self.bind(tool_names=names)
+        return self.bind(tool_names=names, tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     def _generate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
@@ -115,10 +116,14 @@ class ScriptedModel(BaseChatModel):
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
+    def _turn(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Turn:
+        """What it says to a request, of which `kwargs` are the keywords beside the messages."""
+        return self.script(messages)
+
     def _say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
         copies = tuple(message.model_copy(deep=True) for message in messages)
         self._seen.append(Seen(messages=copies, tools=tuple(kwargs.get("tool_names", ()))))
-        turn = self.script(messages)
+        turn = self._turn(messages, kwargs)
         if isinstance(turn, BaseException):
             raise turn
         said = AIMessage(content=turn) if isinstance(turn, str) else turn.model_copy(deep=True)

@@ -48,7 +48,7 @@ def run_tests() -> str:
 def page() -> dict[str, Any]:
     """The names that the page's blocks leave, and what they printed."""
     looping = [calls("run_tests", "I run the tests.", id=f"c{at}") for at in range(3)]
-    model = ScriptedModel(script=by_position(*looping, "Done."))
+    model = ScriptedModel(script=by_position(*looping, "Done.", "I could not fix them."))
     names: dict[str, Any] = {"model": model, "read_file": read_file, "run_tests": run_tests}
     with contextlib.redirect_stdout(io.StringIO()) as out:
         for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
@@ -56,9 +56,22 @@ def page() -> dict[str, Any]:
     return {**names, "printed": out.getvalue()}
 
 
-def test_both_runs_of_the_page_are_steered(page: dict[str, Any]) -> None:
+def test_the_runs_of_the_page_are_steered(page: dict[str, Any]) -> None:
     read = [seen.messages[-1].text for seen in page["model"].seen]
-    assert [FINDING in text for text in read] == [False, False, True, False] * 2
+    assert [FINDING in text for text in read] == [*[False, False, True, False] * 3, False]
+
+
+def test_the_page_s_person_is_asked_and_answers(page: dict[str, Any]) -> None:
+    keys = {"type", "reason", "run_id", "step", "state", "monitors_fired", "failure_type", "thought"}
+    assert page["question"].keys() == keys
+    assert all(f"`{key}`" in PAGE.read_text(encoding="utf-8") for key in keys)
+    assert (page["question"]["reason"], page["question"]["step"]) == ("it repeats itself", 2)
+    told = page["model"].seen[-3].messages[-1].text
+    assert told.startswith("[REASONBLOCKS]\nAn operator of this run says: Read the test")
+
+
+def test_the_page_s_last_run_has_a_second_look(page: dict[str, Any]) -> None:
+    assert [message.text for message in page["result"]["messages"][-2:]] == ["Done.", "I could not fix them."]
 
 
 def test_the_page_s_step_log_is_that_of_the_named_run(page: dict[str, Any]) -> None:

@@ -29,6 +29,17 @@ def _glued(request: ModelRequest[Any]) -> ModelRequest[Any]:
     return request.override(messages=[*before, last.model_copy(update={"content": f"{last.text}\n\n{tail.text}"})])
 
 
+class AddsASetting(SteeringMiddleware):
+    """Sends a keyword with each call that the agent's own calls do not have."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return super().wrap_model_call(request, lambda steered: handler(_set(steered)))
+
+
+def _set(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    return request.override(model_settings={"temperature": 0})
+
+
 class StartsAThreadPerCall(SteeringMiddleware):
     """Decides each step in a thread made for it."""
 
@@ -52,12 +63,18 @@ def test_a_tail_that_is_glued_to_a_tools_output_is_caught() -> None:
         suite_of(GluesTheTail).test_the_tail_is_a_message_of_its_own("invoke")
 
 
+def test_a_setting_of_an_observed_call_is_caught() -> None:
+    with pytest.raises(AssertionError):
+        suite_of(AddsASetting).test_an_observed_run_sends_the_requests_of_an_unsteered_one("invoke")
+
+
 def test_a_thread_per_call_is_caught() -> None:
     with pytest.raises(AssertionError):
         suite_of(StartsAThreadPerCall).test_a_call_starts_no_thread()
 
 
-def test_neither_is_found_in_the_middleware_as_it_is() -> None:
+def test_none_is_found_in_the_middleware_as_it_is() -> None:
     suite = suite_of(SteeringMiddleware)
     suite.test_the_tail_is_a_message_of_its_own("invoke")
+    suite.test_an_observed_run_sends_the_requests_of_an_unsteered_one("invoke")
     suite.test_a_call_starts_no_thread()

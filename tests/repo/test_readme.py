@@ -122,6 +122,45 @@ def test_the_recorded_run_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["run_id"] == "run-1"
 
 
+SHOWN_RUN: dict[str, Any] = {
+    "run_id": "run-2",
+    "task": "Fix the failing tests.",
+    "outcome": "success",
+    "steps": [
+        {"thought": "I run the tests.", "action": "run_tests", "observation": "3 failed"},
+        {"thought": "I run the tests again.", "action": "run_tests", "observation": "3 failed"},
+        {
+            "thought": "I change the rounding.",
+            "action": "edit_file",
+            "action_input": {"path": "prices.py", "old": "int(price)", "new": "round(price)"},
+            "observation": "ok",
+        },
+        {"thought": "I run the tests.", "action": "run_tests", "observation": "1 failed"},
+        {"thought": "All tests pass, done."},
+    ],
+}
+
+
+def test_the_view_of_a_run_is_what_replay_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(SHOWN_RUN), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "90")
+    assert reasonblocks_command(["replay", "runs.jsonl", "--run", "run-2"]) == 0
+    assert blocks("text", page("replay.md")) == [capsys.readouterr().out]
+
+
+def test_the_settings_file_of_the_page_is_read(tmp_path: Path) -> None:
+    from reasonblocks.cli._options import settings_of_file
+
+    (code,) = blocks("toml", page("replay.md"))
+    (tmp_path / "a.toml").write_text(code, encoding="utf-8")
+    settings = settings_of_file(str(tmp_path / "a.toml"))
+    assert settings.pop("calibration") == str(tmp_path / "agent.toml")
+    assert ReasonBlocks(**settings).disabled is False
+
+
 def test_every_number_of_standing_rules_and_lessons_is_that_of_the_starter_library() -> None:
     shipped = Counter(pattern.tier for pattern in starter_patterns() if not pattern.off)
     off = sum(pattern.off for pattern in starter_patterns())

@@ -60,6 +60,10 @@ class Hooks:
     async def around_tool(self, agent: Agent, run: Run, call: Call, tool: Tool) -> Message:
         return await tool(call)
 
+    async def goes_on(self, agent: Agent, run: Run) -> bool:
+        """Return True if the agent shall call its model again after an answer without tool calls."""
+        return False
+
 
 @dataclass
 class Agent:
@@ -90,7 +94,7 @@ class Agent:
                     run.messages.append(result)
                     yield result
                 run.waits = bool(answer.calls) and self.waits_before(run)
-                going = bool(answer.calls) and not run.waits
+                going = not run.waits and (bool(answer.calls) or await self.hooks.goes_on(self, run))
         except (Exception, asyncio.CancelledError) as exc:
             await self.hooks.run_ends(self, run, exc)
             raise

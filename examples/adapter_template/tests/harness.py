@@ -17,7 +17,7 @@ from reasonblocks.types import StepLogEntry
 from reasonblocks_yourframework import CAPS, Steering, yourframework
 
 # YOURS: the types of your framework.
-from tinyagents import Agent, Call, Message, Request, Run, Tool
+from tinyagents import Agent, Call, Hooks, Message, Request, Run, Tool
 
 
 class World:
@@ -41,7 +41,8 @@ class World:
             await asyncio.Event().wait()
         texts = tuple(message.text for message in request.messages)
         roles = tuple(message.role for message in request.messages)
-        self.seen.append(Seen(model=request.model, system=request.instructions or "", texts=texts, roles=roles))
+        seen = Seen(model=request.model, system=request.instructions or "", texts=texts, roles=roles, raw=repr(request))
+        self.seen.append(seen)
         if self._failures[at]:
             self._failures[at] -= 1
             raise ConnectionError("try again")
@@ -55,7 +56,7 @@ class World:
         result = self._results[call.id]
         return Message("tool", result.output, call_id=call.id, failed=result.is_error)
 
-    def agent(self, steering: Steering, **options: Any) -> Agent:
+    def agent(self, hooks: Hooks, **options: Any) -> Agent:
         tools: dict[str, Tool] = dict.fromkeys(self.script.tools, self.tool)
         return Agent(
             ask=self.ask,
@@ -63,7 +64,7 @@ class World:
             tools={**tools, **options.pop("tools", {})},
             instructions=self.script.system_prompt,
             name=self.script.agent_name,
-            hooks=steering,
+            hooks=hooks,
             attempts=1 + max(self._failures.values()),
             shortened=newest_step if self._forgets else tuple,
             **options,
@@ -149,6 +150,11 @@ class YourFrameworkHarness:
                 return replace(ran(steering, run.id, world.seen, log, run.messages), parts=part)
             run = Run(run.id, list(run.messages), json.loads(json.dumps(run.state)))
         raise AssertionError("a run ends")
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        world = World(script)
+        call(world.agent(Hooks()), mode, started(script))
+        return world.seen
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         world, steering = World(script, forgets=True), yourframework(rb)

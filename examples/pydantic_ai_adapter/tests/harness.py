@@ -68,6 +68,15 @@ def said(message: ModelMessage) -> list[tuple[str, str]]:
     ]
 
 
+def whole(messages: list[ModelMessage]) -> list[dict[str, Any]]:
+    """Return the messages as plain JSON, without the ids and times that the framework makes."""
+    made = ("timestamp", "run_id", "conversation_id")
+    plain: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+    for item in (*plain, *(part for message in plain for part in message["parts"])):
+        item.update((name, None) for name in made if name in item)
+    return plain
+
+
 def answers(messages: Sequence[ModelMessage]) -> int:
     return sum(isinstance(message, ModelResponse) for message in messages)
 
@@ -146,7 +155,8 @@ class World:
                 self.held.set()
                 await asyncio.Event().wait()
             roles, texts = zip(*(one for message in messages for one in said(message)), strict=True)
-            self.seen.append(Seen(model=name, system=info.instructions or "", texts=texts, roles=roles))
+            raw = json.dumps([name, *whole(messages), repr(info)])
+            self.seen.append(Seen(model=name, system=info.instructions or "", texts=texts, roles=roles, raw=raw))
             return self._answer(at, self._by_task.get(texts[0], self.script))
 
         return ScriptedModel(say, model_name=name)
@@ -158,7 +168,7 @@ class World:
             patch.setattr(models, "infer_model", lambda of: of if isinstance(of, Model) else self.model(of))
             yield
 
-    def agent(self, steering: Steering, **tools: Callable[..., Any]) -> Agent[None, Any]:
+    def agent(self, *steering: Steering, **tools: Callable[..., Any]) -> Agent[None, Any]:
         failures = max(self._failures.values())
         own = [Retrying(failures)] if failures else []
         scripted = [Tool(self._tool, name=name) for name in self.script.tools if name not in tools]
@@ -168,7 +178,7 @@ class World:
             instructions=self.script.system_prompt,
             output_type=[str, DeferredToolRequests],
             tools=[*scripted, *(Tool(tool, name=name) for name, tool in tools.items())],
-            capabilities=[*own, *[ProcessHistory(newest_step)] * self._forgets, steering],
+            capabilities=[*own, *[ProcessHistory(newest_step)] * self._forgets, *steering],
         )
 
     def _answer(self, at: int, script: Script) -> ModelResponse:
@@ -276,6 +286,11 @@ class PydanticAIHarness:
                 ),
             }
         raise AssertionError("a run ends")
+
+    def run_unsteered(self, script: Script, mode: str) -> Sequence[Seen]:
+        world = World(script)
+        call(world.agent(), mode, script.task)
+        return world.seen
 
     def run_shortened(self, rb: ReasonBlocks, script: Script, mode: str) -> Ran:
         world, steering = World(script, forgets=True), pydantic_ai(rb, run_id=script.run_id)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool, UsageLimits
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -19,8 +19,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.adapters import RunView
+from reasonblocks.exceptions import ConfigError, RunStopped, SnapshotError
 from reasonblocks.render import FRAME
+from reasonblocks.types import Mode
 
 from .harness import ScriptedModel, answers
 
@@ -81,6 +83,83 @@ def test_a_routed_model_is_not_sent_the_thinking_that_another_has_signed() -> No
     result = asyncio.run(fixer.run("Fix it."))
     assert thoughts == [0, 1, 2, 3]  # its own are left
     assert sum(SIGNED in message.parts for message in result.all_messages()) == LOOPS
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("steer", [0, 1, 2, 3]), ("observe", [1, 2, 3, 4])])
+def test_an_observed_run_leaves_the_thinking_of_another_model(mode: Mode, expected: list[int]) -> None:
+    thoughts: list[int] = []
+
+    def listening(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        thoughts.append(sum(SIGNED in message.parts for message in messages))
+        return looping(messages, info)
+
+    before: list[ModelMessage] = [
+        ModelRequest.user_text_prompt("Look."),
+        ModelResponse(parts=[SIGNED], model_name="another"),
+    ]
+    fixer, _ = agent(ReasonBlocks(mode=mode, model_routing={"SLOW": "strong"}), FunctionModel(listening))
+    asyncio.run(fixer.run("Fix it.", message_history=before))
+    assert thoughts == expected
+
+
+def enough(run: RunView) -> str | None:
+    """Return a reason to end the run before its call 2."""
+    return "enough" if len(run.step_log) > 2 else None
+
+
+def test_a_run_that_is_stopped_raises_in_whatever_way_it_runs() -> None:
+    fixer, steering = agent(ReasonBlocks(stop_when=enough), FunctionModel(looping))
+
+    async def by_hand() -> None:
+        async with fixer.iter("Fix it.") as run:
+            async for _ in run:
+                pass
+
+    for run in (fixer.run("Fix it."), by_hand()):
+        with pytest.raises(RunStopped, match="enough"):
+            asyncio.run(run)
+    assert [(one.outcome, len(one.step_log)) for one in steering.runs.values()] == [("stopped: enough", 2)] * 2
+
+
+def claiming(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Say that the tests pass, after they have failed."""
+    if not answers(messages):
+        return ModelResponse(parts=[ToolCallPart("run_tests", {})])
+    return ModelResponse(parts=[TextPart("All tests pass now.")])
+
+
+def test_a_second_look_is_a_message_although_guidance_stands_in_the_instructions() -> None:
+    ends: list[str] = []
+
+    def listening(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        ends.append(str(messages[-1].parts[-1]))
+        return claiming(messages, info)
+
+    fixer, steering = agent(ReasonBlocks(placement="system", second_look=True), FunctionModel(listening))
+    result = asyncio.run(fixer.run("Fix it."))
+    assert [FRAME in end for end in ends] == [False, False, True]  # a provider may refuse to go on from an answer
+    assert [len(message.parts) for message in result.all_messages()] == [1, 1, 1, 1, 0, 1]
+    (run,) = steering.runs.values()
+    assert (run.outcome, len(run.step_log)) == ("success", 3)
+
+
+def test_a_second_look_needs_a_call_that_the_caller_s_limits_allow() -> None:
+    fixer, steering = agent(ReasonBlocks(second_look=True), FunctionModel(claiming))
+    result = asyncio.run(fixer.run("Fix it.", usage_limits=UsageLimits(request_limit=2)))
+    (run,) = steering.runs.values()
+    assert (result.output, run.outcome, len(run.step_log)) == ("All tests pass now.", "success", 2)
+
+
+def test_an_output_of_run_stream_gets_no_second_look() -> None:
+    fixer, steering = agent(ReasonBlocks(second_look=True), ScriptedModel(claiming, model_name="own"))
+
+    async def main() -> str:
+        async with fixer.run_stream("Fix it.") as result:
+            return str(await result.get_output())
+
+    assert asyncio.run(main()) == "All tests pass now."
+    (run,) = steering.runs.values()
+    assert (run.outcome, len(run.step_log)) == ("success", 2)
 
 
 def test_a_run_that_was_approved_goes_on_under_its_own_id_with_its_own_task(rb: ReasonBlocks) -> None:

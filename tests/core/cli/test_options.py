@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasonblocks.cli._options import OPTIONS, add_settings, read_settings
+from reasonblocks.cli._options import NOT_SETTABLE, OPTIONS, add_settings, read_settings, setting_names
 from reasonblocks.exceptions import ConfigError
 
 Write = Callable[..., str]
-NOT_OPTIONS = {"self", "api_key", "base_url", "live_streaming_enabled", "mode", "second_look"}
-"""Keys and servers: replay asks nobody, and a key on a command line is seen by everyone. It makes no call either."""
 
 
 def settings(*argv: str) -> dict[str, Any]:
@@ -116,8 +113,48 @@ def test_an_unknown_name_in_the_file_gets_the_nearest_one(write: Write) -> None:
         settings("--config", write("c.toml", "token_buget = 9"))
 
 
-def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> None:
-    from reasonblocks._client import ReasonBlocks
+@pytest.mark.parametrize("name", sorted(NOT_SETTABLE))
+def test_keys_and_servers_are_unknown_in_the_file(write: Write, name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown"):
+        settings("--config", write("c.toml", f'{name} = "x"'))
 
-    parameters = set(inspect.signature(ReasonBlocks).parameters)
-    assert {option.setting for option in OPTIONS} == parameters - NOT_OPTIONS
+
+def test_a_path_in_the_file_is_relative_to_the_file(write: Write, tmp_path: Path) -> None:
+    path = write("c.toml", 'calibration = "agent.toml"', 'profile = "./profiles.db"')
+    expected = {"calibration": str(tmp_path / "agent.toml"), "profile": str(tmp_path / "./profiles.db")}
+    assert {name: str(Path(value)) for name, value in settings("--config", path).items()} == {
+        name: str(Path(value)) for name, value in expected.items()
+    }
+
+
+def test_an_absolute_path_in_the_file_stays(write: Write, tmp_path: Path) -> None:
+    given = str(tmp_path / "else" / "agent.toml")
+    path = write("c.toml", f"calibration = '{given}'")
+    assert settings("--config", path) == {"calibration": given}
+
+
+def test_a_word_and_a_table_are_no_paths(write: Write) -> None:
+    path = write("c.toml", 'profile = "own"', "[calibration]", "composite_fires = 0.4")
+    assert settings("--config", path) == {"profile": "own", "calibration": {"composite_fires": 0.4}}
+
+
+def test_a_second_file_overrides_the_first_key_by_key_and_options_override_both(write: Write) -> None:
+    first = write("a.toml", "token_budget = 1", "[fsm_thresholds]", "slow_window = 1", "fast_window = 1")
+    second = write("b.toml", "token_budget = 2", "[fsm_thresholds]", "fast_window = 2", "skip_window = 2")
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_settings(parser)
+    given = parser.parse_args(["--config", first, "--fsm", "skip_window=3"])
+    assert read_settings(given, second) == {
+        "token_budget": 2,
+        "fsm_thresholds": {"slow_window": 1, "fast_window": 2, "skip_window": 3},
+    }
+
+
+FILE_ONLY = {"mode", "second_look"}
+"""Settings without an option, which only matter to a live run; a file that the live run reads may have them."""
+
+
+def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> None:
+    options = {option.setting for option in OPTIONS}
+    assert options <= setting_names()
+    assert setting_names() - options <= FILE_ONLY

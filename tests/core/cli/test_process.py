@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -93,12 +94,17 @@ def imported(names: list[str], *argv: str) -> list[str]:
     return subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stderr.split()
 
 
-def test_json_never_imports_rich(write: Write) -> None:
-    assert imported(["rich"], "replay", write("a.jsonl", RUN), "--json") == []
+VIEWS: tuple[list[str], ...] = ([], ["--run", "a.jsonl:1"], ["--only-injected"], ["--diff", "a.toml", "a.toml"])
 
 
-def test_output_into_a_pipe_never_imports_rich(write: Write) -> None:
-    assert imported(["rich"], "replay", write("a.jsonl", RUN)) == []
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("json", [["--json"], []])
+def test_json_and_output_into_a_pipe_never_import_rich(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, json: list[str], view: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("a.toml")
+    assert imported(["rich"], "replay", write("a.jsonl", RUN), *json, *view) == []
 
 
 def test_help_is_quick_because_it_imports_no_client_and_no_pydantic() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from reasonblocks._replay import ReplayedRun
 from reasonblocks.cli._output import Table
-from reasonblocks.cli._summary import Summary, interventions, total
+from reasonblocks.cli._said import interventions
+from reasonblocks.cli._summary import Summary, total
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import FSMState, Injection, SkippedReason, Source, Step, StepDecision, Usage
 

@@ -61,6 +61,13 @@ COMMANDS: dict[str, Sequence[str]] = {
     "patterns calibrate": ("patterns", "calibrate", "RUNS", "--embedder", "hash", "--out", f"c{EVIL}"),
     "replay": ("replay", "RUNS"),
     "replay run": ("replay", "RUNS", "--run", RUN_ID),
+    "replay full": ("replay", "RUNS", "--run", RUN_ID, "--full"),
+    "replay only": ("replay", "RUNS", "--only-injected"),
+    "replay only json": ("replay", "RUNS", "--only-injected", "--json"),
+    "replay diff": ("replay", "RUNS", "--diff", "SETTINGS", "OTHERS"),
+    "replay diff run": ("replay", "RUNS", "--diff", "SETTINGS", "OTHERS", "--run", RUN_ID, "--full"),
+    "replay diff json": ("replay", "RUNS", "--diff", "SETTINGS", "OTHERS", "--json"),
+    "replay diff bad": ("replay", "RUNS", "--diff", "RUNS", f"no{EVIL}"),
     "replay none": ("replay", "RUNS", "--run", f"none{EVIL}"),
     "replay json": ("replay", "RUNS", "--json"),
     "replay settings": ("replay", "RUNS", "--task-profile", EVIL),
@@ -74,13 +81,15 @@ COMMANDS: dict[str, Sequence[str]] = {
 
 
 def prepared(folder: Path, argv: Sequence[str]) -> list[str]:
-    files = {"RUNS": f"runs{EVIL}", "PATTERNS": f"patterns{EVIL}", "BROKEN": f"broken{EVIL}"}
+    files = {name: f"{name.lower()}{EVIL}" for name in ("RUNS", "PATTERNS", "BROKEN", "SETTINGS", "OTHERS")}
     names = {name: folder / file.replace("/", "_") for name, file in files.items()}
     run = json.dumps(RUN)
     names["RUNS"].write_text(f"{run}\n{run}\n{{\n", encoding="utf-8")
     names["PATTERNS"].write_text(json.dumps(LESSON) + "\n", encoding="utf-8")
     broken = json.dumps({**LESSON, "tier": f"e9{EVIL}"}) + "\n" + json.dumps({**LESSON, EVIL: EVIL}) + "\n"
     names["BROKEN"].write_text(broken, encoding="utf-8")
+    names["SETTINGS"].write_text("", encoding="utf-8")
+    names["OTHERS"].write_text("[fsm_thresholds]\nslow_window = 1\n", encoding="utf-8")
     return [str(names.get(one, one)) for one in argv]
 
 
@@ -113,7 +122,7 @@ def test_no_command_prints_what_a_terminal_obeys(store: Path, command: Command, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("name", ["list", "search", "replay", "doctor"])
+@pytest.mark.parametrize("name", ["list", "search", "replay", "replay run", "replay only", "replay diff", "doctor"])
 def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
     pytest.importorskip("rich")
     import pty
@@ -135,7 +144,7 @@ def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
     os.close(outer)
     shown = sent.decode().replace("\r\n", "\n")
     assert obeyed(_SGR.sub("", shown)) == []
-    assert name == "doctor" or "[red]" in shown or "…" in shown
+    assert name == "doctor" or "[red]" in shown or "…" in shown or "..." in shown
 
 
 def test_what_is_exported_to_the_terminal_is_what_is_exported_to_a_file(store: Path, command: Command) -> None:

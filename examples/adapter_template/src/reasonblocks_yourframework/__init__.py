@@ -103,6 +103,16 @@ class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close`
         finally:
             TOOL.reset(before)
 
+    async def goes_on(self, agent: Agent, run: Run) -> bool:
+        """Return True for a run whose end is in doubt: its next call is a second look, decided here."""
+        # YOURS: if the framework cannot continue a run that ends, delete this: CAPS = AdapterCaps(second_look=False).
+        session = self._sessions.get(run)
+        if session is not None and session.wants_second_look:
+            with session.guard("taking a second look"):
+                request = Request(agent.model, agent.instructions, run.messages)
+                return await session.asecond_look(_given(session, agent, request)) is not None
+        return False
+
     def _session(self, agent: Agent, run: Run) -> SteeringSession:
         # YOURS: pass what the framework knows about a run.
         parent, call = TOOL.get() or (None, None)
@@ -121,15 +131,9 @@ class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close`
         )
 
     async def _decision(self, session: SteeringSession, agent: Agent, request: Request) -> StepDecision | None:
+        # A guard lets `RunStopped` pass, which ends the run before this call: so it reaches the caller of the agent.
         with session.guard("deciding a call"):
-            state = session.trace.state
-            given = StepInput(
-                key=call_key(state),
-                completed=completed_step(request.messages) if state.steps_begun else None,
-                default_model=request.model,
-                agent_name=agent.name,
-            )
-            return await session.abegin_step(given)
+            return await session.abegin_step(_given(session, agent, request))
         return None
 
     def _applied(self, session: SteeringSession, decision: StepDecision, request: Request) -> Request:
@@ -147,6 +151,16 @@ class Steering(SteeringHandle[HeldRun], Hooks):  # YOURS: if Hooks has a `close`
         if not isinstance(wanted, str):
             raise TypeError(f"{wanted!r} is no model: map a state to the name of one")
         return wanted
+
+
+def _given(session: SteeringSession, agent: Agent, request: Request) -> StepInput:
+    state = session.trace.state
+    return StepInput(
+        key=call_key(state),
+        completed=completed_step(request.messages) if state.steps_begun else None,
+        default_model=request.model,
+        agent_name=agent.name,
+    )
 
 
 def _last_step(session: SteeringSession, run: Run) -> Step | None:

@@ -9,10 +9,19 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai import AgentRunResult, DeferredToolRequests, RunContext, models
+from pydantic_ai import (
+    AgentRunResult,
+    CallToolsNode,
+    DeferredToolRequests,
+    ModelRequestNode,
+    RunContext,
+    UsageLimitExceeded,
+    models,
+)
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_graph import End
 
 from reasonblocks.adapters import (
     HeldRun,
@@ -130,7 +139,8 @@ class SteeredRun(AbstractCapability[Any]):
         """Steer one call: decide before its first attempt, and record it after the last."""
         self._decision, self._attempts, self._model = None, 0, request_context.model.model_name
         with self._session.guard("deciding a call"):
-            self._decision = await self._decide(ctx, request_context.messages)
+            given = self._given(ctx, request_context.messages, self._model)
+            self._decision = await self._session.abegin_step(given)  # a `RunStopped` passes, and ends the run
         if model := await self._routed():
             request_context = replace(request_context, model=model, model_id=None)
         self._started = time.perf_counter()
@@ -149,11 +159,24 @@ class SteeredRun(AbstractCapability[Any]):
         """Add guidance to the request of one attempt. Only changes made here stay out of the message history."""
         self._attempts += 1
         self._model = request_context.model.model_name
-        if self._decision is not None:
+        if self._decision is not None and not self._session.observes:
             with self._session.guard("placing guidance"):
                 request = steered(request_context, self._decision)
                 return without_foreign_thinking(request, self._model) if self._routing else request
         return request_context
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
+        """Continue a run whose end is in doubt with a request of its own, which holds the doubt only when it is sent.
+
+        The last node of `run_stream` is not asked about: its output has been handed over.
+        """
+        ends = isinstance(node, CallToolsNode) and isinstance(result, End)
+        if ends and self._session.wants_second_look and not isinstance(result.data.output, DeferredToolRequests):
+            with self._session.guard("taking a second look"):
+                given = self._given(ctx, ctx.messages, ctx.model.model_name)
+                if _within_limits(ctx) and await self._session.asecond_look(given) is not None:
+                    return ModelRequestNode[Any, Any](ModelRequest(parts=[]))
+        return result
 
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: Any, tool_def: Any, args: Any, handler: Any
@@ -164,14 +187,13 @@ class SteeredRun(AbstractCapability[Any]):
         finally:
             TOOL.reset(before)
 
-    async def _decide(self, ctx: RunContext[Any], messages: Sequence[ModelMessage]) -> StepDecision:
-        given = StepInput(
+    def _given(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], model: str) -> StepInput:
+        return StepInput(
             key=call_key(self._session.trace.state),
             completed=completed_step(messages) if self._session.trace.state.calls else None,
-            default_model=self._model,
+            default_model=model,
             agent_name=ctx.agent.name if ctx.agent else None,
         )
-        return await self._session.abegin_step(given)
 
     async def _routed(self) -> Model | None:
         """Return the mapped model of this call. An identifier's is built once, in a thread: it may import a package."""
@@ -201,3 +223,13 @@ class SteeredRun(AbstractCapability[Any]):
         with self._session.guard("reading the last step"):
             return completed_step(messages) if self._session.trace.state.pending else None
         return None
+
+
+def _within_limits(ctx: RunContext[Any]) -> bool:
+    """Return True if the caller's limits allow one more request."""
+    try:
+        if ctx.usage_limits is not None:
+            ctx.usage_limits.check_before_request(ctx.usage)
+    except UsageLimitExceeded:
+        return False
+    return True

@@ -92,6 +92,7 @@ def usage_of(used: RequestUsage) -> Usage:
 
 def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
     """Return a copy of the request with its guidance: in the instructions, after their cached part, or at the tail."""
+    last = request.messages[-1]
     tail = decision.placement == "tail"
     texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
     added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
@@ -99,7 +100,6 @@ def steered(request: ModelRequestContext, decision: StepDecision) -> ModelReques
         parameters = request.model_request_parameters
         parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *added])
         request = replace(request, model_request_parameters=replace(parameters, instruction_parts=parts))
-    last = request.messages[-1]
     if tail and decision.guidance and isinstance(last, ModelRequest):
         last = replace(last, parts=[*last.parts, UserPromptPart(content=decision.guidance)])
         request = replace(request, messages=[*request.messages[:-1], last])

@@ -1,7 +1,8 @@
 """Steers sessions of the Claude Agent SDK: a client, a `query`, and `rb.claude_hooks(...)` for a client of your own.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement`, are those of every adapter: `task` defaults to the prompt, `model` to the session's own.
+placement`, are those of every adapter: `task` defaults to the prompt, `model` to the session's own. `mode` is
+"steer" or "observe" as in every adapter; a client and `query` also take "hooks" and "gateway".
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunKeywords, split_keywords
+from reasonblocks.adapters import RunFields, RunKeywords, split_keywords
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
@@ -35,11 +36,12 @@ def query(
     transport: Transport | None = None,
     mode: Mode = "hooks",
     snapshots: Snapshots | None = None,
-    **run: Unpack[RunKeywords],
+    **run: Unpack[RunFields],
 ) -> AsyncIterator[Message]:
     """Run the SDK's `query`, steered: yield the messages of a session that ends when the prompts are answered.
 
-    It uses a `SteeredClaudeClient`, because the SDK's own `query` offers no way to switch the model.
+    It uses a `SteeredClaudeClient`, whose modes it takes, because the SDK's own `query` offers no way to switch the
+    model.
     """
     from ._client import SteeredClaudeClient, messages_of
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunKeywords, split_keywords
+from reasonblocks.adapters import RunFields, RunOptions, split_keywords
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.types import Mode as RunMode
 
 from ._gateway import GATEWAY_CAPS, Gateway
 from ._sessions import Snapshots, check
@@ -20,7 +21,9 @@ from ._steering import HOOKS_CAPS, Steering
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-Mode = Literal["hooks", "gateway"]
+Mode = Literal["hooks", "gateway", "steer", "observe"]
+RUN_MODES: dict[Mode, RunMode] = {"steer": "steer", "observe": "observe"}
+"""The modes that set the run's own mode, with hooks for the guidance. The others leave it to the client `rb`."""
 
 
 class SteeredClaudeClient(ClaudeSDKClient):
@@ -32,8 +35,9 @@ class SteeredClaudeClient(ClaudeSDKClient):
 
     With `mode="gateway"` guidance goes into a single request on its way to the provider and is in no transcript; the
     CLI's hooks alone leave it there. The mode needs aiohttp and certifi, and the provider at the CLI's
-    `ANTHROPIC_BASE_URL`: not Bedrock, Vertex or Foundry. Raises `ConfigError` for a wrong option, and `ExtraMissing`
-    for `mode="gateway"` without them.
+    `ANTHROPIC_BASE_URL`: not Bedrock, Vertex or Foundry. With `mode="observe"` steering is recorded and nothing is
+    shown; with `mode="steer"` it is shown through hooks, even if `rb` observes. Raises `ConfigError` for a wrong
+    option, and `ExtraMissing` for `mode="gateway"` without its packages.
     """
 
     def __init__(
@@ -44,19 +48,23 @@ class SteeredClaudeClient(ClaudeSDKClient):
         *,
         mode: Mode = "hooks",
         snapshots: Snapshots | None = None,
-        **run: Unpack[RunKeywords],
+        **run: Unpack[RunFields],
     ) -> None:
-        run_options, _ = split_keywords("SteeredClaudeClient", run)
-        check(rb, run_options, HOOKS_CAPS if mode == "hooks" else GATEWAY_CAPS)
+        if mode not in get_args(Mode):
+            raise ConfigError.unknown("mode", mode, get_args(Mode))
+        run_options = _run_options(mode, run)
+        caps = GATEWAY_CAPS if mode == "gateway" else HOOKS_CAPS
+        check(rb, run_options, caps)
         own = options or ClaudeAgentOptions()
+        leaves_alone = rb.disabled or (run_options.mode or rb.mode) == "observe"
         self._rb = rb
-        self._gateway = _gateway_of(rb, mode, own, transport)
+        self._gateway = None if leaves_alone or mode != "gateway" else _gateway_of(rb, own, transport)
         self.steering = Steering(
             rb,
             run_options,
             own,
-            set_model=super().set_model,
-            caps=GATEWAY_CAPS if self._gateway else HOOKS_CAPS,
+            set_model=None if leaves_alone else super().set_model,
+            caps=caps if self._gateway else replace(caps, output_tokens_live=False),
             delivery=self._gateway.pending if self._gateway else None,
             snapshots=snapshots,
         )
@@ -143,15 +151,14 @@ class SteeredClaudeClient(ClaudeSDKClient):
         await self.steering.disconnected()
 
 
-def _gateway_of(
-    rb: ReasonBlocks, mode: Mode, options: ClaudeAgentOptions, transport: Transport | None
-) -> Gateway | None:
-    if mode not in get_args(Mode):
-        raise ConfigError.unknown("mode", mode, get_args(Mode))
-    if mode == "hooks" or rb.disabled:
-        return None
+def _run_options(mode: Mode, run: RunFields) -> RunOptions:
+    given, _ = split_keywords("SteeredClaudeClient", run)
+    return replace(given, mode=RUN_MODES.get(mode))
+
+
+def _gateway_of(rb: ReasonBlocks, options: ClaudeAgentOptions, transport: Transport | None) -> Gateway:
     if transport is not None:
-        raise ConfigError("mode", mode, "not with a transport of your own: it starts the CLI")
+        raise ConfigError("mode", "gateway", "not with a transport of your own: it starts the CLI")
     return Gateway(rb.guard, options.env)
 
 

@@ -147,6 +147,14 @@ def step_kept(kept: Mapping[str, Any]) -> Step:
 # --- hook outputs
 
 
+def stopping(reason: str) -> HookOutput:
+    """Return the output that ends the turn of the hook's agent, or refuses a prompt: no further request is made.
+
+    The CLI notes the reason in its transcript.
+    """
+    return {"continue_": False, "stopReason": f"This run was ended: {reason}"}
+
+
 def context(event: str, decision: StepDecision | None) -> HookOutput:
     """Return the output of this event's hook: guidance for the next request, or nothing."""
     if decision is None or not decision.guidance:

@@ -67,7 +67,7 @@ class Delivery(Protocol):
     """Delivers decisions to the model."""
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:
-        """Return the answer of this event's hook, which was called with `given`."""
+        """Return the answer of this event's hook, which was called with `given`. None: no request is expected."""
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         """Return the outcome with what was measured of the request on its way."""

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, call_key
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, adrive, call_key
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
 
@@ -51,8 +51,12 @@ class AgentRun(HeldRun):
         """The answer that is recorded already."""
         self.resulted = asyncio.Event()
         """Set once the turn's result has arrived and the run has its outcome."""
-        self.stopped = False
-        """True if the agent has finished its turn: the result is on its way."""
+        self.turn_ended = False
+        """True if the agent has finished its turn, or was stopped: the result is on its way."""
+        self.stop: str | None = None
+        """The reason for which `stop_when` ended the run."""
+        self._turn_began_at = 0
+        """The number of calls that were decided before the turn."""
         self.waiting: str | None = None
         """The outcome of its turn, while tasks that it started go on in the background."""
         self.error: str | None = None
@@ -69,23 +73,55 @@ class AgentRun(HeldRun):
         """The step whose decision will be repeated."""
         return None if self.unanswered is None else self.judged
 
+    @property
+    def turn_calls(self) -> int:
+        """The number of decided requests of this turn."""
+        return self.calls - self._turn_began_at
+
+    async def begin_turn(self, completed: Step | None) -> StepDecision | None:
+        """Decide the first request of a turn; return None after a fault."""
+        self._turn_began_at = self.calls - (self.unanswered is not None)
+        return await self.decide(completed)
+
     async def decide(self, completed: Step | None) -> StepDecision | None:
-        """Decide the next request; return None after a fault."""
+        """Decide the next request; return None after a fault. A decision with a `stop` has ended the run instead."""
         self.resulted.clear()
-        self.stopped, self.waiting = False, None
+        self.turn_ended, self.waiting = False, None
         with self.session.guard("deciding a call"):
-            given = StepInput(
-                key=call_key(self.session.trace.state),
-                completed=completed,
-                default_model=self.own_model,
-                agent_name=self._agent_name,
-            )
-            decision = await self.session.abegin_step(given)
-            self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
-            if not decision.replayed:
-                self.judged = completed
+            decision = await adrive(self.session.begin_flow(self._given(completed)))
+            self.stop = decision.stop
+            self._decided(decision, completed)
             return decision
         return None
+
+    async def look_again(self, last: Step) -> StepDecision | None:
+        """Decide one more request if the end of the run is in doubt; None if the run ends with its last step."""
+        with self.session.guard("taking a second look"):
+            decision = await self.session.asecond_look(self._given(last))
+            if decision is not None:
+                self.turn_ended = False
+                self._decided(decision, last)
+            return decision
+        return None
+
+    def _given(self, completed: Step | None) -> StepInput:
+        return StepInput(
+            key=call_key(self.session.trace.state),
+            completed=completed,
+            default_model=self.own_model,
+            agent_name=self._agent_name,
+        )
+
+    def _decided(self, decision: StepDecision, completed: Step | None) -> None:
+        self._call = None
+        if decision.stop is None:
+            self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
+        if not decision.replayed:
+            self.judged = completed
+
+    async def last_answer(self, seconds: float) -> Answer | None:
+        """Return the main agent's answer that is not recorded yet, which may still be on its way."""
+        return await self._stream.wait_for_last(self._heard, seconds)
 
     def heard(self, answer: Answer | None, calls: Iterable[Mapping[str, Any]] = (), said: str = "") -> Step:
         """Record the answer to the request under way, once; return the step that it began, with its tool results.
@@ -159,15 +195,17 @@ class SessionRuns:
     def prompted(self, session_id: str | None, prompt: str) -> AgentRun:
         """Return the run of a prompt: the open one of this session, or a new one.
 
-        A prompt that reports the end of a background task belongs to the run that started the task.
+        A prompt that reports the end of a background task belongs to the run that started the task, unless that run
+        was stopped and another one is open.
         """
         self._session_id = session_id
         task_id = task_done(prompt) or ""
         self.stream.prompted(task_id)
         starter = self._starters.get(task_id)
-        if starter is not None:
+        is_open = self.main is not None and not self.main.over and not self.main.waiting
+        if starter is not None and not (starter.stop is not None and is_open):
             self.main = starter
-        elif self.main is None or self.main.over or self.main.waiting:
+        elif self.main is None or not is_open:
             self.main = self._begun(prompt)
         return self.main
 

@@ -13,7 +13,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
-from ._convert import HookOutput, ending_of, is_interrupted, result_told
+from ._convert import HookOutput, ending_of, is_interrupted, result_told, stopping, task_done
 from ._hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
@@ -49,6 +49,7 @@ class Steering(SteeringHandle[AgentRun]):
         self._set_model = set_model
         self._model = options.model
         """The model that the CLI uses now."""
+        self._max_turns = options.max_turns
         self._session = SessionRuns(
             rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
         )
@@ -86,15 +87,34 @@ class Steering(SteeringHandle[AgentRun]):
 
     async def _prompted(self, given: Input) -> HookOutput:
         """Decide the first request of a prompt: of a new run, or of one that is open, as after an interruption."""
-        before = self._session.main
-        if before is not None and before.stopped and self._session.stream.is_read:
+        before, prompt = self._session.main, str(given.get("prompt") or "")
+        if before is not None and before.turn_ended and self._session.stream.is_read:
             await _at_most(RESULT_SECONDS + self._rb.step_deadline_seconds, before.resulted.wait())
-        run = self._session.prompted(given.get("session_id"), str(given.get("prompt") or ""))
-        answer = self._session.stream.newest(MAIN)
-        done = run.heard(answer) if answer is not None and run.calls else run.left_at or Step()
-        decision = await run.decide(done if run.calls else None)
+        run = self._session.prompted(given.get("session_id"), prompt)
+        decision = None if run.stop is not None else await self._first_of_turn(run)
+        if run.stop is not None and task_done(prompt) is not None:
+            return self._end_turn(run, "UserPromptSubmit", given)
+        if run.stop is not None:  # the user goes on with another run
+            run = self._session.prompted(given.get("session_id"), prompt)
+            decision = await run.begin_turn(None)
         self._session.keep()
         return self._delivery.deliver("UserPromptSubmit", given, decision)
+
+    async def _first_of_turn(self, run: AgentRun) -> StepDecision | None:
+        answer = self._session.stream.newest(MAIN)
+        done = run.heard(answer) if answer is not None and run.calls else run.left_at or Step()
+        return await run.begin_turn(done if run.calls else None)
+
+    def _end_turn(self, run: AgentRun, event: str, given: Input) -> HookOutput:
+        """End the turn of a run that `stop_when` has ended. A subagent hands what it has to the agent above it."""
+        self._delivery.deliver(event, given, None)
+        if run is self._session.main:
+            run.resulted.clear()
+            run.turn_ended = True
+            self._session.keep()
+        else:
+            self._session.stopped(str(given.get("agent_id") or ""))
+        return stopping(run.stop or "")
 
     async def _tool_ended(self, given: Input) -> HookOutput:
         """Note how long a tool took, and whether it failed. The stream has its text, as the model reads it."""
@@ -109,22 +129,35 @@ class Steering(SteeringHandle[AgentRun]):
         calls = list(given.get("tool_calls") or ())
         answer = await self._session.stream.wait_for({str(call.get("tool_use_id")) for call in calls}, THOUGHT_SECONDS)
         decision = await run.decide(run.heard(answer, calls))
+        if run.stop is not None:
+            return self._end_turn(run, "PostToolBatch", given)
         if run is self._session.main:
             await self._route(run, decision)
             self._session.keep()
         return self._delivery.deliver("PostToolBatch", given, decision)
 
     async def _stopped(self, given: Input) -> HookOutput:
-        """Note the end of the turn. It ends the run, if nobody passes on the session's messages."""
-        run = self._session.main
+        """Note the end of the turn, or take a second look. It ends the run, if nobody passes on the messages."""
+        run, is_read = self._session.main, self._session.stream.is_read
         if run is None or run.over:
             return {}
-        if self._session.stream.is_read:
-            run.stopped = True
-        else:
-            await run.ended("success", run.heard(None, said=str(given.get("last_assistant_message") or "")))
-            self._session.keep()
-        return {}
+        run.turn_ended, looks = is_read, self._may_look(run)
+        if is_read and not looks:
+            return {}
+        answer = await run.last_answer(THOUGHT_SECONDS) if is_read else None
+        step = run.heard(answer, said=str(given.get("last_assistant_message") or ""))
+        decision = await run.look_again(step) if looks else None
+        if decision is not None:
+            await self._route(run, decision)
+        elif not is_read:
+            await run.ended("success", step)
+        self._session.keep()
+        return self._delivery.deliver("Stop", given, decision) if decision is not None else {}
+
+    def _may_look(self, run: AgentRun) -> bool:
+        """Return True if the run may have a second look: its work is done, and the CLI allows another request."""
+        has_room = self._max_turns is None or run.turn_calls < self._max_turns
+        return run.session.wants_second_look and has_room and not self._session.waits(run)
 
     async def _subagent_started(self, given: Input) -> HookOutput:
         decision = await self._session.subagent(given).decide(None)
@@ -160,7 +193,10 @@ class Steering(SteeringHandle[AgentRun]):
 
     async def _result(self, message: ResultMessage) -> None:
         run, answer = self._session.main, self._session.stream.newest(MAIN)
-        if run is None or run.over:
+        if run is None:
+            return
+        if run.over:
+            run.resulted.set()
             return
         step = run.heard(answer) if answer is not None else None
         outcome = ending_of(message, run.error)

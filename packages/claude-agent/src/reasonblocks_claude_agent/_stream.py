@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from claude_agent_sdk import (
@@ -54,6 +54,8 @@ class Stream:
         self._changed = asyncio.Event()
         self.is_read = False
         """True if anybody passes the session's messages on."""
+        self._is_partial = False
+        """True if partial messages are reported, which have an answer's output tokens."""
         self.background: frozenset[str] = frozenset()
         """The tasks that run beside the session's turns, by id."""
         self._unreported: set[str] = set()
@@ -116,14 +118,36 @@ class Stream:
 
     async def wait_for(self, call_ids: Collection[str], seconds: float) -> Answer | None:
         """Return the answer that made these calls, which may still be on its way; None after `seconds`."""
+        return await self._wait(lambda: self.with_calls(call_ids), seconds)
+
+    async def wait_for_last(self, before: Answer | None, seconds: float) -> Answer | None:
+        """Return the main agent's answer after `before`, once it is complete or `seconds` have passed, if it is there.
+
+        It is the last of its turn, so its text completes it, or its number of tokens if partial messages report that.
+        """
+
+        def complete() -> Answer | None:
+            answer = self._after(before)
+            if answer is None or not answer.step.thought:
+                return None
+            return answer if answer.output_tokens is not None or not self._is_partial else None
+
+        return await self._wait(complete, seconds) or self._after(before)
+
+    def _after(self, before: Answer | None) -> Answer | None:
+        answer = self.newest(MAIN)
+        return None if answer is before else answer
+
+    async def _wait(self, find: Callable[[], Answer | None], seconds: float) -> Answer | None:
+        """Return what `find` finds after a message at the latest; None after `seconds`."""
         ends = asyncio.get_running_loop().time() + seconds
-        while (found := self.with_calls(call_ids)) is None:
+        while (found := find()) is None:
             left = ends - asyncio.get_running_loop().time()
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), left)
             except (asyncio.TimeoutError, TimeoutError):
-                return self.with_calls(call_ids)
+                return find()
         return found
 
     def _saw_answer(self, message: AssistantMessage) -> None:
@@ -141,6 +165,7 @@ class Stream:
 
     def _saw_event(self, message: StreamEvent) -> None:
         """Keep the number of output tokens, which only partial messages report."""
+        self._is_partial = True
         usage = message.event.get("usage") if message.event.get("type") == "message_delta" else None
         answer = self._answers.get(message.parent_tool_use_id)
         if answer is not None and isinstance(usage, dict) and isinstance(usage.get("output_tokens"), int):

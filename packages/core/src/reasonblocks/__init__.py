@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._client import ReasonBlocks
     from ._fsm import DifficultyFSM, Thresholds
+    from ._saving import RequestPart, SavingPlan, TokenSaving
     from ._session import RunView, SteeringSession, TraceStateManager
     from .backends._edge_store import EdgeStore
     from .backends._jsonl_sink import JsonlSink
@@ -44,14 +45,17 @@ __all__ = [
     "QdrantStore",
     "ReasonBlocks",
     "ReasonBlocksError",
+    "RequestPart",
     "RunView",
     "SQLiteMonitorSink",
+    "SavingPlan",
     "SteeringSession",
     "Step",
     "StepInput",
     "StepLogEntry",
     "StepOutcome",
     "Thresholds",
+    "TokenSaving",
     "ToolCall",
     "ToolResult",
     "TraceStateManager",
@@ -70,10 +74,13 @@ _HOMES = {
     "QdrantStore": "backends._qdrant_store",
     "ReasonBlocks": "_client",
     "ReasonBlocksError": "exceptions",
+    "RequestPart": "_saving",
     "RunView": "_session",
     "SQLiteMonitorSink": "backends._sqlite_sink",
+    "SavingPlan": "_saving",
     "SteeringSession": "_session",
     "Thresholds": "_fsm",
+    "TokenSaving": "_saving",
     "TraceStateManager": "_session",
 }
 """The module of each name; the others are in `types`."""

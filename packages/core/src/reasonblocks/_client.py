@@ -181,20 +181,26 @@ class ReasonBlocks:
             open_runs=self._runs,
             owner=self,
         )
-        return session.placed(given.placement or self._config.settings.placement).unable(
+        return session.placed(given.placement or self._config.settings.placement).warn_unable(
             unable(self._config, caps, settings)
         )
 
-    def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None:
+    def check_run(
+        self,
+        options: RunOptions,
+        snapshot: Mapping[str, Any] | None = None,
+        interrupt_when: object = None,
+    ) -> None:
         """Validate run options where an adapter receives them, before there is a run.
 
         Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
         """
-        from ._config import check_options, run_info, settings_of
+        from ._config import check_options, condition, run_info, settings_of
         from .types import AdapterCaps
 
         refuse_foreign()
         check_options(options, snapshot)
+        condition("interrupt_when", interrupt_when, self._config.settings.token_budget)
         settings_of(self._config, run_info(self._config, options, "", {}), AdapterCaps(), options)
 
     def score_step(self, text: str) -> float:
@@ -212,6 +218,11 @@ class ReasonBlocks:
     def disabled(self) -> bool:
         """True if REASONBLOCKS_DISABLED=1 is set: agents then run unsteered."""
         return self._config.settings.disabled
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of runs that have none of their own."""
+        return self._config.settings.mode
 
     @property
     def step_deadline_seconds(self) -> float:

@@ -81,13 +81,14 @@ class Review(Request["Injection | None"]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends(Request["str | None"]):
+class Check(Request["str | None"]):
     """Asks a condition of the caller's for the reason to end the run, or to ask a person, before the next call.
 
-    `option` is "stop_when" or "interrupt_when".
+    `option` is "stop_when" or "interrupt_when"; `otherwise` is the answer if the condition fails.
     """
 
     option: str
+    otherwise: str | None
     state: TraceState
     decision: StepDecision
 

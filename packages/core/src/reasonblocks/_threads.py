@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ._process import on_fork
-from .exceptions import BadAnswer, ProtocolError
+from .exceptions import BadAnswer, ProtocolError, RunStopped
 
 T = TypeVar("T")
 
@@ -36,6 +36,8 @@ def contained(source: str) -> Iterator[None]:
         raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
     except ProtocolError as exc:  # the guard would let it through, as an adapter's own error
         raise BadAnswer(source, str(exc), "it may not raise ProtocolError, which is for adapters") from exc
+    except RunStopped as exc:  # of another run: the guard would end this agent by it
+        raise BadAnswer(source, str(exc), "it may not raise RunStopped, which ends another run") from exc
     except Exception:
         raise
     except BaseException as exc:

@@ -124,6 +124,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "retrieved": retrieved_json(entry.retrieved) or None,
         "pattern_ids": list(entry.pattern_ids) or None,
         "doubts": [asdict(doubt) for doubt in entry.doubts] or None,
+        "injections_dropped": list(entry.injections_dropped) or None,
         "mode": None if entry.mode == "steer" else entry.mode,
         "withheld_sources": list(entry.withheld_sources) or None,
         "withheld_texts": list(entry.withheld_texts) or None,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunOptions
-from reasonblocks.types import JSON, Placement
+from reasonblocks.adapters import RunOptions, RunView
+from reasonblocks.types import JSON, Mode, Placement
 
 if TYPE_CHECKING:
     from ._middleware import SteeringMiddleware
+    from ._saving import TokenSavingMiddleware
 
-__all__ = ["SteeringMiddleware", "middleware"]
+__all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "middleware"]
 
 
 def middleware(
@@ -28,13 +29,18 @@ def middleware(
     task_profile: str | None = None,
     metadata: Mapping[str, JSON] | None = None,
     placement: Placement | None = None,
+    mode: Mode | None = None,
+    interrupt_when: Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None = None,
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
 
     `run_id` names the first run, later ones "run_id.2", "run_id.3"; `config={"metadata": {"reasonblocks_run_id": ...}}`
     names one. `agent_name` also distinguishes two middlewares of one agent; it defaults to the name passed to
-    `create_agent`. `task` defaults to the first user message of each run, `model` to the agent's own. Raises
-    `ConfigError` for a wrong value.
+    `create_agent`. `task` defaults to the first user message of each run, `model` to the agent's own.
+
+    `interrupt_when` is a condition like `stop_when`, for which LangGraph's `interrupt` asks a person: the answer,
+    `Command(resume="text")`, is told with the call that waits. It needs a checkpointer. Raises `ConfigError` for a
+    wrong value.
     """
     options = RunOptions(
         run_id=run_id,
@@ -47,18 +53,23 @@ def middleware(
         task_profile=task_profile,
         metadata=metadata,
         placement=placement,
+        mode=mode,
     )
-    options.check(rb)
+    options.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle
     from ._middleware import SteeringMiddleware
 
-    return SteeringMiddleware(Lifecycle(rb, options))
+    return SteeringMiddleware(Lifecycle(rb, options, interrupt_when))
 
 
 def __getattr__(name: str) -> object:
-    """Load `SteeringMiddleware`, which imports LangChain, when it is first used."""
-    if name != "SteeringMiddleware":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._middleware import SteeringMiddleware
+    """Load a middleware, which imports LangChain, when it is first used."""
+    if name == "SteeringMiddleware":
+        from ._middleware import SteeringMiddleware
 
-    return SteeringMiddleware
+        return SteeringMiddleware
+    if name == "TokenSavingMiddleware":
+        from ._saving import TokenSavingMiddleware
+
+        return TokenSavingMiddleware
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

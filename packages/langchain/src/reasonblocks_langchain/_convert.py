@@ -53,6 +53,12 @@ def newest_answer(messages: Sequence[BaseMessage], before_run: str | None, seen:
     return newest if any(message.id == seen for message in reversed(messages)) else seen
 
 
+def is_models_own_end(messages: Sequence[BaseMessage], before_run: str | None, seen: str | None) -> bool:
+    """Return True if the answer to the run's last call ends it, rather than a tool or another middleware."""
+    answer = last_answer(messages, before_run)
+    return answer is not None and answer.id == seen and not answer.tool_calls
+
+
 def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> Step | None:
     """Return the step that this answer began, with all results so far; None before the first answer.
 

@@ -16,15 +16,16 @@ from langgraph.types import Command
 
 from reasonblocks import SteeringSession
 from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, SteeringFlow
-from reasonblocks.exceptions import StaleKey
-from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
+from reasonblocks.exceptions import ConfigError, StaleKey
+from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
 from ._channel import CHANNEL, START, About, Carried, renamed
-from ._convert import last_answer, outcome_of, step_input, task_of
+from ._control import answer_to, can_wait, question
+from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._models import build, chat_model, model_name, takes_cache_control
 from ._request import Overrides, breakpoints, marks_system, steer, without_foreign_thinking
-from ._runs import Run, ScopedRuns, Sessions
+from ._runs import Run, ScopedRuns, Sessions, When
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -79,15 +80,26 @@ class _Start:
     """The run that the thread's last run left open in this process."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A decision before its call, with its run, whose state in the channel is that before the decision."""
+
+    decision: StepDecision
+    run: Run
+    session: SteeringSession
+    carried: Carried
+
+
 class Lifecycle:
     """The work of one middleware, as flows: its sync hooks drive them in their thread, its async hooks on the loop."""
 
-    def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
+    def __init__(self, rb: ReasonBlocks, options: RunOptions, interrupt_when: When = None) -> None:
         self._rb = rb
         self._options = options
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
         self.runs = ScopedRuns(options.run_id)
-        self._sessions = Sessions(rb, options, self.runs)
+        self._interrupt_when = interrupt_when
+        self._sessions = Sessions(rb, options, self.runs, interrupt_when)
         self._routed = RoutedModels(chat_model)
 
     # ------------------------------------------------------------ a run starts
@@ -139,16 +151,36 @@ class Lifecycle:
 
     # ------------------------------------------------------------ a step is decided
 
-    def decide(self, state: Mapping[str, Any], config: RunnableConfig) -> SteeringFlow[Carried | None]:
+    def decide(self, state: Mapping[str, Any], config: RunnableConfig) -> SteeringFlow[Decided | None]:
         if (carried := self._carried(state)) is None:
             return None
         with self._rb.guard("deciding a step"):
-            run, session = yield from self._sessions.run(carried)
+            run, session = yield from self._sessions.run(carried, goes_on=True)
             WATCH.attach(config, run)
             if not _waits(given := self._following(state, carried, session)):
                 decision = yield from _begun(session, given)
-                return self._decided(carried, run, session, decision)
+                return Decided(decision=decision, run=run, session=session, carried=carried)
         return None
+
+    def ask(self, decided: Decided, config: RunnableConfig) -> None:
+        """Ask a person, and add the answer to the guidance of the call. Raises `GraphInterrupt` until there is one.
+
+        LangGraph then drops what the hook has done, and repeats the hook when it has the answer.
+        """
+        run, session, decision = decided.run, decided.session, decided.decision
+        if not can_wait(config):
+            with session.guard("asking a person"):
+                raise ConfigError("interrupt_when", self._interrupt_when, "needs an agent with a checkpointer")
+            return
+        run.hand_out(session, decided.carried["snapshot"])
+        try:
+            answer = answer_to(question(run.run_id, decision), config)
+        except GraphBubbleUp:
+            with session.guard("pausing a run"):
+                session.pause()
+            raise
+        with session.guard("adding a person's answer"):
+            session.add_note("" if answer is None else str(answer))
 
     def _given(
         self, state: Mapping[str, Any], carried: Carried, session: SteeringSession, model: str = ""
@@ -169,11 +201,13 @@ class Lifecycle:
         now = session.trace.state
         return renamed(given, now.calls) if given.key == carried["key"] and now.pending is not None else given
 
-    @staticmethod
-    def _decided(carried: Carried, run: Run, session: SteeringSession, decision: StepDecision) -> Carried:
-        snapshot = session.trace.snapshot()
-        run.hand_out(session, snapshot)
-        return {**carried, "key": decision.key, "snapshot": snapshot}
+    def after(self, decided: Decided) -> Carried | None:
+        """Return the run's state in the channel after the decision."""
+        with self._rb.guard("keeping a decision"):
+            snapshot = decided.session.trace.snapshot()
+            decided.run.hand_out(decided.session, snapshot)
+            return {**decided.carried, "key": decided.decision.key, "snapshot": snapshot}
+        return None
 
     # ------------------------------------------------------------ a step is applied
 
@@ -184,13 +218,16 @@ class Lifecycle:
             run, session = yield from self._sessions.run(carried)
             given = self._given(request.state, carried, session, model_name(request.model))
             decision = yield from _begun(session, given)
-            routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
-            model = routed or request.model
+            model, steered = request.model, request
+            if not session.observes:
+                routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
+                model = routed or model
+                steered = self._steered(request, decision, model)
             return Call(
                 session=session,
                 decision=decision,
                 model=model_name(model),
-                request=self._steered(request, decision, model),
+                request=steered,
                 channel=self.name,
                 carried={**carried, "key": decision.key, "model": self._options.model or model_name(request.model)},
                 run=run,
@@ -209,17 +246,27 @@ class Lifecycle:
 
     # ------------------------------------------------------------ a run ends
 
-    def finish(self, state: Mapping[str, Any]) -> SteeringFlow[None]:
+    def finish(self, state: Mapping[str, Any]) -> SteeringFlow[Decided | None]:
+        """End the run, or return the decision of one more call: its second look."""
         if (carried := self._carried(state)) is None:
-            return
+            return None
         with self._rb.guard("finishing a run"):
-            _, session = yield from self._sessions.run(carried)
-            yield from session.finish_flow(completed=self._undecided(state, carried, session))
+            run, session = yield from self._sessions.run(carried)
+            if (reason := _stopped(session)) is not None:
+                yield from session.finish_flow(f"stopped: {reason}")
+                return None
+            given = self._following(state, carried, session)
+            if session.wants_second_look and self._ended_itself(state, carried):
+                decision = yield from session.second_look_flow(given)
+                if decision is not None:
+                    return Decided(decision=decision, run=run, session=session, carried=carried)
+            decided_before = given.key == carried["key"]  # its call never came
+            yield from session.finish_flow(completed=None if decided_before else given.completed)
+        return None
 
-    def _undecided(self, state: Mapping[str, Any], carried: Carried, session: SteeringSession) -> Step | None:
-        """Return the last step; None if it was decided already and its call never came."""
-        given = self._following(state, carried, session)
-        return None if given.key == carried["key"] else given.completed
+    @staticmethod
+    def _ended_itself(state: Mapping[str, Any], carried: Carried) -> bool:
+        return is_models_own_end(state["messages"], carried["before_run"], carried["seen"])
 
     def _carried(self, state: Mapping[str, Any]) -> Carried | None:
         """Return our part of the channel; None while steering is off, or if the run started without it."""
@@ -234,6 +281,12 @@ def _begun(session: SteeringSession, given: StepInput) -> SteeringFlow[StepDecis
         return (yield from session.begin_flow(given))
     except StaleKey:
         return (yield from session.begin_flow(renamed(given, session.trace.state.calls)))
+
+
+def _stopped(session: SteeringSession) -> str | None:
+    """Return the reason for which `stop_when` has ended the run, perhaps in another process."""
+    last = session.trace.state.last
+    return last.stop if last else None
 
 
 def _agent_name(config: RunnableConfig, of_caller: str) -> str | None:

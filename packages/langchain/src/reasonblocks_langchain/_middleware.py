@@ -11,14 +11,16 @@ from langchain.agents.middleware.types import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    hook_config,
 )
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from reasonblocks.adapters import SteeringHandle, adrive, drive
 
 from ._channel import CHANNEL, Carried, SteeringState
+from ._control import stop_message
 from ._failures import WATCH
-from ._lifecycle import Lifecycle
+from ._lifecycle import Decided, Lifecycle
 from ._runs import Run
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
     runs that were started inside and are still open are finished as abandoned; when the last `with` ends, so are runs
     that were started in none. A cancelled run is open, one that waits for a human is paused.
 
-    List a retrying middleware, and LangChain's prompt caching, before this one. A step takes one superstep more: an
-    explicit `recursion_limit` has to leave room for it.
+    List a retrying middleware, and LangChain's prompt caching, before this one; with `second_look=True` also those that
+    have an `after_agent` hook. A step takes one superstep more: an explicit `recursion_limit` has to leave room for it.
     """
 
     state_schema = SteeringState
@@ -74,15 +76,20 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
     ) -> Update | None:
         return self._update(await adrive(self._lifecycle.start(state, config)))
 
+    # The edges of both jumps are always there: an agent that is built without `stop_when` resumes the checkpoints of
+    # one that was built with it, and a drawing of the agent is the same.
+
+    @hook_config(can_jump_to=["end"])
     def before_model(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(drive(self._lifecycle.decide(state, config)))
+        return self._begun(drive(self._lifecycle.decide(state, config)), config)
 
+    @hook_config(can_jump_to=["end"])
     async def abefore_model(
         self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
     ) -> Update | None:
-        return self._update(await adrive(self._lifecycle.decide(state, config)))
+        return self._begun(await adrive(self._lifecycle.decide(state, config)), config)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Handler
@@ -112,11 +119,26 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
             raise
         return call.with_state(response)
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        drive(self._lifecycle.finish(state))
+    @hook_config(can_jump_to=["model"])
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update | None:
+        return self._continued(drive(self._lifecycle.finish(state)))
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await adrive(self._lifecycle.finish(state))
+    @hook_config(can_jump_to=["model"])
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update | None:
+        return self._continued(await adrive(self._lifecycle.finish(state)))
+
+    def _begun(self, decided: Decided | None, config: RunnableConfig) -> Update | None:
+        if decided is None:
+            return None
+        if decided.decision.interrupt is not None:
+            self._lifecycle.ask(decided, config)
+        update = self._update(self._lifecycle.after(decided))
+        stop = decided.decision.stop
+        return update if stop is None else {**(update or {}), "messages": [stop_message(stop)], "jump_to": "end"}
+
+    def _continued(self, second_look: Decided | None) -> Update | None:
+        update = None if second_look is None else self._update(self._lifecycle.after(second_look))
+        return None if update is None else {**update, "jump_to": "model"}
 
     def _update(self, carried: Carried | None) -> Update | None:
         return None if carried is None else {CHANNEL: {self.name: carried}}

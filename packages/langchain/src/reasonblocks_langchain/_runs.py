@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from reasonblocks import SteeringSession
 from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, view_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from reasonblocks.adapters import RunOptions
 
 Snapshot = Mapping[str, Any]
+When: TypeAlias = 'Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None'
+"""The values of `interrupt_when`."""
 
 
 class Scope:
@@ -157,11 +159,12 @@ class ScopedRuns(Runs[Run]):
 class Sessions:
     """Opens the sessions of one middleware, and finds the session of a channel's run."""
 
-    def __init__(self, rb: ReasonBlocks, options: RunOptions, runs: ScopedRuns) -> None:
+    def __init__(self, rb: ReasonBlocks, options: RunOptions, runs: ScopedRuns, interrupt_when: When) -> None:
         self._rb = rb
         self._options = replace(options, task=None)  # the channel has the task: a resumed run keeps its own
         self._runs = runs
         self._route_names = route_names(rb.model_routing)
+        self._interrupt_when = interrupt_when
 
     def opened(self, run_id: str, about: About, snapshot: Mapping[str, JSON] | None = None) -> SteeringSession:
         return self._options.session(
@@ -175,11 +178,16 @@ class Sessions:
             parent_call_id=about["parent_call_id"],
             session_id=about["session_id"],
             route_names=self._route_names,
+            interrupt_when=self._interrupt_when,
         )
 
-    def run(self, carried: Carried) -> SteeringFlow[tuple[Run, SteeringSession]]:
-        """Return the run of a channel, and the session that is at the channel's state."""
-        if (held := self._held(carried)) is not None:
+    def run(self, carried: Carried, *, goes_on: bool = False) -> SteeringFlow[tuple[Run, SteeringSession]]:
+        """Return the run of a channel, and the session that is at the channel's state.
+
+        A run that `goes_on` although it is over gets a new session: another run on its thread had abandoned it.
+        """
+        held = self._held(carried)
+        if held is not None and not (goes_on and held[0].over):
             return held
         about, snapshot = carried["about"], carried["snapshot"]
         session = yield InThread(partial(self.opened, carried["run_id"], about, snapshot))

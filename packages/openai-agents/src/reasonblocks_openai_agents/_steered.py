@@ -209,13 +209,8 @@ class SteeredRun(HeldRun):
         return StepInput(key=key, completed=done, default_model=own_model, agent_name=self.agent_name)
 
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
-        """Return the request with its guidance: never as a message of its own where the server would store it.
-
-        The text of a second look is the last message in any placement: some providers refuse a request that ends with
-        an answer.
-        """
-        looks = decision.step == self.session.trace.state.second_look
-        tail = (decision.placement == "tail" or looks) and not self._server_managed
+        """Return the request with its guidance: never as a message of its own where the server would store it."""
+        tail = decision.placement == "tail" and not self._server_managed
         with self.session.guard("placing guidance"):
             return steered(instructions, items, decision, tail=tail)
         return instructions, items

@@ -13,7 +13,8 @@ from reasonblocks.adapters import Newest, ms_since
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome
 
-from .._convert import HookOutput
+from .._convert import HookOutput, context
+from .._hooks import ends_with
 from ._meter import Meter
 from ._request import Awaited, Headers, steered
 
@@ -59,16 +60,21 @@ class PendingRequests:
     # ------------------------------------------------------------ for the hooks
 
     def deliver(self, event: str, given: Mapping[str, Any], decision: StepDecision | None) -> HookOutput:
-        """Return an empty hook answer: guidance for one request must not be in the transcript."""
+        """Return an empty hook answer: guidance for one request must not be in the transcript.
+
+        A second look is an exception: only a text in the hook's answer makes the CLI ask its model again.
+        """
         agent_id = str(given.get("agent_id") or "")
         if decision is None:
             self._requests.pop(agent_id, None)
             return {}
+        is_look = event == "Stop"
         awaited = Awaited(
             decision=decision,
             agent_id=agent_id,
             call_ids=frozenset(str(call.get("tool_use_id")) for call in given.get("tool_calls") or ()),
-            prompt=str(given.get("prompt") or ""),
+            prompt=decision.guidance if is_look else str(given.get("prompt") or ""),
+            is_told=is_look or (decision.replayed and ends_with(given.get("transcript_path"), decision.guidance)),
         )
         before = self._requests.get(agent_id)
         if before is not None and (same := awaited.after(before.awaited)) is not awaited:
@@ -76,7 +82,7 @@ class PendingRequests:
             self._requests.keep(agent_id, before)
         else:
             self._requests.keep(agent_id, PendingRequest(awaited))
-        return {}
+        return context(event, decision) if is_look else {}
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         request = next((request for request in self._requests.values() if request.awaited.decision is decision), None)
@@ -108,7 +114,8 @@ class PendingRequests:
         model, decision = str(sent.get("model")), request.awaited.decision
         if decision.route is None and not request.awaited.agent_id:
             self._own_model = model
-        changed = steered(sent, decision, lambda seal: self._author(seal, model) != model)
+        told = replace(decision, guidance="") if request.awaited.is_told else decision
+        changed = steered(sent, told, lambda seal: self._author(seal, model) != model)
         request.began = request.began or time.perf_counter()
         request.attempts += 1
         # ASCII: half of a surrogate pair, which JavaScript sends, has no UTF-8

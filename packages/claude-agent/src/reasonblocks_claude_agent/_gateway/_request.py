@@ -40,6 +40,8 @@ class Awaited:
     agent_id: str = ""
     call_ids: frozenset[str] = frozenset()
     prompt: str = ""
+    is_told: bool = False
+    """True if the CLI's transcript has the guidance, so that the request has it, too."""
 
     def after(self, before: Awaited | None) -> Awaited:
         """Add the identification of `before`, if it is the same request: a prompt may arrive while tools run."""
@@ -50,6 +52,7 @@ class Awaited:
             agent_id=self.agent_id,
             call_ids=self.call_ids or before.call_ids,
             prompt=self.prompt or before.prompt,
+            is_told=self.is_told or before.is_told,
         )
 
     def is_in(self, body: Body, headers: Headers) -> bool:

@@ -37,6 +37,7 @@ from ._parts import (
     sinks_of,
     store_of,
     tool_roles_of,
+    with_control,
 )
 from ._run import check_options, options_of, run_info, settings_of, unable
 
@@ -88,7 +89,6 @@ def configure(
     call_back("redact", redact)
     store = store_of(pattern_store, embedder, environ)
     profiles = profiles_of(profile, environ)
-    call_back("on_injection", on_injection)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
         level=numbers.level,
@@ -105,17 +105,13 @@ def configure(
         standing_rules=choice("standing_rules", standing_rules, get_args(StandingRules)),
         placement=choice("placement", placement, get_args(Placement)),
         judged_by="shipped" if calibration is None else "calibration",
-        mode=choice("mode", mode, get_args(Mode)),
-        on_injection=on_injection is not None,
-        stop_when=condition("stop_when", stop_when, token_budget),
-        second_look=flag("second_look", second_look),
         disabled=disabled,
     )
+    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
+    settings, backends = with_control(settings, backends, mode, on_injection, stop_when, second_look)
     return Config(
         settings=settings,
-        backends=backends_of(
-            own, numbers, tool_roles, store, scorer, transition, profiles, on_injection, stop_when, strict=strict
-        ),
+        backends=backends,
         owns_store=pattern_store is None,
         project_id=text("project_id", project_id),
         sinks=(*sinks_of(sinks), *counting(store)),

@@ -7,9 +7,10 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from os import PathLike, fspath, sep
 from os.path import exists
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from .._files import profiles_path, store_path
+from .._json import evolve
 from .._monitors.builtin import MONITORS, Calibration
 from .._monitors.roles import ROLES
 from .._secret import Secret
@@ -22,8 +23,8 @@ from ..backends._profiles import ProfileFile, ProfileMemory
 from ..exceptions import ConfigError, StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
-from ..types import Settings, Step, Transition
-from ._options import items, mapping
+from ..types import Mode, Settings, Step, Transition
+from ._options import call_back, choice, condition, flag, items, mapping
 
 if TYPE_CHECKING:
     from .._session import RunView
@@ -98,8 +99,6 @@ def backends_of(
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
     profiles: Profiles | None,
-    on_injection: OnInjection | None,
-    stop_when: object,
     *,
     strict: bool,
 ) -> Backends:
@@ -118,9 +117,28 @@ def backends_of(
         monitors=own,
         bounded=bounded_calls(names, workers),
         levels=levels,
-        on_injection=on_injection,
-        conditions={"stop_when": stop_when} if callable(stop_when) else {},
     )
+
+
+def with_control(
+    settings: Settings,
+    backends: Backends,
+    mode: Mode,
+    on_injection: OnInjection | None,
+    stop_when: StopWhen | None,
+    second_look: bool,
+) -> tuple[Settings, Backends]:
+    """Return the settings and backends with what the user decides (BEHAVIOUR section 9), validated."""
+    call_back("on_injection", on_injection)
+    settings = evolve(
+        settings,
+        mode=choice("mode", mode, get_args(Mode)),
+        on_injection=on_injection is not None,
+        stop_when=condition("stop_when", stop_when, settings.token_budget),
+        second_look=flag("second_look", second_look),
+    )
+    conditions = {"stop_when": stop_when} if callable(stop_when) else {}
+    return settings, evolve(backends, on_injection=on_injection, conditions=conditions)
 
 
 def custom_monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:

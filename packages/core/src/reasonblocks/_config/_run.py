@@ -99,6 +99,7 @@ def settings_of(
         org_id=run.org_id,
         routes={} if caps.routing == "none" else names,
         placement=where,
+        look_placement="tail" if "tail" in caps.placements else where,
         mode=options.mode or base.mode,
         stop_when=base.stop_when if caps.stop else None,
         interrupt_when=interrupt_when,

@@ -7,19 +7,21 @@ and the state is unchanged. `faulted` then returns the state and decision with w
 from __future__ import annotations
 
 from ._assess import TEXT_BYTES, amended_calls, completed_step, with_outcome
-from ._control import with_note
-from ._decide import KEYS_KEPT
+from ._decide import KEYS_KEPT, adopted, is_second_look_to_come, key_of, with_note
 from ._flow import faulted, step_flow
 from ._last import final_fault, final_flow, look_flow
 
 __all__ = [
     "KEYS_KEPT",
     "TEXT_BYTES",
+    "adopted",
     "amended_calls",
     "completed_step",
     "faulted",
     "final_fault",
     "final_flow",
+    "is_second_look_to_come",
+    "key_of",
     "look_flow",
     "step_flow",
     "with_note",

@@ -1,14 +1,13 @@
-"""Asks what the user decides: whether the run ends, whether a person is asked, and which texts are told (section 9)."""
+"""Asks what the user decides: whether the run ends, whether a person is asked, which texts are injected (section 9)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .. import _render as render
 from .._json import evolve
 from .._monitors.suite import RUNGS
-from .._requests import Ends, Flow, Review, ask
+from .._requests import Check, Flow, Review, ask
 from ..types import FSMState, Injection, Settings, Source, StepDecision, TraceState
 from ..types._steering import Condition
 
@@ -31,10 +30,11 @@ def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Fl
     """Return the state and the verdict on a run after its newest step. A person is asked once as long as it lasts."""
     if settings.stop_when is None and settings.interrupt_when is None:
         return state, NOTHING
-    stop = yield from _reason("stop_when", settings.stop_when, state, decision)
+    stop = yield from reason_to_stop(state, decision, settings)
     if stop is not None and settings.mode == "steer":
         return state, Verdict(stop=stop)
-    interrupt = yield from _reason("interrupt_when", settings.interrupt_when, state, decision)
+    otherwise = "still" if state.interrupted else None  # a condition that fails has not ceased to hold
+    interrupt = yield from _reason("interrupt_when", settings.interrupt_when, state, decision, otherwise)
     new = interrupt if not state.interrupted else None
     if (interrupt is not None) != state.interrupted:
         state = evolve(state, interrupted=interrupt is not None)
@@ -50,11 +50,18 @@ def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDec
     return evolve(decision, interrupt=found.interrupt)
 
 
-def _reason(option: str, condition: Condition | None, state: TraceState, decision: StepDecision) -> Flow[str | None]:
+def reason_to_stop(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[str | None]:
+    """Return the reason for which `stop_when` ends the run, None for no reason."""
+    return (yield from _reason("stop_when", settings.stop_when, state, decision, None))
+
+
+def _reason(
+    option: str, condition: Condition | None, state: TraceState, decision: StepDecision, otherwise: str | None
+) -> Flow[str | None]:
     if condition is None:
         return None
     if condition == "caller":
-        return (yield from ask(Ends(option=option, state=state, decision=decision)))
+        return (yield from ask(Check(option=option, otherwise=otherwise, state=state, decision=decision)))
     holds = is_stalled(state) if condition == "stalled" else is_over_budget(state)
     return condition if holds else None
 
@@ -64,7 +71,9 @@ def is_stalled(state: TraceState) -> bool:
     if state.current_state is FSMState.SKIP:
         return True
     newest = state.steps[-LASTING_STEPS:]
-    if len(newest) < LASTING_STEPS or len(state.injected) < RUNGS:
+    if len(state.injected) < RUNGS or len(newest) < LASTING_STEPS:
+        return False
+    if newest[-1].step - newest[0].step >= LASTING_STEPS:  # a step between them was not evaluated
         return False
     lasting = set.intersection(*(set(record.fired) for record in newest))
     return any(_last_rung(state, monitor, before=newest[0].step) for monitor in lasting)
@@ -105,20 +114,3 @@ def reviewed_all(
         else:
             kept.append(left)
     return tuple(kept), tuple(dropped)
-
-
-def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
-    """Return the state whose last decision begins with an operator's note; unchanged if the note adds nothing."""
-    last, note = state.last, render.note_injection(text)
-    if last is None or note is None or settings.mode == "observe" or note in last.injections:
-        return state
-    fitting, cut = render.fit((note, *last.injections), settings.max_guidance_chars)
-    at_risk = state.call_tokens if last.placement == "system" else last.cache_tokens_at_risk
-    told = evolve(
-        last,
-        injections=fitting,
-        dropped=(*last.dropped, *cut),
-        guidance=render.guidance(fitting),
-        cache_tokens_at_risk=at_risk,
-    )
-    return evolve(state, last=told)

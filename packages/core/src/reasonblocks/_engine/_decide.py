@@ -25,18 +25,82 @@ def again(state: TraceState, given: StepInput) -> StepDecision | None:
 
     Auxiliary calls have separate keys, so a step that is retried after one is still the same step.
     """
-    key, auxiliary = given.key, state.last_auxiliary
+    key, auxiliary, last = given.key, state.last_auxiliary, state.last
     if given.auxiliary:
         same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == key_of(given)
         return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
+    if last is not None and (last.stop is not None or (key is None and is_second_look_to_come(state))):
+        return evolve(last, replayed=True)  # a run that was stopped stays stopped
     if key is None or not state.keys:
         return None
     mark = digest(key)
-    if state.last is not None and state.last.key is not None and mark == state.keys[-1]:
-        return evolve(state.last, replayed=True)
+    if last is not None and last.key is not None and mark == state.keys[-1]:
+        return evolve(last, replayed=True)
     if mark in state.keys:
-        raise StaleKey(key, state.last.key if state.last else None)
+        raise StaleKey(key, last.key if last else None)
     return None
+
+
+def is_second_look_to_come(state: TraceState) -> bool:
+    """Return True if the last decision is the run's second look, and its call is not answered."""
+    return state.last is not None and state.last.step == state.second_look and state.pending is None
+
+
+def adopted(state: TraceState, settings: Settings) -> TraceState:
+    """Return a restored state for a session with these settings: a call that is to come may be observed by now.
+
+    A run that was stopped while it was steered goes on if it is observed now.
+    """
+    last = state.last
+    if last is None or not (settings.disabled or (settings.mode == "observe" and last.mode == "steer")):
+        return state
+    held = (*last.injections, *_as_injections(last.standing_rules))
+    if settings.disabled:
+        held = ()
+    observed = evolve(
+        last,
+        mode=settings.mode,
+        withheld=held,
+        withheld_route=last.route,
+        withheld_stop=last.stop,
+        withheld_interrupt=last.interrupt,
+        injections=(),
+        guidance="",
+        standing_rules="",
+        route=None,
+        stop=None,
+        interrupt=None,
+        cache_tokens_at_risk=0,
+    )
+    if last.stop is None:
+        return evolve(state, last=observed)
+    return evolve(state, last=evolve(observed, gate_decision="quiet"), calls=state.calls + 1, pending=None)
+
+
+def _as_injections(rules: str) -> tuple[Injection, ...]:
+    return (Injection(source="E3Injection", text=rules),) if rules else ()
+
+
+def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
+    """Return the state whose last decision begins with a person's note; unchanged if the note adds nothing.
+
+    Notes keep their order; what follows them drops first if it does not fit any more.
+    """
+    last, note = state.last, render.note_injection(text)
+    if last is None or note is None or settings.mode == "observe" or note in last.injections:
+        return state
+    before = [injection for injection in last.injections if injection.source == note.source]
+    fitting, cut = render.fit((*before, note, *last.injections[len(before) :]), settings.max_guidance_chars)
+    at_risk = state.call_tokens if last.placement == "system" and state.call_tokens else last.cache_tokens_at_risk
+    noted = evolve(
+        last,
+        mode="steer",
+        injections=fitting,
+        dropped=(*last.dropped, *cut),
+        guidance=render.guidance(fitting),
+        cache_tokens_at_risk=at_risk,
+    )
+    return evolve(state, last=noted)
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
@@ -127,8 +191,7 @@ def _withheld(
     warnings: tuple[str, ...],
 ) -> StepDecision:
     """Return the decision of an observed call, whose request stays as it is."""
-    if rules:
-        fitting = (*fitting, Injection(source="E3Injection", text=rules))
+    fitting = (*fitting, *_as_injections(rules))
     if not (fitting or warnings or dropped or decision.route):
         return decision
     return evolve(

@@ -10,7 +10,7 @@ from ..types import FSMState, Settings, SkippedReason, StepDecision, StepInput, 
 from ._assess import assess, decision_for, record_assessment
 from ._control import reviewed_all, ruled, verdict
 from ._decide import again, blank, decided, key_of, skipped_reason
-from ._last import stopped
+from ._last import stopped, stopped_by_budget
 from ._lessons import Lessons, lessons_for, record_tiers, standing_rules
 from ._speak import record_injection, speak
 
@@ -35,6 +35,8 @@ def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[Tr
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
     moved = evolve(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    if (ended := stopped_by_budget(moved, given, settings)) is not None:
+        return ended
     return decided(moved, given, blank(state, settings, key_of(given), skipped="fault"), settings)
 
 

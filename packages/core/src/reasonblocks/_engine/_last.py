@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .. import _render as render
 from .. import _routing as routing
 from .._json import evolve
 from .._monitors.builtin import BY_NAME
 from .._monitors.suite import DOUBTING
 from .._requests import Flow
-from ..types import Injection, Settings, Step, StepDecision, StepInput, TraceState
+from ..types import Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
 from ._assess import Assessment, assess, decision_for, record_assessment
-from ._control import reviewed
-from ._decide import again, blank, decided, key_of, remembered, skipped_reason
+from ._control import is_over_budget, reason_to_stop, reviewed
+from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
 from ._speak import doubts_of, with_injected
 
 
-def final_flow(state: TraceState, completed: Step | None, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Assess the last completed step: it is scored, advanced and evaluated, never injected (section 1, 12)."""
+def final_flow(
+    state: TraceState, completed: Step | None, settings: Settings, *, ended_itself: bool = False
+) -> Flow[tuple[TraceState, StepDecision]]:
+    """Assess the last completed step: it is scored, advanced and evaluated, never injected (section 1, 12).
+
+    An observed run that `ended_itself` records the text of the second look that a steered one would get.
+    """
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
-    if settings.second_look and settings.mode == "observe" and state.second_look is None:
-        look, _ = yield from _look_text(state, assessment, settings)
-        if look is not None:
-            decision = evolve(decision, withheld=(look,))
-    return record_assessment(state, assessment, final=True), decision
+    after = record_assessment(state, assessment, final=True)
+    if settings.second_look and settings.mode == "observe" and ended_itself and state.second_look is None:
+        look = yield from _look(after, assessment, decision, settings)
+        decision = evolve(decision, withheld=look.told, dropped=look.dropped)
+    return after, decision
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
@@ -39,23 +46,44 @@ def stopped(
     return remembered(record_assessment(state, assessment, final=True), given, decision)
 
 
+def stopped_by_budget(
+    state: TraceState, given: StepInput, settings: Settings
+) -> tuple[TraceState, StepDecision] | None:
+    """Return the final decision of a run over its budget whose last step cannot be assessed; None if it goes on."""
+    if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
+        return None
+    decision = blank(state, settings, key_of(given), skipped="fault")
+    return remembered(state, given, evolve(decision, gate_decision="final", stop="over_budget"))
+
+
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Assess the step that would end the run; return the decision of one more call if it is in doubt, else the final.
 
-    A repeated key returns the decision of the second look again.
+    The call gets the doubt, whatever the cap, the cooldown and earlier texts are. A run that `stop_when` would end by
+    now gets none.
     """
-    if (looked := again(state, given)) is not None:
-        return state, looked
     assessment = yield from assess(state, given.completed, settings)
-    after = record_assessment(state, assessment)
-    look, monitor = yield from _look_text(after, assessment, settings)
-    if look is None:
-        return record_assessment(state, assessment, final=True), _final(state, assessment, settings)
-    route = routing.route(assessment.fsm_state, settings.routes)
-    skipped = skipped_reason(assessment, settings, failed=False)
-    decision = decision_for(state, assessment, settings, gate="inject", skipped=skipped, key=key_of(given), route=route)
-    told = with_injected(after, look, monitor, BY_NAME[monitor].failure_type)
-    return decided(evolve(told, second_look=state.calls), given, decision, settings, (look,))
+    final = _final(state, assessment, settings)
+    ended = record_assessment(state, assessment, final=True)
+    if (yield from reason_to_stop(ended, final, settings)) is not None:
+        return ended, final
+    look = yield from _look(ended, assessment, final, settings)
+    if not look.told:
+        return ended, evolve(final, dropped=look.dropped)
+    after = with_injected(record_assessment(state, assessment), look.told[0], look.monitor, look.failure_type)
+    decision = evolve(
+        final,
+        key=key_of(given),
+        gate_decision="inject",
+        route=routing.route(assessment.fsm_state, settings.routes),
+        placement=settings.look_placement,
+        doubts=(),
+    )
+    told = evolve(after, second_look=state.calls, sent=())
+    moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped)
+    if not decision.injections:  # it does not fit
+        return ended, evolve(final, dropped=decision.dropped)
+    return evolve(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
 
 
 def _final(state: TraceState, assessment: Assessment, settings: Settings) -> StepDecision:
@@ -64,12 +92,26 @@ def _final(state: TraceState, assessment: Assessment, settings: Settings) -> Ste
     return evolve(decision, doubts=doubts_of(assessment))
 
 
-def _look_text(state: TraceState, assessment: Assessment, settings: Settings) -> Flow[tuple[Injection | None, str]]:
-    """Return the text of the first doubt about the end, as the user leaves it, and its monitor; None for no doubt."""
-    doubts = assessment.evaluation.doubts if assessment.evaluation else ()
-    for doubt in doubts:
-        look = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None
-        if look is not None:
-            found = decision_for(state, assessment, settings, gate="inject", skipped=None)
-            return (yield from reviewed(look, state, found, settings)), doubt.monitor
-    return None, ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """The text of a second look, at most one, with its monitor and failure type; and what the user dropped."""
+
+    told: tuple[Injection, ...] = ()
+    monitor: str = ""
+    failure_type: str = ""
+    dropped: tuple[Source, ...] = ()
+
+
+def _look(state: TraceState, assessment: Assessment, decision: StepDecision, settings: Settings) -> Flow[_Look]:
+    """Return the first doubt about the end that the user does not drop."""
+    dropped: tuple[Source, ...] = ()
+    for doubt in assessment.evaluation.doubts if assessment.evaluation else ():
+        text = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None
+        if text is None:
+            continue
+        told = yield from reviewed(text, state, decision, settings)
+        if told is not None:
+            of_type = BY_NAME[doubt.monitor].failure_type
+            return _Look(told=(told,), monitor=doubt.monitor, failure_type=of_type, dropped=dropped)
+        dropped = (*dropped, text.source)
+    return _Look(dropped=dropped)

@@ -93,6 +93,8 @@ FRAME = "[REASONBLOCKS]"
 """The first line of guidance."""
 OPERATOR = "An operator of this run says:"
 """The beginning of an operator's note."""
+NOTE_CHARS = 2_000
+"""Characters of an operator's note, at most."""
 INJECTION_BYTES = 4_096
 """Bytes of UTF-8 of one injection, at most (BEHAVIOUR section 7)."""
 CONTEXT_CHARS = 9_500
@@ -108,7 +110,7 @@ def monitor_injection(text: str, pattern_ids: tuple[str, ...] = ()) -> Injection
 
 def note_injection(text: str) -> Injection | None:
     """Return the injection of an operator's note; None if nothing of it is left to show."""
-    shown = sanitise(text)
+    shown = sanitise(text)[:NOTE_CHARS].strip()
     return Injection(source="OperatorInjection", text=_cut(f"{OPERATOR} {shown}")) if shown else None
 
 

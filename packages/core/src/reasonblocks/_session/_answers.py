@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from .._json import evolve
 from .._memo import Memo
-from .._requests import Advance, Ends, Evaluate, Observe, Request, Retrieve, Review, Say, Score
-from ..exceptions import BadAnswer, Unavailable
+from .._requests import Advance, Check, Evaluate, Observe, Request, Retrieve, Review, Say, Score
+from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore
 from ..types import Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ._bounded_call import BoundedCall
@@ -25,7 +25,7 @@ from ._check_answers import (
     next_state_of,
     observation_of,
     own_text_of,
-    reason_to_end,
+    reason_of_condition,
     review_of,
     traces,
 )
@@ -68,7 +68,7 @@ class Call:
 class Answers:
     """Answers the requests of one step of one run until `ends`, its deadline on the monotonic clock."""
 
-    __slots__ = ("_backends", "_ends", "_memo", "_run", "_view", "doing", "faults")
+    __slots__ = ("_backends", "_ends", "_late", "_memo", "_run", "_view", "doing", "faults")
 
     def __init__(
         self,
@@ -82,6 +82,8 @@ class Answers:
         """`view` returns the run as the caller's own callables see it, before the call of a decision."""
         self._backends, self._run, self.faults, self._ends, self._memo = backends, run, faults, ends, memo
         self._view = view
+        self._late: set[str] = set()
+        """Callables that missed their deadline in this step: they are not called again, and miss one deadline only."""
         self.doing = "the step"
         """The culprit that is named when a step fails."""
 
@@ -110,18 +112,28 @@ class Answers:
         return call.fallback[0]
 
     def _made(self, call: Call) -> Any:
-        return call.work() if call.bounded is None else call.bounded.call(call.work, self._left(call))
+        if call.bounded is None:
+            return call.work()
+        try:
+            return call.bounded.call(call.work, self._left(call))
+        except DeadlineExceeded:
+            self._late.add(call.name)
+            raise
 
     async def _amade(self, call: Call) -> Any:
         if call.bounded is None:
             return call.work() if call.awork is None else await call.awork()
         left = self._left(call)
-        if call.awork is None:
-            return await call.bounded.acall(call.work, left)
-        return await call.bounded.wait_for(call.awork, left)
+        try:
+            if call.awork is None:
+                return await call.bounded.acall(call.work, left)
+            return await call.bounded.wait_for(call.awork, left)
+        except DeadlineExceeded:
+            self._late.add(call.name)
+            raise
 
     def _left(self, call: Call) -> float:
-        return (self._ends - time.monotonic()) / call.share
+        return 0.0 if call.name in self._late else (self._ends - time.monotonic()) / call.share
 
     def _calls(self, request: Request[Any]) -> list[Call]:
         backends = self._backends
@@ -141,10 +153,10 @@ class Answers:
             view = self._view(request.state, request.decision)
             review = self._call("on_injection", partial(review_of, backends.on_injection, request, view))
             return [evolve(review, fallback=(request.injection,), share=2)]
-        if isinstance(request, Ends):
+        if isinstance(request, Check):
             view = self._view(request.state, request.decision)
-            condition = partial(reason_to_end, backends.conditions[request.option], request, view)
-            return [evolve(self._call(request.option, condition), fallback=(None,), share=2)]
+            condition = partial(reason_of_condition, backends.conditions[request.option], request, view)
+            return [evolve(self._call(request.option, condition), fallback=(request.otherwise,), share=2)]
         raise BadAnswer("the session", request, "nothing here answers this request")
 
     def _observations(self, request: Observe) -> Iterator[Call]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import NoneType
 from typing import Any, cast
@@ -13,10 +12,10 @@ from typing import Any, cast
 from .._json import compact, evolve, storable
 from .._patterns import NAME_BYTES
 from .._render import FIELDS, reworded, sanitise
-from .._requests import Advance, Ends, Evaluate, Observe, Retrieve, Review, Say, Score
+from .._requests import Advance, Check, Evaluate, Observe, Retrieve, Review, Say, Score
 from .._text import clip, size, whole
 from .._threads import contained
-from ..exceptions import BadAnswer, RunStopped
+from ..exceptions import BadAnswer
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore, SpeakingMonitor
 from ..types import (
     JSON,
@@ -79,8 +78,7 @@ def observation_of(monitor: Monitor, request: Observe, run: RunInfo) -> tuple[st
 
 def review_of(review: Callable[[Injection, RunView], object], request: Review, view: RunView) -> Injection | None:
     """Ask the caller's `on_injection`. Raises `BadAnswer`."""
-    with _no_stop("on_injection"):
-        answer = review(request.injection, view)
+    answer = review(request.injection, view)
     if answer is None:
         return None
     text = answer.text if isinstance(answer, Injection) else answer
@@ -89,23 +87,13 @@ def review_of(review: Callable[[Injection, RunView], object], request: Review, v
     return reworded(request.injection, whole(text))
 
 
-def reason_to_end(condition: Callable[[RunView], object], request: Ends, view: RunView) -> str | None:
+def reason_of_condition(condition: Callable[[RunView], object], request: Check, view: RunView) -> str | None:
     """Ask the caller's `stop_when` or `interrupt_when`. Raises `BadAnswer`."""
-    with _no_stop(request.option):
-        answer = condition(view)
+    answer = condition(view)
     if not isinstance(answer, (str, NoneType)):
         raise BadAnswer(request.option, answer, "must return the reason as text, or None to go on")
     reason = sanitise(whole(answer or ""))[:REASON_CHARS].strip()
     return " ".join(reason.split()) or None
-
-
-@contextmanager
-def _no_stop(option: str) -> Iterator[None]:
-    """Raise `BadAnswer` for a `RunStopped` of the caller's code, which would end the agent instead of the run."""
-    try:
-        yield
-    except RunStopped as exc:
-        raise BadAnswer(option, exc, "must return the reason as text, not raise it") from exc
 
 
 def own_text_of(monitor: Monitor, request: Say) -> str | None:

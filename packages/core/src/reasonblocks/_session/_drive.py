@@ -65,11 +65,13 @@ class StepInFlight:
     answers: Answers
     started: float = field(default_factory=time.perf_counter)
     result: tuple[TraceState, StepDecision] | None = None
+    over: bool = False
 
     def run(self) -> SteeringFlow[None]:
-        """Run the engine's flow under the guard, and keep its result. A step that has one is not run again."""
-        if self.result is not None:
+        """Run the engine's flow under the guard, and keep its result. A step is run once."""
+        if self.over:
             return
+        self.over = True
         with self.answers.faults.guard(lambda: self.answers.doing):
             self.result = yield from self._questions()
 

@@ -84,6 +84,11 @@ class StepLog:
                 self._entries[at] = evolve(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 
+    def is_answered(self, step: int) -> bool:
+        """Return True if the call was made, by whoever resumed the run."""
+        at = self._at(step)
+        return at is not None and self._entries[at].attempts > 0
+
     def amend(self, decision: StepDecision) -> None:
         """Replace the injections of an entry by those of its decision."""
         at = self._at(decision.step)
@@ -227,7 +232,7 @@ class Reports:
         For a run that turns out to have no tail. Any other placement is unchanged.
         """
         if self._settings.placement == "tail":
-            self._settings = evolve(self._settings, placement="system")
+            self._settings = evolve(self._settings, placement="system", look_placement="system")
             self._say_placement(why)
 
     def placed(self, asked: Placement) -> Self:
@@ -236,7 +241,7 @@ class Reports:
             self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
         return self
 
-    def unable(self, options: Sequence[str]) -> Self:
+    def warn_unable(self, options: Sequence[str]) -> Self:
         """Return the session; log each of these options, which its framework cannot satisfy."""
         for option in options:
             self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")

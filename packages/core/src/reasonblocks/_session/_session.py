@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from .._engine import faulted, final_fault, final_flow, look_flow, step_flow, with_note, with_outcome
+from .._engine import adopted, faulted, final_fault, final_flow, key_of, step_flow, with_outcome
 from .._json import evolve
 from .._memo import Memo
 from .._requests import Flow
@@ -28,10 +28,12 @@ from ..types import (
     TraceState,
 )
 from ._answers import Answers, Backends
+from ._check_input import checked, is_newest, reason_of
+from ._control import Control, Judged
 from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
 from ._guard import Faults
 from ._levels import REPLAYED
-from ._log import Closed, Reports, StepLog, entry_of, in_doubt
+from ._log import Closed, StepLog, entry_of, in_doubt
 from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager, read_only
 from ._telemetry import RunEvents, Telemetry
 
@@ -39,34 +41,7 @@ PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
 
 
-def is_newest(decision: StepDecision, state: TraceState) -> bool:
-    """Return True for the decision of the last step, or of an auxiliary call since then."""
-    return any(last is not None and last.step == decision.step for last in (state.last, state.last_auxiliary))
-
-
-def checked(given: object) -> StepInput:
-    """Raise `ProtocolError` unless `given` is a `StepInput` with a valid step and key."""
-    if not isinstance(given, StepInput):
-        raise ProtocolError(f"begin_step takes a StepInput, not {given!r:.80}")
-    key: object = given.key
-    completed: object = given.completed
-    if not isinstance(key, (str, type(None))):
-        raise ProtocolError(f"StepInput.key is a string or None, not {key!r:.80}")
-    if not isinstance(completed, (Step, type(None))):
-        raise ProtocolError(f"StepInput.completed is a Step or None, not {completed!r:.80}")
-    if not isinstance(given.auxiliary, bool):
-        raise ProtocolError(f"StepInput.auxiliary is True or False, not {given.auxiliary!r:.80}")
-    return given
-
-
-def reason_of(failure: object) -> str:
-    """Return the reason; raise `ConfigError` if it cannot be a run's outcome."""
-    if not isinstance(failure, str) or not failure:
-        raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
-    return failure
-
-
-class SteeringSession(Reports):
+class SteeringSession(Control):
     """Steers one run. Made by `ReasonBlocks.session`.
 
     A context manager: leaving it finishes the run, as failed if the block raised.
@@ -99,8 +74,7 @@ class SteeringSession(Reports):
         self._log, self._memo = StepLog(settings.judged_by), Memo()
         self._failure: str | None = None
         self._paused = False
-        self._judged: tuple[StepInFlight, Step | None] | None = None
-        """The last step, as a second look has judged it: `finish` does not judge it again."""
+        self._judged: Judged | None = None
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
         self.trace = TraceStateManager(lambda: self._state, self._restored)
         if snapshot is not None:
@@ -130,6 +104,7 @@ class SteeringSession(Reports):
             if own is not None and not self._state.calls:
                 self._state = evolve(self._state, own_level=own)
                 self._log.judged_by = own.name
+        self._amend_calls(given)
         step = self._step(step_flow(self._state, given, self._settings), ends)
         yield from step.run()
         decision = self._begun(step, given)
@@ -138,72 +113,16 @@ class SteeringSession(Reports):
             yield from self._counted()
         return decision
 
-    def second_look(self, given: StepInput | None = None) -> StepDecision | None:
-        """Return the decision of one more call if the agent's end is in doubt (`second_look=True`), at most once a run.
+    def _amend_calls(self, given: StepInput) -> None:
+        """Complete the log for the caller's callables, which read it."""
+        if (self._backends.conditions or self._backends.on_injection) and not given.auxiliary:
+            with self._faults.guard("reading a step"):
+                self._log.completed(self._state, given.completed)
 
-        Call it when the agent has ended by itself, before `finish`; `given.completed` is its last step. None: finish.
-        Without `given` the last step is what `end_step` stored.
-        """
-        return drive(self.second_look_flow(given or StepInput()))
-
-    async def asecond_look(self, given: StepInput | None = None) -> StepDecision | None:
-        """Call `second_look` on an event loop."""
-        return await adrive(self.second_look_flow(given or StepInput()))
-
-    def second_look_flow(self, given: StepInput) -> SteeringFlow[StepDecision | None]:
-        """Run `second_look` within an adapter's own flow."""
-        checked(given)
-        state = self._state
-        if not self._may_look(state, given):
-            return None
-        step = self._step(look_flow(state, given, self._settings), self._ends_now)
-        yield from step.run()
-        if step.result is None:
-            return None
-        if step.result[1].gate_decision == "final":
-            self._judged = (step, given.completed)
-            return None
-        return self._begun(step, given)
-
-    @property
-    def wants_second_look(self) -> bool:
-        """True as long as the run may have its second look."""
-        return self._looks and self._state.second_look is None
-
-    @property
-    def _looks(self) -> bool:
-        settings = self._settings
-        return settings.second_look and settings.mode == "steer" and not settings.disabled
-
-    def _may_look(self, state: TraceState, given: StepInput) -> bool:
-        """Return True for a run that may have its second look, and for the repeated key of the look that it has."""
-        if not self._looks or self.outcome is not None or not state.steps_begun:
-            return False
-        if state.second_look is not None:
-            last = state.last if state.pending is None else None
-            return last is not None and last.step == state.second_look and given.key is not None
-        return given.completed is not None or state.pending is not None
-
-    def add_note(self, text: str) -> StepDecision:
-        """Put a person's note first into the guidance of the newest decision, whose call is to come; return it.
-
-        The same note again, a blank one, and a note to an observed run change nothing. Raises `ProtocolError` if no
-        call is to come.
-        """
-        state = self._state
-        if state.last is None or state.pending is not None or state.last.stop is not None or self.outcome is not None:
-            raise ProtocolError("a note is told with the next call: add it between begin_step and the call")
-        self._state = with_note(state, str(text), self._settings)
-        decision = self._state.last
-        assert decision is not None  # a note removes no decision
-        if decision is not state.last:
-            self._log.amend(decision)
-        return decision
-
-    @property
-    def observes(self) -> bool:
-        """True for a run with `mode="observe"`: its requests stay as they are."""
-        return self._settings.mode == "observe"
+    def _again(self, given: StepInput) -> StepDecision | None:
+        """Return the last decision if this is its key."""
+        last = self._state.last
+        return evolve(last, replayed=True) if last is not None and last.key == key_of(given) else None
 
     @property
     def _starts(self) -> bool:
@@ -231,7 +150,7 @@ class SteeringSession(Reports):
     def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
         """Run `finish` within an adapter's own flow."""
         before = self.outcome
-        if (step := self._finishing(completed)) is not None:
+        if (step := self._finishing(completed, outcome)) is not None:
             yield from step.run()
             self._finalised(step, completed)
         self._finished(outcome)
@@ -313,6 +232,8 @@ class SteeringSession(Reports):
 
     def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
         if self._state is not step.before:
+            if not given.auxiliary and (last := self._state.last) is not None and last.stop is not None:
+                return evolve(last, replayed=True)
             step.result = None
             mistake = ProtocolError("a run takes one step at a time: end it, then begin")
             self._faults.report("two steps at once", mistake)
@@ -321,6 +242,9 @@ class SteeringSession(Reports):
         if decision.replayed:
             if before.pending is None and decision.stop is None:  # not answered yet, perhaps of another process
                 self._log.ensure(decision, given.completed)
+                if self._paused:  # it waited between the decision and its call
+                    self._open_runs.add(self)
+                    self._paused = False
             return decision
         self._run_events.step(self.run.run_id, self._log.close())
         if decision.stop is not None:
@@ -329,9 +253,10 @@ class SteeringSession(Reports):
         if before.calls == 0:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._run_events.start(self.run)
-        self._open_runs.add(self)
         self._state, self._paused = state, False
-        self.outcome = self.final = self.final_decision = None
+        if not self._is_stopped:
+            self._open_runs.add(self)
+            self.outcome = self.final = self.final_decision = None
         for warning in decision.warnings:
             self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
@@ -343,28 +268,44 @@ class SteeringSession(Reports):
             raise RunStopped(decision.stop, self.run.run_id)
         return decision
 
+    @property
+    def _is_stopped(self) -> bool:
+        return self._state.last is not None and self._state.last.stop is not None
+
     def _stopped(self, decision: StepDecision, before: TraceState, completed: Step | None) -> None:
         """Record the final step of a run that `stop_when` ends, and finish the run."""
         self._record_final(decision, 0.0, self._log.completed(before, completed))
         self._finished(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
-            self._faults.say("stop_when", f"stopped before call {decision.step}: {decision.stop}")
+            self._faults.say("stop_when", f"stop_when ended it before call {decision.step}: see final.stop")
 
-    def _finishing(self, completed: Step | None) -> StepInFlight | None:
+    def _finishing(self, completed: Step | None, outcome: str) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
-        if (judged := self._judged) and judged[0].before is self._state and judged[1] == completed:
-            self._run_events.step(self.run.run_id, self._log.close())
-            return judged[0]
         self._run_events.step(self.run.run_id, self._log.close())
+        if self._is_judged(completed):
+            return self._judged.step if self._judged else None
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
-        return self._step(final_flow(self._state, completed, self._settings), self._ends_now)
+        ended_itself = (self._failure or outcome) == "success"
+        flow = final_flow(self._state, completed, self._settings, ended_itself=ended_itself)
+        return self._step(flow, self._ends_now)
+
+    def _is_judged(self, completed: Step | None) -> bool:
+        """Return True if a second look has judged this step already."""
+        judged = self._judged
+        if judged is None or judged.step.before is not self._state:
+            return False
+        with self._faults.diverted(lambda exc: None):  # arguments of a caller's own type may not be comparable
+            return bool(judged.completed is completed or judged.completed == completed)
+        return False
 
     def _finalised(self, step: StepInFlight, completed: Step | None) -> None:
+        judged = self._judged
+        took = judged.overhead_ms if judged is not None and judged.step is step else ms_since(step.started)
         self._state, decision = step.result or final_fault(step.before, self._settings)
-        self._record_final(decision, ms_since(step.started), self._log.completed(step.before, completed))
+        self._record_final(decision, took, self._log.completed(step.before, completed))
 
     def _record_final(self, decision: StepDecision, overhead_ms: float, done: Step) -> None:
         self.final_decision, self.final = decision, self._log.final(decision, overhead_ms)
@@ -385,8 +326,11 @@ class SteeringSession(Reports):
             self._run_events.finish(self.run.run_id, outcome, doubts)
 
     def _restored(self, state: TraceState) -> None:
-        self._state = state
+        self._state = state = adopted(state, self._settings)
         self._log.rewind(state.calls)
+        if state.last is not None and state.last.stop is not None:
+            self.outcome = f"stopped: {state.last.stop}"
+            self.final_decision, self.final = state.last, self._log.final(state.last, 0.0)
         self._log.judged_by = state.own_level.name if state.own_level else self._settings.judged_by
         self.run = evolve(self.run, run_id=state.trace_id)
         self._faults.owner = f"run {state.trace_id!r}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from ..exceptions import ConfigError
 
@@ -175,6 +177,10 @@ OPTIONS: tuple[Option, ...] = (
     _reference("redact", "--redact", "a function that removes secrets from events"),
 )  # fmt: skip
 
+_TABLES = frozenset(option.setting for option in OPTIONS if option.kind == "table")
+PATHS = frozenset({"calibration", "profile"})
+NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled"})
+"""Keys and servers: no command asks a server, and a key on a command line is seen by everyone."""
 REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, name_or_reference))
 
 
@@ -185,32 +191,55 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         option.add_to(group)
 
 
-def read_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key."""
-    settings = _of_file(arguments.config) if arguments.config else {}
+def read_settings(arguments: argparse.Namespace, over: str | None = None) -> dict[str, Any]:
+    """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key.
+
+    The settings of the file `over` override those of --config.
+    """
+    settings: dict[str, Any] = {}
+    for path in filter(None, (arguments.config, over)):
+        for name, value in settings_of_file(path).items():
+            settings[name] = _merged(settings.get(name), value) if name in _TABLES else value
     for option in OPTIONS:
         value = getattr(arguments, option.setting)
         if value is not None:
-            settings[option.setting] = _merged(settings.get(option.setting), value, option.kind)
+            table = dict(value) if option.kind == "table" else value
+            settings[option.setting] = _merged(settings.get(option.setting), table)
     return settings
 
 
-def _merged(before: object, value: object, kind: str) -> object:
-    if kind != "table" or not isinstance(value, list):
-        return value
-    return {**(before if isinstance(before, Mapping) else {}), **dict(value)}
+def _merged(before: object, value: object) -> object:
+    if isinstance(before, Mapping) and isinstance(value, Mapping):
+        return {**before, **value}
+    return value
 
 
-def _of_file(path: str) -> dict[str, Any]:
-    """Read settings from a TOML file, by their names in Python; callables are given as `module:attribute`."""
-    settings = _toml(path)
-    valid = {option.setting for option in OPTIONS}
+def settings_of_file(path: str) -> dict[str, Any]:
+    """Read settings from a TOML file, by their names in Python. Raises `ConfigError`.
+
+    Callables are given as `module:attribute`, and paths are relative to the file.
+    """
+    settings, valid = _toml(path), setting_names()
     for name, value in settings.items():
         if name not in valid:
             raise ConfigError.unknown(path, name, valid)
         if name in REFERENCES:
             settings[name] = _resolved(path, name, value)
+        elif name in PATHS and _is_path(name, value):
+            settings[name] = os.path.join(os.path.dirname(path), os.path.expanduser(value))
     return settings
+
+
+def setting_names() -> frozenset[str]:
+    """Return the keyword names of `ReasonBlocks` that a command may set."""
+    from .._client import ReasonBlocks
+
+    return frozenset(inspect.signature(ReasonBlocks).parameters) - NOT_SETTABLE
+
+
+def _is_path(name: str, value: object) -> TypeGuard[str]:
+    """Return True for a path; a profile without a dot or a slash is a word, such as "own"."""
+    return isinstance(value, str) and (name != "profile" or bool({".", "/", os.sep} & {*value}))
 
 
 def _toml(path: str) -> dict[str, Any]:

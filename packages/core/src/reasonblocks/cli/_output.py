@@ -33,7 +33,12 @@ class Table:
 
 def say(text: str = "") -> None:
     """Print a line on stdout. Characters missing from its encoding are escaped. JSON from `json.dumps` is unchanged."""
-    print(_encodable(clean(text), sys.stdout))
+    print(safe(text))
+
+
+def safe(text: str) -> str:
+    """Return the text as one line that stdout can print; characters missing from its encoding are escaped."""
+    return _encodable(clean(text), sys.stdout)
 
 
 def say_data(text: str, *, toml: bool = False) -> None:

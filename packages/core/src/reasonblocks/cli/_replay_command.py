@@ -4,128 +4,28 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import asdict
-from itertools import accumulate, islice
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from .._json import evolve
-from .._replay import OtherRuns, ReplayedRun
-from .._replay import replay as replayed_run
-from ..exceptions import RecordError
-from ..types import JSON, Injection, Step, StepDecision
+from ..exceptions import ConfigError, RecordError
+from ..types import JSON
+from ._diff import diff_json
+from ._diff_view import DiffReport
 from ._files import recorded, size
-from ._options import add_settings, read_settings
-from ._output import OK, PROBLEM, Bar, Parsers, columns, printable, say, show, warn, warnings_once
-from ._summary import Summary, total
+from ._options import add_settings, read_settings, settings_of_file
+from ._output import OK, PROBLEM, Bar, Parsers, warn, warnings_once
+from ._replay_json import replayed_json
+from ._replayer import Replayer, replayer
+from ._reports import InjectedReport, JsonReport, Report, RunReport, SummaryReport
+from ._said import interventions
 
 if TYPE_CHECKING:
-    from .._client import ReasonBlocks
     from .._replay import ReplayedRun
     from ..traces import RecordedRun
 
-
-def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
-    """Return the JSON object of one run."""
-    run, last = replayed.run, len(replayed.decisions) - 1
-    return {
-        "run_id": run.run_id,
-        "file": run.file,
-        "source": run.source,
-        "outcome": run.outcome,
-        "judged_by": replayed.judged_by,
-        "start": {"fsm_state": replayed.start.fsm_state.value, "injections": _injections(replayed.start.injections)},
-        "steps": [
-            _step(index, None if index == last else index + 1, decision)
-            for index, decision in enumerate(replayed.decisions)
-        ],
-        "doubts": [asdict(doubt) for doubt in replayed.doubts],
-    }
-
-
-def _step(index: int, call: int | None, decision: StepDecision) -> dict[str, JSON]:
-    parts = decision.difficulty_parts
-    return {
-        "step": index,
-        "call": call,
-        "difficulty": decision.difficulty,
-        "difficulty_parts": None if parts is None else asdict(parts),
-        "fsm_state": decision.fsm_state.value,
-        "scores": dict(decision.scores),
-        "composite": decision.composite,
-        "fired": list(decision.monitors_fired),
-        "failure_type": decision.failure_type,
-        "gate_decision": decision.gate_decision,
-        "injections": _injections(decision.injections),
-        "skipped_reason": decision.skipped_reason,
-    }
-
-
-def _injections(injections: tuple[Injection, ...]) -> list[JSON]:
-    return [{"source": injection.source, "text": injection.text} for injection in injections]
-
-
-HEAD = ("step", "state", "difficulty", "fired", "gate", "action")
-PREVIEW = 60
-"""Characters of an action in a row."""
-
-
-def run_lines(replayed: ReplayedRun) -> Iterator[str]:
-    """Yield a title, a row for each step with the text injected after it, and the doubts below the last row."""
-    run = replayed.run
-    yield printable(f"{run.run_id}  {run.outcome or 'outcome unknown'}  {len(run.steps)} steps  {run.file}:{run.line}")
-    if replayed.judged_by != "shipped":
-        yield f"judged by: {replayed.judged_by}"
-    if run.task:
-        yield printable(f"task: {_short(run.task, 100)}")
-    steps = zip(run.steps, replayed.decisions, strict=True)
-    rows = [HEAD, _row("start", replayed.start, "")]
-    rows += [_row(str(index), decision, _action(step)) for index, (step, decision) in enumerate(steps)]
-    head, *lines = columns(rows)
-    yield head
-    for line, decision in zip(lines, (replayed.start, *replayed.decisions), strict=True):
-        yield line
-        yield from _injected(decision)
-        yield from _doubted(decision)
-
-
-def _row(name: str, decision: StepDecision, action: str) -> tuple[str, ...]:
-    return (
-        name,
-        decision.fsm_state.value,
-        "-" if decision.difficulty is None else f"{decision.difficulty:.2f}",
-        ", ".join(decision.monitors_fired) or "-",
-        " ".join(part for part in (decision.gate_decision, decision.skipped_reason) if part) or "-",
-        action,
-    )
-
-
-def _action(step: Step) -> str:
-    text = f"{step.action} {step.action_input}" if step.tool_calls else step.thought
-    return printable(_short(text, PREVIEW))
-
-
-def _injected(decision: StepDecision) -> Iterator[str]:
-    for injection in decision.injections:
-        yield f"      > {injection.source}"
-        yield from (f"      | {printable(line)}" for line in injection.text.splitlines())
-
-
-def _doubted(decision: StepDecision) -> Iterator[str]:
-    for doubt in decision.doubts:
-        yield f"      ? {printable(doubt.monitor)} doubts this end"
-        yield from (f"      | {printable(line)}" for line in doubt.text.splitlines())
-
-
-def _short(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-OWN = "own"
-"""The value of --profile for the other runs of the files."""
 KEPT_IDS = 10_000
 """Run ids that are kept, to suggest the nearest one if `--run` finds none."""
 
@@ -141,8 +41,23 @@ def add_to(commands: Parsers) -> None:
     parser.usage = "reasonblocks replay [OPTIONS] FILE..."
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
-    parser.add_argument("--run", metavar="ID", help="only this run, step by step")
-    parser.add_argument("--limit", type=_count, metavar="N", help="at most N runs of each file")
+    parser.add_argument("--run", metavar="ID", help="only this run, step by step, with what steering says at its place")
+    parser.add_argument("--full", action="store_true", help="with --run: show all texts whole")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--only-injected",
+        action="store_true",
+        help="list the runs in which steering intervenes; with --run: only the steps after which it does",
+    )
+    which.add_argument(
+        "--diff",
+        nargs=2,
+        metavar=("A.toml", "B.toml"),
+        help="compare two files of settings on the same runs; the other settings apply to both",
+    )
+    parser.add_argument(
+        "--limit", type=_count, metavar="N", help="at most N runs of each file; with --only-injected: N runs listed"
+    )
     add_settings(parser)
     parser.set_defaults(command=replay)
 
@@ -156,86 +71,97 @@ def _count(text: str) -> int:
 
 def replay(arguments: argparse.Namespace) -> int:
     """Replay the files; return 1 if no run could be read, or if none is the requested one."""
-    from .._client import ReasonBlocks
-
-    settings = read_settings(arguments)
-    others = OtherRuns() if settings.get("profile") == OWN else None
-    if others is not None:
-        settings["profile"] = others
-    with closing(ReasonBlocks(**settings)) as rb:
-        if rb.disabled:
+    if arguments.full and not arguments.run:
+        raise ConfigError("--full", True, "shows the texts of one run: add --run ID")
+    bar = Bar(total=sum(map(size, arguments.files)))
+    with ExitStack() as open_until_the_end:
+        replayers = [open_until_the_end.enter_context(_replayer(arguments, side)) for side in arguments.diff or [None]]
+        if replayers[0].rb.disabled:
             print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
-        work = _Work(rb, arguments, others)
-        with warnings_once(work.bar):
+        work = _Work(arguments, replayers, _report(arguments, bar), bar)
+        with warnings_once(bar):
             work.all()
     return work.verdict()
 
 
-class _Work:
-    """One invocation: replays the files one after another and sums up the results."""
+def _replayer(arguments: argparse.Namespace, side: str | None) -> AbstractContextManager[Replayer]:
+    """Return what replays under the settings of the command, or under those of one side of --diff."""
+    settings = read_settings(arguments, side)
+    in_side = side is not None and "task_profile" in settings_of_file(side)
+    return replayer(settings, profiled=arguments.task_profile is not None or in_side, file=side)
 
-    def __init__(self, rb: ReasonBlocks, arguments: argparse.Namespace, others: OtherRuns | None) -> None:
-        self.rb, self.arguments, self.others = rb, arguments, others
-        self.summaries: list[Summary] = []
+
+def _report(arguments: argparse.Namespace, bar: Bar) -> Report:
+    if arguments.json:
+        return _json_report(arguments, bar)
+    if arguments.diff:
+        return DiffReport(bar, arguments.diff, run=arguments.run, full=arguments.full)
+    if arguments.run:
+        return RunReport(bar, full=arguments.full, only_said=arguments.only_injected)
+    return InjectedReport(bar) if arguments.only_injected else SummaryReport(bar)
+
+
+def _json_report(arguments: argparse.Namespace, bar: Bar) -> JsonReport:
+    if arguments.diff:
+        return JsonReport(bar, diff_json)
+    if arguments.only_injected:
+        return JsonReport(bar, _injected_json, every=False)
+    return JsonReport(bar, lambda replayed: replayed_json(replayed[0]))
+
+
+def _injected_json(replayed: Sequence[ReplayedRun]) -> dict[str, JSON] | None:
+    return replayed_json(replayed[0]) if interventions(replayed[0]) else None
+
+
+class _Work:
+    """One invocation: replays the files one after another and hands each run to the report."""
+
+    def __init__(self, arguments: argparse.Namespace, replayers: Sequence[Replayer], report: Report, bar: Bar) -> None:
+        self.arguments, self.replayers, self.report, self.bar = arguments, replayers, report, bar
         self.seen: list[str] = []
-        self.done, self.steps = 0, 0
-        self.found = False
-        self.bar = Bar(total=sum(map(size, arguments.files)))
+        self.done, self.steps, self.malformed = 0, 0, 0
 
     def all(self) -> None:
-        if self.others is not None:
-            self._gather(self.others)
+        self._gather([one for one in self.replayers if one.gathers])
         before = accumulate(map(size, self.arguments.files), initial=0)
         for path, offset in zip(self.arguments.files, before, strict=False):
             self._file(path, offset)
-            if self.found and self.arguments.run:
+            if self.arguments.run and self.done:
                 break
         self.bar.clear()
-        if not self._quiet and len(self.summaries) > 1 and self.done:
-            self._show(total(self.summaries))
+        self.report.end()
 
-    def _gather(self, others: OtherRuns) -> None:
+    def _gather(self, replayers: Sequence[Replayer]) -> None:
         """Replay all runs once, so that each can be judged by the others."""
-        for path in self.arguments.files:
+        for path in self.arguments.files if replayers else ():
             for run in recorded(path, lambda at: None):
                 if not isinstance(run, RecordError):
-                    self._replayed(run)
-        others.complete = True
-
-    def _replayed(self, run: RecordedRun) -> ReplayedRun:
-        if self.others is not None:
-            self.others.task_key = run.task_key
-        chosen = self.arguments.task_profile is not None
-        return replayed_run(self.rb, evolve(run, task_profile=None) if chosen else run)
+                    for gathering in replayers:
+                        gathering(run)
+        for gathering in replayers:
+            gathering.gathered()
 
     def verdict(self) -> int:
         if not self.seen:
             warn("reasonblocks replay: no run could be read")
-        elif self.arguments.run and not self.found:
+        elif self.arguments.run and not self.done:
             near = difflib.get_close_matches(self.arguments.run, self.seen, n=1, cutoff=0)
             warn(f"reasonblocks replay: no run is called {self.arguments.run!r}; the nearest is {near[0]!r}")
         return OK if self.done else PROBLEM
 
-    @property
-    def _quiet(self) -> bool:
-        return bool(self.arguments.json or self.arguments.run)
-
     def _file(self, path: str, offset: int) -> None:
-        summary = Summary(path)
-        runs = recorded(path, lambda at: self._progress(offset + at))
-        for run in islice(self._wanted(runs, summary), self.arguments.limit):
-            self._replay(run, summary)
-            if self.arguments.run:
-                return
-        self.summaries.append(summary)
-        if not self._quiet and summary.every.runs:
-            self._show(summary)
+        self.malformed, counted = 0, 0
+        for run in self._wanted(path, offset):
+            counted += self._replay(run)
+            if self.arguments.run or counted == self.arguments.limit:
+                break
+        self.report.end_file(path, self.malformed)
 
-    def _wanted(self, runs: Iterator[RecordedRun | RecordError], summary: Summary) -> Iterator[RecordedRun]:
+    def _wanted(self, path: str, offset: int) -> Iterator[RecordedRun]:
         """Yield the runs to replay; report and count malformed ones."""
-        for run in runs:
+        for run in recorded(path, lambda at: self._progress(offset + at)):
             if isinstance(run, RecordError):
-                summary.malformed += 1
+                self.malformed += 1
                 self.bar.clear()
                 warn(str(run))
                 continue
@@ -244,22 +170,10 @@ class _Work:
             if self.arguments.run in (None, run.run_id):
                 yield run
 
-    def _replay(self, run: RecordedRun, summary: Summary) -> None:
-        replayed = self._replayed(run)
-        self.found, self.done, self.steps = True, self.done + 1, self.steps + len(run.steps)
-        summary.add(replayed)
-        if self._quiet:
-            self.bar.clear()
-        if self.arguments.json:
-            say(json.dumps(replayed_json(replayed), separators=(",", ":")))
-        elif self.arguments.run:
-            for line in run_lines(replayed):
-                say(line)
+    def _replay(self, run: RecordedRun) -> bool:
+        replayed = [replayer(run) for replayer in self.replayers]
+        self.done, self.steps = self.done + 1, self.steps + len(run.steps)
+        return self.report.add(replayed)
 
     def _progress(self, at: int) -> None:
         self.bar.at(at, f"{self.done:,} runs, {self.steps:,} steps")
-
-    def _show(self, summary: Summary) -> None:
-        self.bar.clear()
-        for table in summary.tables():
-            show(table)

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, fields
 from statistics import median
 
 from .._replay import ReplayedRun
-from ..types import StepDecision
 from ._output import Table
+from ._said import interventions
 
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
-STANDING = "E3Injection"
-"""The source of standing rules, which every run gets: they do not count as interventions."""
 
 
 @dataclass(slots=True)
@@ -128,15 +126,6 @@ def total(summaries: Sequence[Summary]) -> Summary:
         failing=sum((summary.failing for summary in summaries), Tally()),
         succeeding=sum((summary.succeeding for summary in summaries), Tally()),
     )
-
-
-def interventions(replayed: ReplayedRun) -> list[int]:
-    """Return the completed steps after which something other than standing rules was injected."""
-    return [index for index, decision in enumerate(replayed.decisions) if _intervenes(decision)]
-
-
-def _intervenes(decision: StepDecision) -> bool:
-    return any(injection.source != STANDING for injection in decision.injections)
 
 
 def _interventions(tally: Tally) -> str:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-_SCENARIOS = ("_scenarios", "_run_scenarios")
+_SCENARIOS = ("_scenarios", "_run_scenarios", "_control_scenarios")
 """Modules whose assertions pytest rewrites, so that a failure shows the compared values."""
 
 

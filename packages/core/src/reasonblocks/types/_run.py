@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 from .._json import JSON, evolve
 from ._steering import AdapterCaps, Mode, Placement
@@ -44,13 +44,18 @@ class SessionKeywords(TypedDict, total=False):
     parent_call_id: str | None
     session_id: str | None
     route_names: Mapping[str, str] | None
-    interrupt_when: str | Callable[[Any], str | None] | None
+    interrupt_when: Literal["stalled", "over_budget"] | Callable[[Any], str | None] | None
 
 
 class Client(Protocol[SessionT]):
     """The methods of `ReasonBlocks` that read `RunOptions`."""
 
-    def check_run(self, options: RunOptions, snapshot: Mapping[str, Any] | None = None) -> None: ...
+    def check_run(
+        self,
+        options: RunOptions,
+        snapshot: Mapping[str, Any] | None = None,
+        interrupt_when: object = None,
+    ) -> None: ...
     def session(
         self,
         options: RunOptions | None = None,
@@ -77,12 +82,17 @@ class RunOptions:
     placement: Placement | None = None
     mode: Mode | None = None
 
-    def check(self, rb: Client[object], snapshot: Mapping[str, Any] | None = None) -> None:
-        """Validate the options, together with the snapshot that the user gave.
+    def check(
+        self,
+        rb: Client[object],
+        snapshot: Mapping[str, Any] | None = None,
+        interrupt_when: object = None,
+    ) -> None:
+        """Validate the options, together with the snapshot and the `interrupt_when` that the user gave.
 
         Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
         """
-        rb.check_run(self, snapshot)
+        rb.check_run(self, snapshot, interrupt_when)
 
     def session(
         self,

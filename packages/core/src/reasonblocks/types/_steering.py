@@ -226,6 +226,8 @@ class Settings:
     e2_requires_signal: bool = False
     standing_rules: Literal["first_call", "run"] = "first_call"
     placement: Placement = "tail"
+    look_placement: Placement = "tail"
+    """The placement of a second look: providers may refuse messages that end with the agent's own answer."""
     max_guidance_chars: int = 12_000
     judged_by: str = "shipped"
     mode: Mode = "steer"

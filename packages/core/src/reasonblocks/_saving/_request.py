@@ -1,0 +1,250 @@
+"""Decides what to shorten in one request.
+
+The unit of every sum is the price of reading one token from the provider's prompt cache. Shortening `saved` tokens
+gains at least `saved` in each call. Changing a cached prefix costs `strictness` for each token that has to be written
+again. An output is shortened only if what earlier calls gained, and what this call gains, pays for that at once; so the
+bill is at no call higher than without.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import ceil
+from typing import TYPE_CHECKING
+
+from .._text import digest
+from ._ledger import CACHED_TOKENS, Account, Book, SavingPlan
+from ._parts import NOTE_CHARS, RequestPart, least_tokens, utf8
+
+if TYPE_CHECKING:
+    from ._token_saving import TokenSaving
+
+NOTE_TOKENS = 24
+"""Tokens that the note takes at most, with those by which the text around it is split anew."""
+PART_TOKENS = 8
+"""Tokens that a provider adds to each message at most (its role and its limits)."""
+BYTES_A_TOKEN = 2.5
+"""The fewest bytes of a token on average, as in dense JSON; prose has more than 4."""
+LEAST_BYTES = 6 * CACHED_TOKENS
+"""The bytes of messages that shortening leaves, at 6 a token, because a shorter prompt may not be cached at all."""
+GRAIN_TOKENS = 127
+"""The tokens that a cached prefix may lose by being rounded down: OpenAI's cache counts in steps of 128."""
+LOOKBACK = 18
+"""Content blocks before the end of a request within which a shorter cached prefix is found: 20 at Anthropic, of which
+guidance at the end may take one, and the marked block is one."""
+ENDS = 10
+"""The newest requests whose ends are remembered: more are never within those blocks."""
+PAYBACK_CALLS = 10
+"""Calls within which a change of the prefix has to be paid back by what it alone saves."""
+FREE_SHARE = 10
+"""If changing the prefix costs nothing, it is changed once this part of the request is saved: a tenth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """New results to shorten, all from the position `start` on, which leaves `left` bytes in the request.
+
+    `gain` is that of this call, with the results that were shortened before. `costs` has what writing the prefix again
+    takes with each model.
+    """
+
+    start: int
+    saved: int
+    gain: int
+    left: int
+    costs: Mapping[str, int]
+
+    @property
+    def worth(self) -> int:
+        """What the move has gained after some calls."""
+        return PAYBACK_CALLS * self.saved - sum(self.costs.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request beside the ledger."""
+
+    saving: TokenSaving
+    parts: Sequence[RequestPart]
+    book: Book
+    model: str
+    answered: int
+    """The position of the newest answer: the parts before it were in the last request."""
+    moved: bool
+    """True if the conversation begins with another message than before, so that no cache has any of it."""
+    allowed: Mapping[int, str]
+    """Positions of the results that may be shortened, with their keys."""
+    old: frozenset[int]
+    """Those that were shortened in earlier requests, too."""
+    new: tuple[int, ...]
+    """Those that were not."""
+    known: dict[int, int]
+    """What shortening a result saves, as far as it was measured."""
+    places: Mapping[str, int]
+    """The position after the message of each key."""
+
+    @classmethod
+    def of(cls, saving: TokenSaving, parts: Sequence[RequestPart], book: Book, model: str) -> Request:
+        answered = next((at for at in range(len(parts) - 1, -1, -1) if parts[at].kind == "answer"), 0)
+        first = digest("\n".join(parts[0].texts)) if parts else None
+        moved = None not in (first, book.first) and first != book.first
+        allowed = _allowed(saving, parts, answered)
+        old = frozenset(at for at, key in allowed.items() if key in book.cut and not moved)
+        return cls(
+            saving=saving,
+            parts=parts,
+            book=replace(book, accounts={model: Account(), **book.accounts}, first=first),
+            model=model,
+            answered=answered,
+            moved=moved,
+            allowed=allowed,
+            old=old,
+            new=tuple(at for at in allowed if at not in old),
+            known={at: book.saved[key] for at, key in allowed.items() if key in book.saved},
+            places={part.key: at for at, part in enumerate(parts, 1) if part.key is not None},
+        )
+
+    def plan(self) -> SavingPlan:
+        move = self._move()
+        cut = self.old if move is None else self.old.union(at for at in self.new if at >= move.start)
+        saved = sum(map(self._saved, cut))
+        book = replace(
+            self.book,
+            cut=frozenset(self.allowed[at] for at in cut),
+            saved={self.allowed[at]: tokens for at, tokens in self.known.items()},
+            accounts=self._after(move, saved - self._slack if cut else 0),
+        )
+        return SavingPlan(cut=tuple(sorted(cut)), saved_tokens=saved, _book=book, _model=self.model)
+
+    def _after(self, move: _Move | None, gain: int) -> dict[str, Account]:
+        """Return the accounts after this call: the cost in each model's cache, and this model's gain."""
+        costs: Mapping[str, int] = {} if move is None else move.costs
+        start = 0 if self.moved else len(self.parts) if move is None else move.start
+        accounts = {
+            name: replace(
+                account,
+                credit=account.credit - costs.get(name, 0),
+                ends=tuple(key for key in account.ends if self.places.get(key, len(self.parts)) <= start),
+            )
+            for name, account in self.book.accounts.items()
+        }
+        own = accounts[self.model]
+        last = next((part.key for part in reversed(self.parts) if part.key is not None), None)
+        ends = (*own.ends, last)[-ENDS:] if last is not None and last == self.parts[-1].key else own.ends
+        accounts[self.model] = replace(own, credit=own.credit + gain, last=last, ends=ends)
+        return accounts
+
+    @property
+    def _slack(self) -> int:
+        """What one call may lose if the cache rounds its prefixes down."""
+        return ceil(GRAIN_TOKENS * self.saving.strictness)
+
+    def _move(self) -> _Move | None:
+        """Return the best move that is paid for; None if there is none. Lengths alone decide most requests."""
+        if not self.new or (self.saving.strictness and self.parts[-1].key is None):
+            return None  # what is at the end of this request only leaves no prefix that the next one can use
+        sizes = Sizes.of(self)
+        return None if self._best(sizes, self._saved_at_most) is None else self._best(sizes, self._saved)
+
+    def _best(self, sizes: Sizes, saved: Callable[[int], int]) -> _Move | None:
+        moves = [move for move in self._moves(sizes, saved) if self._pays(move, sizes)]
+        return max(moves, key=lambda move: (move.worth, -move.start), default=None)
+
+    def _moves(self, sizes: Sizes, saved: Callable[[int], int]) -> Iterator[_Move]:
+        """Yield a move for each start. It shortens every result after its start, too, since that makes it cheaper."""
+        ends, found = self._cached_ends(), self._found(sizes)
+        before = sum(map(self._saved, self.old)) - self._slack
+        total = 0
+        for start in reversed(self.new):
+            total += saved(start)
+            begins = {self.model: max((at for at in found if at <= start), default=0)}
+            costs = {
+                name: ceil(self.saving.strictness * sizes.most_tokens(begins.get(name, 0), start, end))
+                for name, end in ends.items()
+                if start < end
+            }
+            yield _Move(start=start, saved=total, gain=total + before, left=sizes.left(start), costs=costs)
+
+    def _cached_ends(self) -> dict[str, int]:
+        """Return where the prefix ends that each model's cache has at most: where its last request ended."""
+        if self.moved or not self.saving.strictness:
+            return {}
+        accounts = self.book.accounts.items()
+        ends = {name: self.places.get(account.last or "", self.answered) for name, account in accounts if account.warm}
+        return {name: min(end, self.answered) for name, end in ends.items()}
+
+    def _found(self, sizes: Sizes) -> list[int]:
+        """Return where the prefixes end that this model's cache finds: where requests ended, some blocks back."""
+        ends = (self.places.get(key, 0) for key in self.book.accounts[self.model].ends)
+        return [end for end in ends if sizes.blocks[-1] - sizes.blocks[end] <= LOOKBACK]
+
+    def _pays(self, move: _Move, sizes: Sizes) -> bool:
+        if move.saved <= 0 or move.gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
+            return False
+        if not move.costs:
+            return FREE_SHARE * (sizes.now[-1] - move.left) >= sizes.now[-1]
+        accounts = self.book.accounts.items()
+        paid = all(account.credit + move.gain >= move.costs.get(name, 0) for name, account in accounts)
+        return paid and move.worth >= 0
+
+    def left_out(self, at: int) -> list[str]:
+        return [self.saving._split(text)[1] for text in self.parts[at].texts if len(text) > self.saving.over_chars]
+
+    def _saved(self, at: int) -> int:
+        """Return the tokens that shortening this part saves at least."""
+        if at not in self.known:
+            self.known[at] = sum(least_tokens(text) - NOTE_TOKENS for text in self.left_out(at))
+        return self.known[at]
+
+    def _saved_at_most(self, at: int) -> int:
+        """Return a bound of `_saved` that needs no reading: a text has at most half as many words as characters."""
+        return self.known.get(at) or sum(len(text) // 2 + 1 for text in self.left_out(at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Running sums over the parts of a request: bytes as they were sent, bytes if all is shortened, blocks."""
+
+    now: Sequence[int]
+    then: Sequence[int]
+    blocks: Sequence[int]
+
+    @classmethod
+    def of(cls, request: Request) -> Sizes:
+        parts, new = request.parts, {*request.new}
+        full = [part.other_bytes + sum(map(utf8, part.texts)) for part in parts]
+        short = [
+            size - sum(map(utf8, request.left_out(at))) + NOTE_CHARS * len(parts[at].texts)
+            if at in new or at in request.old
+            else size
+            for at, size in enumerate(full)
+        ]
+        return cls(
+            now=[*accumulate((size if at in new else short[at] for at, size in enumerate(full)), initial=0)],
+            then=[*accumulate(short, initial=0)],
+            blocks=[*accumulate((part.blocks for part in parts), initial=0)],
+        )
+
+    def left(self, start: int) -> int:
+        """Return the bytes of the request if the new results are shortened from `start` on."""
+        return self.now[start] + self.then[-1] - self.then[start]
+
+    def most_tokens(self, begin: int, start: int, end: int) -> int:
+        """Return the tokens from `begin` to `end` at most, if the new results are shortened from `start` on."""
+        size = self.now[start] - self.now[begin] + self.then[end] - self.then[start]
+        return ceil(size / BYTES_A_TOKEN) + PART_TOKENS * (end - begin)
+
+
+def _allowed(saving: TokenSaving, parts: Sequence[RequestPart], answered: int) -> dict[int, str]:
+    """Return the positions of the results that may be shortened, with their keys."""
+    keys = Counter(part.key for part in parts)
+    results = [at for at, part in enumerate(parts) if part.kind == "result"][: -saving.keep]
+    named = ((at, parts[at].key) for at in results if at < answered and not parts[at].is_error)
+    return {
+        at: key
+        for at, key in named
+        if key is not None and keys[key] == 1 and any(len(text) > saving.over_chars for text in parts[at].texts)
+    }

@@ -1,0 +1,93 @@
+"""The options of token saving, and how a text is shortened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from ..exceptions import ConfigError
+from ..types import JSON
+from ._ledger import Book, SavingPlan
+from ._parts import NOTE_CHARS, RequestPart
+from ._request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSaving:
+    """Shortens old, long tool outputs in a request. Pure: the request's history and the ledger are never changed.
+
+    - `keep`: the newest results that are never shortened. Errors, and results that the model has not yet read, are
+      never shortened either.
+    - `over_chars`: texts up to this length are never shortened.
+    - `head`, `tail`: the characters that are left at the start and at the end.
+    - `read_price`, `write_price`: the price of a token that is read from the provider's prompt cache, and of one that
+      is written to it, in the price of a token without a cache. The default is the least favourable rule, which covers
+      all others. Both 1 mean that there is no prompt cache.
+
+    Raises `ConfigError` for a wrong value.
+
+    In a loop of your own, `plan` returns what to shorten, and the plan's `ledger` what to pass at the next request:
+
+    >>> from reasonblocks import RequestPart, TokenSaving, Usage
+    >>> saving = TokenSaving(read_price=1, write_price=1)
+    >>> page = RequestPart(kind="result", key="call-1", texts=("page " * 4_000,))
+    >>> short = [RequestPart(kind="result", key=f"call-{n}", texts=("ok",)) for n in (2, 3)]
+    >>> plan = saving.plan([page, *short, RequestPart(kind="answer", texts=("All read.",))], ledger=None)
+    >>> plan.cut
+    (0,)
+    >>> saving.shortened(page.texts[0])[890:960]
+    'page page \\n[... 18,400 characters left out ...]\\npage page page page pa'
+    >>> ledger = plan.ledger(Usage(input=6_000))
+    """
+
+    keep: int = 2
+    over_chars: int = 1_800
+    head: int = 900
+    tail: int = 700
+    read_price: float = 0.1
+    write_price: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("keep", 1), ("over_chars", 1), ("head", 0), ("tail", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ConfigError(name, value, f"must be a whole number of at least {least}")
+        if self.over_chars < self.head + self.tail + NOTE_CHARS:
+            least = self.head + self.tail + NOTE_CHARS
+            raise ConfigError("over_chars", self.over_chars, f"must be at least head + tail + {NOTE_CHARS} = {least}")
+        _check_price("read_price", self.read_price, 0.001, 1)
+        _check_price("write_price", self.write_price, 1, 10)
+
+    @property
+    def strictness(self) -> float:
+        """The cost of writing a token again, in the gain of one token saved in one call."""
+        return (self.write_price - self.read_price) / self.read_price
+
+    def shortened(self, text: str) -> str:
+        """Return the start and the end of a long text, with a note of what was left out; a short text unchanged."""
+        if len(text) <= self.over_chars:
+            return text
+        start, left_out, end = self._split(text)
+        return f"{start}\n[... {len(left_out):,} characters left out ...]\n{end}"
+
+    def plan(
+        self, parts: Sequence[RequestPart], ledger: Mapping[str, JSON] | None = None, *, model: str = ""
+    ) -> SavingPlan:
+        """Return what to shorten in this request. The same arguments give the same plan.
+
+        `ledger` is what the plan of the last answered request returned, None at the first. `model` is the name of the
+        model that is called, since each has a cache of its own. Raises `ConfigError` if the ledger is not one of ours.
+        """
+        return Request.of(self, parts, Book.of(ledger), model).plan()
+
+    def _split(self, text: str) -> tuple[str, str, str]:
+        end = len(text) - self.tail
+        return text[: self.head], text[self.head : end], text[end:]
+
+
+def _check_price(name: str, value: object, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise ConfigError(name, value, "must be a number")
+    if not least <= value <= most:
+        raise ConfigError(name, value, f"must be between {least} and {most}")

@@ -1,0 +1,117 @@
+"""The control that a session offers between steps: a second look at a run's end, and notes of a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._engine import is_second_look_to_come, look_flow, with_note
+from .._requests import Flow
+from ..exceptions import ConfigError, ProtocolError
+from ..types import FSMState, Step, StepDecision, StepInput, TraceState
+from ._check_input import checked
+from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
+from ._log import Reports
+
+
+@dataclass(slots=True, kw_only=True)
+class Judged:
+    """The last step of a run, as a second look has judged it: `finish` does not judge it again."""
+
+    step: StepInFlight
+    completed: Step | None
+    overhead_ms: float
+
+
+class Control(Reports):
+    """The methods of a session by which a run that has ended goes on, and a person speaks to it."""
+
+    outcome: str | None
+    _state: TraceState
+    _judged: Judged | None
+
+    def second_look(self, given: StepInput | None = None) -> StepDecision | None:
+        """Return the decision of one more call if the agent's end is in doubt (`second_look=True`), at most once a run.
+
+        Call it when the agent has ended by itself, before `finish`; `given.completed` is its last step, and `given.key`
+        is that of the call to come. Make the call with this decision, or begin it with `begin_step`, which returns it
+        again. None: finish. Without `given` the last step is what `end_step` stored.
+        """
+        return drive(self.second_look_flow(given or StepInput()))
+
+    async def asecond_look(self, given: StepInput | None = None) -> StepDecision | None:
+        """Call `second_look` on an event loop."""
+        return await adrive(self.second_look_flow(given or StepInput()))
+
+    def second_look_flow(self, given: StepInput) -> SteeringFlow[StepDecision | None]:
+        """Run `second_look` within an adapter's own flow."""
+        checked(given)
+        if self._state.second_look is not None:
+            return self._looked(given)
+        if not self.wants_second_look or not self._has_last_step(given):
+            return None
+        step = self._step(look_flow(self._state, given, self._settings), self._ends_now)
+        yield from step.run()
+        if self._state is not step.before:
+            self._faults.report("two steps at once", ProtocolError("a run takes one step at a time"))
+            return None
+        if step.result is None or step.result[1].gate_decision == "final":
+            self._judged = Judged(step=step, completed=given.completed, overhead_ms=ms_since(step.started))
+            return None
+        return self._begun(step, given)
+
+    @property
+    def wants_second_look(self) -> bool:
+        """True as long as the run may have its second look."""
+        settings, state = self._settings, self._state
+        if not settings.second_look or settings.mode == "observe" or settings.disabled:
+            return False
+        return state.second_look is None and self.outcome is None
+
+    def add_note(self, text: str) -> StepDecision:
+        """Put a person's note first into the guidance of the newest decision, and return that decision.
+
+        Call it between `begin_step` and the call, in the thread of the step, and use the returned decision. The same
+        note again, a blank one, and a note to a run that is observed, disabled or in END change nothing. Raises
+        `ProtocolError` if no call is to come, and `ConfigError` for anything but text.
+        """
+        given: object = text
+        if not isinstance(given, str):
+            raise ConfigError("note", text, "must be a string")
+        last = self._state.last
+        if last is None or last.stop is not None or self.outcome is not None or self._log.is_answered(last.step):
+            raise ProtocolError("a note is part of the next call: add it between begin_step and the call")
+        if self._settings.disabled or last.fsm_state is FSMState.END:
+            return last
+        self._state = with_note(self._state, text, self._settings)
+        noted = self._state.last or last
+        if noted is not last:
+            self._log.amend(noted)
+        return noted
+
+    @property
+    def observes(self) -> bool:
+        """True for a run with `mode="observe"`: its requests stay as they are."""
+        return self._settings.mode == "observe"
+
+    def _has_last_step(self, given: StepInput) -> bool:
+        state = self._state
+        return state.steps_begun > 0 and (given.completed is not None or state.pending is not None)
+
+    def _looked(self, given: StepInput) -> StepDecision | None:
+        """Return the decision of the look that the run has, for its repeated key, as long as it is not answered."""
+        if self.outcome is not None or not is_second_look_to_come(self._state):
+            return None
+        return None if given.key is None else self._again(given)
+
+    @property
+    def _ends_now(self) -> float:
+        raise NotImplementedError
+
+    def _again(self, given: StepInput) -> StepDecision | None:
+        raise NotImplementedError
+
+    def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
+        raise NotImplementedError
+
+    def _step(self, flow: Flow[tuple[TraceState, StepDecision]], ends: float) -> StepInFlight:
+        raise NotImplementedError

@@ -1,0 +1,90 @@
+"""`replay --only-injected`: the runs in which steering intervenes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Write = Callable[..., str]
+LOOK = {"thought": "I look at the file.", "action": "ls", "action_input": ".", "observation": "a.py"}
+FAILED = {
+    "thought": "I run it again.",
+    "action": "run",
+    "action_input": "x",
+    "observation": "Error: no such module",
+    "is_error": True,
+}
+
+
+def looping(run_id: str, steps: int = 12) -> dict[str, object]:
+    return {"run_id": run_id, "outcome": "failure", "steps": [FAILED] * steps}
+
+
+def fine(run_id: str) -> dict[str, object]:
+    return {"run_id": run_id, "outcome": "success", "steps": [LOOK]}
+
+
+@pytest.fixture
+def path(write: Write) -> str:
+    """A file of three runs that loop and two that do not."""
+    return write("a.jsonl", fine("f-0"), looping("l-0"), fine("f-1"), looping("l-1"), looping("l-2", 3))
+
+
+def test_a_run_has_its_outcome_its_first_text_and_why(command: Command, path: str) -> None:
+    lines = command("replay", path, "--only-injected").out.splitlines()
+    assert lines[0] == "l-0  failure  5 times, first after step 1 of 12: loop (semantic_loop 0.65)"
+    assert lines[1].strip("| ┃").startswith("You have called run(")
+
+
+def test_runs_without_an_intervention_are_only_counted(command: Command, path: str) -> None:
+    out = command("replay", path, "--only-injected").out
+    assert [name for name in ("f-0", "f-1") if name in out] == []
+    assert out.splitlines()[-1] == "11 interventions in 3 of 5 runs read"
+
+
+def test_standing_rules_do_not_count(command: Command, write: Write) -> None:
+    done = command("replay", write("a.jsonl", fine("f-0")), "--only-injected")
+    assert (done.code, done.out) == (0, "no intervention in 1 run read\n")
+
+
+def test_the_limit_counts_the_runs_that_are_listed(command: Command, path: str) -> None:
+    out = command("replay", path, path, "--only-injected", "--limit", "2").out.splitlines()
+    assert [line[:3] for line in out if line.startswith("l-")] == ["l-0", "l-1"] * 2
+    assert out[-1].endswith("in 4 of 8 runs read")
+
+
+def test_json_has_only_the_runs_with_an_intervention(command: Command, path: str) -> None:
+    whole = command("replay", path, "--json").objects
+    listed = command("replay", path, "--only-injected", "--json")
+    assert listed.objects == [run for run in whole if run["run_id"].startswith("l-")]
+    assert command("replay", path, "--only-injected", "--json", "--limit", "1").objects == listed.objects[:1]
+
+
+def test_nothing_readable_is_still_a_problem(command: Command, write: Write) -> None:
+    done = command("replay", write("a.jsonl", "{"), "--only-injected")
+    assert (done.code, done.out) == (1, "")
+
+
+def test_with_a_run_only_its_steps_with_a_text_are_shown(command: Command, path: str) -> None:
+    out = command("replay", path, "--only-injected", "--run", "l-0").out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == ["1", "4", "6", "8", "10"]
+
+
+def test_it_cannot_be_combined_with_a_comparison(command: Command, path: str) -> None:
+    done = command("replay", path, "--only-injected", "--diff", "a.toml", "b.toml")
+    assert (done.code, "--only-injected" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_a_long_run_id_is_never_cut(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    name = "a-run-with-a-name-" * 6
+    out = command("replay", write("a.jsonl", looping(name)), "--only-injected").out.splitlines()
+    assert out[0] == name
+    assert max(map(len, out[1:])) <= int(columns)
+    assert out[1].startswith("  failure  5 times, first after step 1 of 12")

@@ -1,0 +1,287 @@
+"""What the user decides of a real agent's run: to observe it only, to stop it, to change what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.state import CompiledStateGraph
+
+from reasonblocks.adapters import RunView
+from reasonblocks.events import RunFinish
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.testing import RecordingSink, Turn, tool_call
+from reasonblocks.testing.server import ScriptedServer
+from reasonblocks.types import Injection
+from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_langchain._middleware import NO_CONFIG
+from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
+from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.steered import steering
+
+CALLS = 4
+ENOUGH = "Stopped by ReasonBlocks: enough"
+Invoke = Callable[..., Any]
+
+
+def invoke(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
+    return steered.invoke(given, config)
+
+
+def ainvoke(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
+    return asyncio.run(steered.ainvoke(given, config))
+
+
+def stream(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
+    return list(steered.stream(given, config, stream_mode="values"))[-1]
+
+
+WAYS = pytest.mark.parametrize("way", [invoke, ainvoke, stream])
+
+
+def scripted(count: int = CALLS, **options: Any) -> ScriptedModel:
+    return ScriptedModel(script=by_position(*looks(count)), **options)
+
+
+class Ends(AgentMiddleware[Any, Any, Any]):
+    """A caller's own middleware, which counts the ends of its agent."""
+
+    def __init__(self, name: str = "Ends") -> None:
+        super().__init__()
+        self._name = name
+        self.answers: list[int] = []
+        """The number of answers at each end."""
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        self.answers.append(sum(isinstance(message, AIMessage) for message in state["messages"]))
+
+
+# --- to observe it only
+
+
+class Requests(AgentMiddleware[Any, Any, Any]):
+    """Keeps the requests, as objects."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self.seen: list[Any] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        self.seen.append(request)
+        return handler(request)
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        self.seen.append(request)
+        return await handler(request)
+
+
+@WAYS
+@pytest.mark.parametrize("by", ["run", "client"])
+def test_an_observed_call_gets_the_very_request(way: Invoke, by: str) -> None:
+    strong = scripted(model_name="strong")
+    rb = steering(model_routing={"NORMAL": strong}, mode="observe" if by == "client" else "steer")
+    mw = middleware(rb, mode="observe" if by == "run" else None)
+    outer, inner = Requests("outer"), Requests("inner")
+    way(agent(scripted(), outer, mw, inner))
+    assert len(outer.seen) == len(inner.seen) == CALLS + 1
+    assert all(one is other for one, other in zip(outer.seen, inner.seen, strict=True))
+    assert strong.seen == []
+    assert {entry.mode for entry in mw.step_log} == {"observe"}
+    assert any(entry.withheld_texts for entry in mw.step_log)
+    assert any(entry.withheld_route for entry in mw.step_log)
+
+
+SIGNED: list[Any] = [{"type": "thinking", "thinking": "Hm.", "signature": "abc"}, {"type": "text", "text": "Yes."}]
+
+
+def bodies(**options: Any) -> list[Any]:
+    """The bodies of the requests that Anthropic's own client sends, in a conversation that another model began."""
+    anthropic = pytest.importorskip("langchain_anthropic")
+    turns = [Turn(text=f"I look at {at}.", tool_calls=(tool_call(f"c{at}", "look", {"path": "f"}),)) for at in range(2)]
+    left = iter([*turns, Turn(text="Done.")])
+    said = AIMessage(SIGNED, response_metadata={"model_name": "claude-other"})
+    with ScriptedServer(lambda asked: next(left)) as server:
+        chat = anthropic.ChatAnthropic(
+            model="claude-scripted", api_key="none", base_url=server.anthropic_url, max_retries=0, max_tokens=99
+        )
+        mw = middleware(steering(placement="system", model_routing={"NORMAL": chat}), **options)
+        agent(chat, mw).invoke({"messages": [("user", "Is it?"), said, ("user", "Fix the failing tests.")]})
+        return [json.dumps(request.body) for request in server.requests]
+
+
+def test_anthropics_client_sends_the_same_bytes_as_without_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed, steered = bodies(mode="observe"), bodies()
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    assert observed == bodies()
+    assert "cache_control" in str(steered)
+    assert "signature" not in str(steered)
+
+
+# --- to stop it
+
+
+def stopping(after: int = 2, **options: Any) -> Any:
+    return steering(stop_when=lambda run: "enough" if run.trace.state.calls >= after else None, **options)
+
+
+@WAYS
+def test_a_stopped_run_ends_the_agent_with_a_last_message_that_gives_the_reason(way: Invoke) -> None:
+    sink, ends, model = RecordingSink(), Ends(), scripted()
+    mw = middleware(stopping(sinks=[sink]), run_id="run")
+    result = way(mw.watch(agent(model, ends, mw)))
+    mw.close()
+    assert result["messages"][-1].text == ENOUGH
+    assert isinstance(result["messages"][-1], AIMessage)
+    assert len(model.seen) == 2
+    assert ends.answers == [3]
+    assert [entry.step for entry in mw.step_log] == [0, 1]
+    assert mw.runs["run"].outcome == "stopped: enough"
+    assert mw.final is not None
+    assert (mw.final.step, mw.final.stop) == (2, "enough")
+    assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["stopped: enough"]
+
+
+def test_the_first_call_is_never_stopped() -> None:
+    model = scripted()
+    mw = middleware(steering(stop_when=lambda run: "at once"))
+    agent(model, mw).invoke(QUESTION)
+    assert len(model.seen) == 1
+
+
+def test_a_question_after_a_stop_is_a_new_run() -> None:
+    model = ScriptedModel(script=in_order(*looks(2)[:2], *looks(2)))
+    mw = middleware(stopping(), run_id="run")
+    steered = agent(model, mw, checkpointer=InMemorySaver())
+    steered.invoke(QUESTION, thread())
+    result = steered.invoke({"messages": [("user", "Go on.")]}, thread())
+    assert result["messages"][-1].text == ENOUGH
+    first, second = mw.runs.values()
+    assert (first.outcome, second.outcome) == ("stopped: enough", "stopped: enough")
+    assert second.run.task == "Go on."
+    assert [entry.step for entry in second.step_log] == [0, 1]
+    assert [entry.difficulty for entry in second.step_log] == [entry.difficulty for entry in first.step_log]
+    assert [entry.thought_preview for entry in second.step_log] == ["", "I look at file 0."]
+
+
+def test_a_run_that_another_process_stopped_is_not_a_success_here() -> None:
+    saver, options = InMemorySaver(), {"interrupt_before": ["SteeringMiddleware.after_agent"]}
+    one, two = middleware(stopping(), run_id="run"), middleware(stopping(), run_id="run")
+    agent(scripted(), one, checkpointer=saver, **options).invoke(QUESTION, thread())
+    result = agent(scripted(), two, checkpointer=saver).invoke(None, thread())
+    assert result["messages"][-1].text == ENOUGH
+    assert [mw.runs["run"].outcome for mw in (one, two)] == ["stopped: enough"] * 2
+
+
+def test_a_stopped_agent_within_a_tool_answers_its_caller() -> None:
+    mw = middleware(steering(), run_id="outer")
+    inner = middleware(stopping(), run_id="inner")
+    child = agent(scripted(), inner)
+
+    @tool
+    def delegate(task: str) -> str:
+        """Hands a task over."""
+        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
+
+    model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d", task="look"), "Done."))
+    result = mw.watch(agent(model, mw, tools=(delegate,))).invoke(QUESTION)
+    assert [message.text for message in result["messages"][-2:]] == [ENOUGH, "Done."]
+    assert (mw.runs["outer"].outcome, inner.runs["inner"].outcome) == ("success", "stopped: enough")
+
+
+def test_an_agent_with_a_response_format_stops_without_a_response() -> None:
+    mw = middleware(stopping())
+    schema: dict[str, Any] = {"title": "Report", "type": "object", "properties": {"text": {"type": "string"}}}
+    result = agent(scripted(), mw, response_format=schema).invoke(QUESTION)
+    assert (result["messages"][-1].text, result.get("structured_response")) == (ENOUGH, None)
+
+
+def test_one_of_two_middlewares_stops_the_agent() -> None:
+    one, two = middleware(steering(), agent_name="one"), middleware(stopping(), agent_name="two")
+    model = scripted()
+    for around in ((one, two), (two, one)):
+        model.seen.clear()
+        assert agent(model, *around).invoke(QUESTION)["messages"][-1].text == ENOUGH
+        assert len(model.seen) == 2
+    assert {run.outcome for run in two.runs.values()} == {"stopped: enough"}
+
+
+class Straight(SteeringMiddleware):
+    """As an agent was built before there were jumps: its hooks return to the next node only."""
+
+    def before_model(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return super().before_model(state, runtime, config)
+
+    async def abefore_model(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return await super().abefore_model(state, runtime, config)
+
+    def after_agent(self, state: Any, runtime: Any) -> Any:
+        return super().after_agent(state, runtime)
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> Any:
+        return await super().aafter_agent(state, runtime)
+
+
+def edges(steered: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in steered.get_graph().edges}
+
+
+@pytest.mark.parametrize("node", ["before_model", "after_agent"])
+def test_a_checkpoint_of_an_agent_without_jumps_is_resumed(node: str) -> None:
+    saver, rb = InMemorySaver(), stopping(CALLS + 5)
+    new = middleware(rb, run_id="run")
+    old = Straight(new._lifecycle)
+    before: dict[str, Any] = {"checkpointer": saver, "interrupt_before": [f"SteeringMiddleware.{node}"]}
+    earlier, later = agent(scripted(), old, **before), agent(scripted(), new, **before)
+    assert set(earlier.get_graph().nodes) == set(later.get_graph().nodes)
+    assert edges(earlier) < edges(later)
+    earlier.invoke(QUESTION, thread())
+    for turn in range(CALLS + 2):
+        if later.get_state(thread()).next:
+            (earlier, later)[turn % 2].invoke(None, thread())
+    assert later.get_state(thread()).values["messages"][-1].text == "All seen."
+    assert [entry.step for entry in new.step_log] == list(range(CALLS + 1))
+    assert new.runs["run"].outcome == "success"
+
+
+# --- to change what it is told
+
+
+def test_the_model_reads_the_text_that_on_injection_returns() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def reword(injection: Injection, run: RunView) -> str | None:
+        asked.append((injection.source, run.run_id))
+        return None if injection.source == "E3Injection" else "Look elsewhere."
+
+    model = scripted()
+    mw = middleware(steering(on_injection=reword), run_id="run")
+    agent(model, mw).invoke(QUESTION)
+    told = [seen.text for seen in model.seen if "[REASONBLOCKS]" in seen.text]
+    assert told
+    assert all("Look elsewhere." in text for text in told)
+    assert not any("looked again" in text or "Check before" in text for text in told)
+    assert {run for _, run in asked} == {"run"}
+    assert {source for source, _ in asked} == {"E3Injection", "MonitorSteeringInjection"}
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "watch"}, {"interrupt_when": "bored"}, {"interrupt_when": 3}])
+def test_wrong_values_are_refused_where_they_are_given(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        middleware(steering(strict=False), **wrong)
