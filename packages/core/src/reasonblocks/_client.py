@@ -53,10 +53,10 @@ class ReasonBlocks:
     `placement` puts guidance at the "tail", which is the end of a request's messages, or into the "system" message,
     which is also used for runs that have no tail.
 
-    Control: with `mode="observe"` everything is computed and recorded, and nothing is shown. `on_injection(injection,
-    run)` is asked before a text is told: it returns another text, the injection, or None to drop it. `stop_when` ends a
-    run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `second_look` gives an agent
-    whose own end is in doubt one more call.
+    Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
+    `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
+    ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `second_look` gives
+    an agent that ends by itself one more call if its last step is in doubt.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped. `base_url` and
@@ -145,9 +145,9 @@ class ReasonBlocks:
         `task_profile` and `placement` default to those of the client.
 
         A `snapshot` continues a run where another session stopped, under that run's id; a different `run_id` beside
-        it is an error. `route_names` are an adapter's names for the mapped models, and `interrupt_when` is the
-        condition for a decision with an `interrupt`. Raises `ConfigError`, and `SnapshotError` for a snapshot that
-        cannot be read.
+        it is an error. `route_names` are an adapter's names for the mapped models. `interrupt_when` is the
+        condition under which a decision has an `interrupt`, the reason to ask a person before its call. Raises
+        `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
         """
         from ._config import check_options, condition, options_of, run_info, settings_of, unable
         from ._json import evolve
@@ -221,7 +221,7 @@ class ReasonBlocks:
 
     @property
     def mode(self) -> Mode:
-        """The mode of runs that have none of their own."""
+        """The mode of runs without a mode of their own."""
         return self._config.settings.mode
 
     @property

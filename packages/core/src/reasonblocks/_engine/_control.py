@@ -1,4 +1,4 @@
-"""Asks what the user decides: whether the run ends, whether a person is asked, which texts are injected (section 9)."""
+"""Applies the user's controls: ends the run, asks a person, and changes or drops injections (section 9)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..types import FSMState, Injection, Settings, Source, StepDecision, TraceSt
 from ..types._steering import Condition
 
 LASTING_STEPS = 3
-"""Steps for which a monitor has to go on firing after its last rung, until the run counts as stalled."""
+"""Steps in a row on which a monitor has to fire after its last rung before the run counts as stalled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The reasons to end the run and to ask a person before the next call; None for no reason."""
+    """The reasons to end the run, and to ask a person before the next call; None if there is none."""
 
     stop: str | None = None
     interrupt: str | None = None
@@ -27,13 +27,16 @@ NOTHING = Verdict()
 
 
 def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[tuple[TraceState, Verdict]]:
-    """Return the state and the verdict on a run after its newest step. A person is asked once as long as it lasts."""
+    """Return the state and the verdict on a run after its newest step.
+
+    A person is asked only once as long as the condition holds.
+    """
     if settings.stop_when is None and settings.interrupt_when is None:
         return state, NOTHING
     stop = yield from reason_to_stop(state, decision, settings)
     if stop is not None and settings.mode == "steer":
         return state, Verdict(stop=stop)
-    otherwise = "still" if state.interrupted else None  # a condition that fails has not ceased to hold
+    otherwise = "still" if state.interrupted else None  # a condition that raises is assumed to hold still
     interrupt = yield from _reason("interrupt_when", settings.interrupt_when, state, decision, otherwise)
     new = interrupt if not state.interrupted else None
     if (interrupt is not None) != state.interrupted:
@@ -42,7 +45,7 @@ def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Fl
 
 
 def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDecision:
-    """Return the decision with the verdict on a run that goes on."""
+    """Return the decision with the verdict on a run that continues."""
     if found.stop is None and found.interrupt is None:
         return decision
     if settings.mode == "observe":
@@ -51,7 +54,7 @@ def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDec
 
 
 def reason_to_stop(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[str | None]:
-    """Return the reason for which `stop_when` ends the run, None for no reason."""
+    """Return the reason for which `stop_when` ends the run, or None."""
     return (yield from _reason("stop_when", settings.stop_when, state, decision, None))
 
 
@@ -80,7 +83,7 @@ def is_stalled(state: TraceState) -> bool:
 
 
 def _last_rung(state: TraceState, monitor: str, before: int) -> bool:
-    """Return True if the monitor's last rung was told with the call of step `before`, or earlier."""
+    """Return True if the monitor's last rung was injected into the call of step `before`, or earlier."""
     told = [injected.step for injected in state.injected if injected.monitor == monitor]
     return len(told) >= RUNGS and told[RUNGS - 1] <= before
 
@@ -93,7 +96,7 @@ def is_over_budget(state: TraceState) -> bool:
 def reviewed(
     injection: Injection, state: TraceState, decision: StepDecision, settings: Settings
 ) -> Flow[Injection | None]:
-    """Return the injection as the user's `on_injection` leaves it, None if it is dropped."""
+    """Return the injection that the user's `on_injection` returns, or None if it drops it."""
     if not settings.on_injection:
         return injection
     return (yield from ask(Review(injection=injection, state=state, decision=decision)))
@@ -102,7 +105,7 @@ def reviewed(
 def reviewed_all(
     injections: Iterable[Injection], state: TraceState, decision: StepDecision, settings: Settings
 ) -> Flow[tuple[tuple[Injection, ...], tuple[Source, ...]]]:
-    """Return the injections as the user leaves them, and the sources of those that are dropped."""
+    """Return the injections that `on_injection` returns, and the sources of the dropped ones."""
     if not settings.on_injection:
         return tuple(injections), ()
     kept: list[Injection] = []

@@ -1,4 +1,4 @@
-"""Completes a decision: fits its injections, withholds them from an observed run, and keeps it for a repeated key."""
+"""Completes a decision: fits its injections, withholds them in an observed run, and stores it for a repeated key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def again(state: TraceState, given: StepInput) -> StepDecision | None:
         same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == key_of(given)
         return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
     if last is not None and (last.stop is not None or (key is None and is_second_look_to_come(state))):
-        return evolve(last, replayed=True)  # a run that was stopped stays stopped
+        return evolve(last, replayed=True)  # a stopped run stays stopped
     if key is None or not state.keys:
         return None
     mark = digest(key)
@@ -42,14 +42,15 @@ def again(state: TraceState, given: StepInput) -> StepDecision | None:
 
 
 def is_second_look_to_come(state: TraceState) -> bool:
-    """Return True if the last decision is the run's second look, and its call is not answered."""
+    """Return True if the last decision is the run's second look, whose call has not been answered yet."""
     return state.last is not None and state.last.step == state.second_look and state.pending is None
 
 
 def adopted(state: TraceState, settings: Settings) -> TraceState:
-    """Return a restored state for a session with these settings: a call that is to come may be observed by now.
+    """Return a restored state for a session with these settings.
 
-    A run that was stopped while it was steered goes on if it is observed now.
+    If the session only observes a run that was steered before, the decision for the next call is withheld, and a
+    stopped run continues. If steering is disabled, the texts of that decision are dropped.
     """
     last = state.last
     if last is None or not (settings.disabled or (settings.mode == "observe" and last.mode == "steer")):
@@ -82,9 +83,10 @@ def _as_injections(rules: str) -> tuple[Injection, ...]:
 
 
 def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
-    """Return the state whose last decision begins with a person's note; unchanged if the note adds nothing.
+    """Return the state with a person's note in its last decision, or the same state if the note adds nothing.
 
-    Notes keep their order; what follows them drops first if it does not fit any more.
+    Notes come first and keep their order. If the guidance becomes too long, the injections after them are dropped
+    first.
     """
     last, note = state.last, render.note_injection(text)
     if last is None or note is None or settings.mode == "observe" or note in last.injections:
@@ -104,7 +106,7 @@ def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
-    """Return the decision of a call that no completed step was judged for."""
+    """Return the decision for a call before which no completed step was assessed."""
     return StepDecision(
         step=state.calls,
         key=key,
@@ -134,7 +136,7 @@ def decided(
     warnings: tuple[str, ...] = (),
     dropped: tuple[Source, ...] = (),
 ) -> tuple[TraceState, StepDecision]:
-    """Return the whole decision with its guidance, and the state that remembers it."""
+    """Return the state that stores the complete decision, and that decision with its guidance."""
     rules = state.standing_rules
     if settings.standing_rules == "run":
         new_rules = [injection for injection in injections if injection.source == "E3Injection"]
@@ -153,7 +155,7 @@ def decided(
 
 
 def remembered(state: TraceState, given: StepInput, decision: StepDecision) -> tuple[TraceState, StepDecision]:
-    """Return the state that gives this decision again for the same key, and the decision."""
+    """Return the state from which the same key gets this decision again, and the decision."""
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
     moved = evolve(state, keys=keys, last=decision)
     return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
@@ -171,7 +173,7 @@ def _shown(
     guidance = render.guidance(fitting) if fitting else ""
     at_risk = _at_risk(state, decision, guidance, settings)
     if not (fitting or rules or warnings or dropped or at_risk != 0):
-        return decision  # as a rule there is nothing to add, so nothing to copy
+        return decision  # the usual case: there is nothing to add, so avoid the copy
     return evolve(
         decision,
         injections=fitting,
@@ -190,7 +192,7 @@ def _withheld(
     dropped: tuple[Source, ...],
     warnings: tuple[str, ...],
 ) -> StepDecision:
-    """Return the decision of an observed call, whose request stays as it is."""
+    """Return the decision for an observed call, whose request stays unchanged."""
     fitting = (*fitting, *_as_injections(rules))
     if not (fitting or warnings or dropped or decision.route):
         return decision
@@ -202,7 +204,7 @@ def _withheld(
 def _fitted(
     state: TraceState, injections: tuple[Injection, ...], settings: Settings
 ) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
-    """Drop injections that were sent already or do not fit; return the new state, the others, the dropped sources."""
+    """Drop injections that were already sent or do not fit; return the state, the others, and the dropped sources."""
     fresh = [injection for injection in injections if not state.sent or digest(injection.text) not in state.sent]
     fitting, cut = render.fit(fresh, settings.max_guidance_chars)
     dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)

@@ -1,4 +1,4 @@
-"""Decides how a run ends: its final step, an end by `stop_when`, or a second look at an end that is in doubt."""
+"""Decides how a run ends: with its final step, by `stop_when`, or after a second look at a doubtful end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ._speak import doubts_of, with_injected
 def final_flow(
     state: TraceState, completed: Step | None, settings: Settings, *, ended_itself: bool = False
 ) -> Flow[tuple[TraceState, StepDecision]]:
-    """Assess the last completed step: it is scored, advanced and evaluated, never injected (section 1, 12).
+    """Score, advance and evaluate the last completed step, without injecting anything (section 1, 12).
 
-    An observed run that `ended_itself` records the text of the second look that a steered one would get.
+    If an observed run `ended_itself`, the decision has the text of the second look as withheld.
     """
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
@@ -34,14 +34,14 @@ def final_flow(
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
-    """Return what a fault leaves of the last step."""
+    """Return the unchanged state, and the final decision of a run whose last step could not be assessed."""
     return state, evolve(blank(state, settings, None, skipped="fault"), gate_decision="final")
 
 
 def stopped(
     state: TraceState, given: StepInput, assessment: Assessment, reason: str, settings: Settings
 ) -> tuple[TraceState, StepDecision]:
-    """Return the final decision of a run that ends before its next call, and the state that remembers it."""
+    """Return the state that stores the final decision of a run ended before its next call, and that decision."""
     decision = evolve(_final(state, assessment, settings), key=key_of(given), stop=reason)
     return remembered(record_assessment(state, assessment, final=True), given, decision)
 
@@ -49,7 +49,7 @@ def stopped(
 def stopped_by_budget(
     state: TraceState, given: StepInput, settings: Settings
 ) -> tuple[TraceState, StepDecision] | None:
-    """Return the final decision of a run over its budget whose last step cannot be assessed; None if it goes on."""
+    """Return the state and final decision if `stop_when` ends a run over its budget after a fault; None otherwise."""
     if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
         return None
     decision = blank(state, settings, key_of(given), skipped="fault")
@@ -57,10 +57,10 @@ def stopped_by_budget(
 
 
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Assess the step that would end the run; return the decision of one more call if it is in doubt, else the final.
+    """Assess the step that would end the run; return the decision for one more call if it is in doubt, else the final.
 
-    The call gets the doubt, whatever the cap, the cooldown and earlier texts are. A run that `stop_when` would end by
-    now gets none.
+    The doubt is injected into that call regardless of the cap, the cooldown and earlier texts. A run that `stop_when`
+    would end gets no such call.
     """
     assessment = yield from assess(state, given.completed, settings)
     final = _final(state, assessment, settings)
@@ -94,7 +94,7 @@ def _final(state: TraceState, assessment: Assessment, settings: Settings) -> Ste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """The text of a second look, at most one, with its monitor and failure type; and what the user dropped."""
+    """The text of a second look (at most one), with its monitor and failure type, and the sources of dropped texts."""
 
     told: tuple[Injection, ...] = ()
     monitor: str = ""
@@ -103,7 +103,7 @@ class _Look:
 
 
 def _look(state: TraceState, assessment: Assessment, decision: StepDecision, settings: Settings) -> Flow[_Look]:
-    """Return the first doubt about the end that the user does not drop."""
+    """Return the first doubt about the end that `on_injection` does not drop."""
     dropped: tuple[Source, ...] = ()
     for doubt in assessment.evaluation.doubts if assessment.evaluation else ():
         text = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None

@@ -1,6 +1,6 @@
-"""Shortens old, long tool outputs in requests, so that this never costs more than sending them whole.
+"""Shortens old, long tool outputs in requests, if that costs no more than sending them whole.
 
-docs/token-saving.md has the rules of the providers' caches that this stands on.
+docs/token-saving.md describes the assumptions about the providers' caches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger of token saving: what is shortened, and what that has gained with each model."""
+"""The ledger of token saving: the shortened results, and their gains and costs with each model."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from ..types import JSON, Usage
 CACHED_TOKENS = 4_096
 """The shortest prompt that every provider caches: Anthropic's largest minimum; OpenAI's is 1,024."""
 UNCACHED_ANSWERS = 2
-"""Answers in a row that have to report a long request without a cache before the cache counts as absent."""
+"""Answers in a row that have to report a long request as uncached before the cache counts as absent."""
 READ_SHARE = 0.9
-"""The part of the last request that a cache reads if it reads all of it: some tokens are lost by rounding."""
+"""The part of the last request that has to be read from the cache to count as all of it; rounding loses tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What shortening has gained with one model, and what is known of that model's cache."""
+    """The gains and costs of shortening with one model, and the known facts about that model's cache."""
 
     credit: int = 0
     uncached: int = 0
-    """Answers in a row that have shown that nothing is cached."""
+    """The number of answers in a row that reported an uncached request."""
     last: str | None = None
-    """The key of the last message that the model was sent."""
+    """The key of the last message sent to the model."""
     ends: tuple[str, ...] = ()
-    """The last keys of the newest requests that began with the messages as they are sent now. A cache that takes marks
-    has prefixes that end there, and no others."""
+    """The last keys of the newest requests whose messages are still sent in the same form. A cache that takes marks has
+    only prefixes that end there."""
     tokens: int | None = None
-    """The tokens of the last request, as its answer reported them."""
+    """The tokens of the last request, as reported by its answer."""
 
     @property
     def warm(self) -> bool:
         return self.uncached < UNCACHED_ANSWERS
 
     def answered(self, usage: Usage) -> Account:
-        """Return the account after an answer, which reports what the cache did.
+        """Return the account after an answer with this usage.
 
-        If it did not read the whole last request, the prefixes of earlier ones may have expired.
+        If the cache did not read the whole last request, the prefixes of earlier requests may have expired.
         """
         read_all = (usage.cache_read or 0) >= READ_SHARE * (self.tokens or 0) > 0
         this = tuple(key for key in self.ends if key == self.last)
@@ -53,8 +53,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The ledger: the shortened results, what each result saves that was measured, the accounts, a digest of the first
-    message."""
+    """The ledger: the shortened results, the measured saving of each result, the accounts by model, and a digest of the
+    first message."""
 
     cut: frozenset[str] = frozenset()
     saved: Mapping[str, int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavingPlan:
-    """One request's plan: the positions of the results to shorten, and the tokens that this saves at least."""
+    """The plan of one request: the positions of the results to shorten, and a lower bound of the saved tokens."""
 
     cut: tuple[int, ...] = ()
     saved_tokens: int = 0
@@ -103,18 +103,18 @@ class SavingPlan:
     _model: str
 
     def ledger(self, usage: Usage | None = None) -> dict[str, JSON]:
-        """Return the ledger for the next request, as plain JSON. `usage` is that of the answer to this request.
+        """Return the ledger for the next request, as plain JSON. `usage` is the usage reported for this request.
 
-        Store it only once the request was answered: a request that is repeated starts from the same ledger.
+        Store the ledger only after the request has been answered, so that a repeated request starts from the same one.
         """
         account = self._book.accounts[self._model].answered(usage or Usage())
         return replace(self._book, accounts={**self._book.accounts, self._model: account}).as_json()
 
 
 def _shows_no_cache(usage: Usage | None) -> bool:
-    """Return True if an answer reports that nothing of a request was cached that is long enough for every cache.
+    """Return True if an answer reports no cached tokens for a request that is long enough for every cache.
 
-    A provider that does not report what it writes may have cached the request just now.
+    A provider that does not report written tokens may just have cached the request.
     """
     return (
         usage is not None and usage.cache_read == 0 and usage.cache_write == 0 and (usage.input or 0) >= CACHED_TOKENS

@@ -1,9 +1,9 @@
 """Decides what to shorten in one request.
 
 The unit of every sum is the price of reading one token from the provider's prompt cache. Shortening `saved` tokens
-gains at least `saved` in each call. Changing a cached prefix costs `strictness` for each token that has to be written
-again. An output is shortened only if what earlier calls gained, and what this call gains, pays for that at once; so the
-bill is at no call higher than without.
+gains at least `saved` in each call. Changing a cached prefix costs `strictness` for each token to be written again. An
+output is shortened only if the gains of earlier calls and of this call cover that cost at once. The total cost is
+therefore never higher, after any call, than without shortening.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from ._token_saving import TokenSaving
 
 NOTE_TOKENS = 24
-"""Tokens that the note takes at most, with those by which the text around it is split anew."""
+"""The most tokens that the note adds, including those from splitting the text around it anew."""
 PART_TOKENS = 8
-"""Tokens that a provider adds to each message at most (its role and its limits)."""
+"""The most tokens that a provider adds to each message, for its role and its delimiters."""
 BYTES_A_TOKEN = 2.5
-"""The fewest bytes of a token on average, as in dense JSON; prose has more than 4."""
+"""The lowest average of bytes per token, as in dense JSON; prose has more than 4."""
 LEAST_BYTES = 6 * CACHED_TOKENS
-"""The bytes of messages that shortening leaves, at 6 a token, because a shorter prompt may not be cached at all."""
+"""The least bytes of messages after shortening, at 6 a token, because a shorter prompt may not be cached at all."""
 GRAIN_TOKENS = 127
-"""The tokens that a cached prefix may lose by being rounded down: OpenAI's cache counts in steps of 128."""
+"""The tokens that a cached prefix may lose by rounding down: OpenAI's cache counts in steps of 128."""
 LOOKBACK = 18
 """Content blocks before the end of a request within which a shorter cached prefix is found: 20 at Anthropic, of which
 guidance at the end may take one, and the marked block is one."""
 ENDS = 10
-"""The newest requests whose ends are remembered: more are never within those blocks."""
+"""The number of newest requests whose ends are stored; earlier ends are never within those blocks."""
 PAYBACK_CALLS = 10
-"""Calls within which a change of the prefix has to be paid back by what it alone saves."""
+"""Calls within which a change of the prefix has to pay for itself by its own saving."""
 FREE_SHARE = 10
-"""If changing the prefix costs nothing, it is changed once this part of the request is saved: a tenth."""
+"""If changing the prefix costs nothing, it is changed once that saves this part of the request: a tenth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """New results to shorten, all from the position `start` on, which leaves `left` bytes in the request.
+    """A change of the prefix: all new results from the position `start` on are shortened, which leaves `left` bytes.
 
-    `gain` is that of this call, with the results that were shortened before. `costs` has what writing the prefix again
-    takes with each model.
+    `gain` is the gain of this call, including the results shortened before. `costs` has, by model, the cost of writing
+    the prefix again.
     """
 
     start: int
@@ -59,13 +59,13 @@ class _Move:
 
     @property
     def worth(self) -> int:
-        """What the move has gained after some calls."""
+        """The net gain of the move after `PAYBACK_CALLS` calls."""
         return PAYBACK_CALLS * self.saved - sum(self.costs.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request beside the ledger."""
+    """One request together with the ledger."""
 
     saving: TokenSaving
     parts: Sequence[RequestPart]
@@ -74,17 +74,17 @@ class Request:
     answered: int
     """The position of the newest answer: the parts before it were in the last request."""
     moved: bool
-    """True if the conversation begins with another message than before, so that no cache has any of it."""
+    """True if the conversation begins with a different message than before, so that no cache has any part of it."""
     allowed: Mapping[int, str]
-    """Positions of the results that may be shortened, with their keys."""
+    """The keys of the results that may be shortened, by position."""
     old: frozenset[int]
-    """Those that were shortened in earlier requests, too."""
+    """The positions of those that were also shortened in earlier requests."""
     new: tuple[int, ...]
-    """Those that were not."""
+    """The positions of the others."""
     known: dict[int, int]
-    """What shortening a result saves, as far as it was measured."""
+    """The tokens that shortening saves, by position, as far as they were measured."""
     places: Mapping[str, int]
-    """The position after the message of each key."""
+    """The position after each message, by its key."""
 
     @classmethod
     def of(cls, saving: TokenSaving, parts: Sequence[RequestPart], book: Book, model: str) -> Request:
@@ -120,7 +120,7 @@ class Request:
         return SavingPlan(cut=tuple(sorted(cut)), saved_tokens=saved, _book=book, _model=self.model)
 
     def _after(self, move: _Move | None, gain: int) -> dict[str, Account]:
-        """Return the accounts after this call: the cost in each model's cache, and this model's gain."""
+        """Return the accounts after this call, with the cost in each model's cache and the gain of this model."""
         costs: Mapping[str, int] = {} if move is None else move.costs
         start = 0 if self.moved else len(self.parts) if move is None else move.start
         accounts = {
@@ -139,13 +139,13 @@ class Request:
 
     @property
     def _slack(self) -> int:
-        """What one call may lose if the cache rounds its prefixes down."""
+        """The most that one call may lose because the cache rounds its prefixes down."""
         return ceil(GRAIN_TOKENS * self.saving.strictness)
 
     def _move(self) -> _Move | None:
-        """Return the best move that is paid for; None if there is none. Lengths alone decide most requests."""
+        """Return the best affordable move, or None. Most requests are decided by their lengths alone."""
         if not self.new or (self.saving.strictness and self.parts[-1].key is None):
-            return None  # what is at the end of this request only leaves no prefix that the next one can use
+            return None  # a message that is only in this request leaves no prefix for the next one
         sizes = Sizes.of(self)
         return None if self._best(sizes, self._saved_at_most) is None else self._best(sizes, self._saved)
 
@@ -154,7 +154,7 @@ class Request:
         return max(moves, key=lambda move: (move.worth, -move.start), default=None)
 
     def _moves(self, sizes: Sizes, saved: Callable[[int], int]) -> Iterator[_Move]:
-        """Yield a move for each start. It shortens every result after its start, too, since that makes it cheaper."""
+        """Yield a move for each start. It also shortens every result after its start, since that makes it cheaper."""
         ends, found = self._cached_ends(), self._found(sizes)
         before = sum(map(self._saved, self.old)) - self._slack
         total = 0
@@ -169,7 +169,7 @@ class Request:
             yield _Move(start=start, saved=total, gain=total + before, left=sizes.left(start), costs=costs)
 
     def _cached_ends(self) -> dict[str, int]:
-        """Return where the prefix ends that each model's cache has at most: where its last request ended."""
+        """Return, by model, the end of the longest prefix that its cache may have: the end of its last request."""
         if self.moved or not self.saving.strictness:
             return {}
         accounts = self.book.accounts.items()
@@ -177,7 +177,7 @@ class Request:
         return {name: min(end, self.answered) for name, end in ends.items()}
 
     def _found(self, sizes: Sizes) -> list[int]:
-        """Return where the prefixes end that this model's cache finds: where requests ended, some blocks back."""
+        """Return the ends of the prefixes that this model's cache finds: the ends of requests some blocks back."""
         ends = (self.places.get(key, 0) for key in self.book.accounts[self.model].ends)
         return [end for end in ends if sizes.blocks[-1] - sizes.blocks[end] <= LOOKBACK]
 
@@ -194,19 +194,19 @@ class Request:
         return [self.saving._split(text)[1] for text in self.parts[at].texts if len(text) > self.saving.over_chars]
 
     def _saved(self, at: int) -> int:
-        """Return the tokens that shortening this part saves at least."""
+        """Return a lower bound of the tokens that shortening this part saves."""
         if at not in self.known:
             self.known[at] = sum(least_tokens(text) - NOTE_TOKENS for text in self.left_out(at))
         return self.known[at]
 
     def _saved_at_most(self, at: int) -> int:
-        """Return a bound of `_saved` that needs no reading: a text has at most half as many words as characters."""
+        """Return an upper bound of `_saved` without reading: a text has at most half as many words as characters."""
         return self.known.get(at) or sum(len(text) // 2 + 1 for text in self.left_out(at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Running sums over the parts of a request: bytes as they were sent, bytes if all is shortened, blocks."""
+    """Running sums over a request's parts: bytes as sent before, bytes with all results shortened, and blocks."""
 
     now: Sequence[int]
     then: Sequence[int]
@@ -233,13 +233,13 @@ class Sizes:
         return self.now[start] + self.then[-1] - self.then[start]
 
     def most_tokens(self, begin: int, start: int, end: int) -> int:
-        """Return the tokens from `begin` to `end` at most, if the new results are shortened from `start` on."""
+        """Return the most tokens from `begin` to `end` if the new results are shortened from `start` on."""
         size = self.now[start] - self.now[begin] + self.then[end] - self.then[start]
         return ceil(size / BYTES_A_TOKEN) + PART_TOKENS * (end - begin)
 
 
 def _allowed(saving: TokenSaving, parts: Sequence[RequestPart], answered: int) -> dict[int, str]:
-    """Return the positions of the results that may be shortened, with their keys."""
+    """Return the keys of the results that may be shortened, by position."""
     keys = Counter(part.key for part in parts)
     results = [at for at, part in enumerate(parts) if part.kind == "result"][: -saving.keep]
     named = ((at, parts[at].key) for at in results if at < answered and not parts[at].is_error)

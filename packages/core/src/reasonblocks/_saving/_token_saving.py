@@ -1,4 +1,4 @@
-"""The options of token saving, and how a text is shortened."""
+"""Validates the options of token saving, and shortens texts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from ._request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSaving:
-    """Shortens old, long tool outputs in a request. Pure: the request's history and the ledger are never changed.
+    """Shortens old, long tool outputs in a request. Its methods never change the history or the ledger.
 
-    - `keep`: the newest results that are never shortened. Errors, and results that the model has not yet read, are
-      never shortened either.
+    - `keep`: the number of newest results that are never shortened. Errors, and results that the model has not read
+      yet, are never shortened either.
     - `over_chars`: texts up to this length are never shortened.
-    - `head`, `tail`: the characters that are left at the start and at the end.
-    - `read_price`, `write_price`: the price of a token that is read from the provider's prompt cache, and of one that
-      is written to it, in the price of a token without a cache. The default is the least favourable rule, which covers
-      all others. Both 1 mean that there is no prompt cache.
+    - `head`, `tail`: the number of characters kept at the start and at the end.
+    - `read_price`, `write_price`: the price of a token read from the provider's prompt cache, and of one written to it;
+      1 is the price of a token without a cache. The default is the least favourable rule, which covers all others. If
+      there is no prompt cache, set both to 1.
 
     Raises `ConfigError` for a wrong value.
 
-    In a loop of your own, `plan` returns what to shorten, and the plan's `ledger` what to pass at the next request:
+    In a loop of your own, call `plan` for each request, and pass the ledger that the plan's `ledger` returns to the
+    next call:
 
     >>> from reasonblocks import RequestPart, TokenSaving, Usage
     >>> saving = TokenSaving(read_price=1, write_price=1)
@@ -61,11 +62,11 @@ class TokenSaving:
 
     @property
     def strictness(self) -> float:
-        """The cost of writing a token again, in the gain of one token saved in one call."""
+        """The cost of writing a token again, divided by the gain of saving one token in one call."""
         return (self.write_price - self.read_price) / self.read_price
 
     def shortened(self, text: str) -> str:
-        """Return the start and the end of a long text, with a note of what was left out; a short text unchanged."""
+        """Return the start and the end of a long text with a note of the omitted length; a short text unchanged."""
         if len(text) <= self.over_chars:
             return text
         start, left_out, end = self._split(text)
@@ -74,10 +75,10 @@ class TokenSaving:
     def plan(
         self, parts: Sequence[RequestPart], ledger: Mapping[str, JSON] | None = None, *, model: str = ""
     ) -> SavingPlan:
-        """Return what to shorten in this request. The same arguments give the same plan.
+        """Return the plan for this request. The same arguments give the same plan.
 
-        `ledger` is what the plan of the last answered request returned, None at the first. `model` is the name of the
-        model that is called, since each has a cache of its own. Raises `ConfigError` if the ledger is not one of ours.
+        `ledger` is the one returned by the plan of the last answered request, or None for the first. `model` is the
+        name of the called model, since each model has its own cache. Raises `ConfigError` for an invalid ledger.
         """
         return Request.of(self, parts, Book.of(ledger), model).plan()
 

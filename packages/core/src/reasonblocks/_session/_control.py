@@ -1,4 +1,4 @@
-"""The control that a session offers between steps: a second look at a run's end, and notes of a person."""
+"""Implements the control of a session between steps: a second look at a run's end, and a person's notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._log import Reports
 
 @dataclass(slots=True, kw_only=True)
 class Judged:
-    """The last step of a run, as a second look has judged it: `finish` does not judge it again."""
+    """The last step of a run, already judged for a second look, so that `finish` does not judge it again."""
 
     step: StepInFlight
     completed: Step | None
@@ -23,18 +23,19 @@ class Judged:
 
 
 class Control(Reports):
-    """The methods of a session by which a run that has ended goes on, and a person speaks to it."""
+    """The methods of a session that continue a run at its end, and add a person's notes to it."""
 
     outcome: str | None
     _state: TraceState
     _judged: Judged | None
 
     def second_look(self, given: StepInput | None = None) -> StepDecision | None:
-        """Return the decision of one more call if the agent's end is in doubt (`second_look=True`), at most once a run.
+        """Return the decision for one more call if the agent's end is in doubt (`second_look=True`), or None.
 
-        Call it when the agent has ended by itself, before `finish`; `given.completed` is its last step, and `given.key`
-        is that of the call to come. Make the call with this decision, or begin it with `begin_step`, which returns it
-        again. None: finish. Without `given` the last step is what `end_step` stored.
+        Call it when the agent has ended by itself, before `finish`. `given.completed` is its last step, and `given.key`
+        is the key of the next call; without `given`, the last step is the one that `end_step` stored. Make the call
+        with this decision, or begin it with `begin_step`, which returns the decision again. If the result is None,
+        finish the run. A run gets at most one second look.
         """
         return drive(self.second_look_flow(given or StepInput()))
 
@@ -61,18 +62,18 @@ class Control(Reports):
 
     @property
     def wants_second_look(self) -> bool:
-        """True as long as the run may have its second look."""
+        """True as long as the run may still get its second look."""
         settings, state = self._settings, self._state
         if not settings.second_look or settings.mode == "observe" or settings.disabled:
             return False
         return state.second_look is None and self.outcome is None
 
     def add_note(self, text: str) -> StepDecision:
-        """Put a person's note first into the guidance of the newest decision, and return that decision.
+        """Add a person's note at the start of the newest decision's guidance, and return that decision.
 
-        Call it between `begin_step` and the call, in the thread of the step, and use the returned decision. The same
-        note again, a blank one, and a note to a run that is observed, disabled or in END change nothing. Raises
-        `ProtocolError` if no call is to come, and `ConfigError` for anything but text.
+        Call it between `begin_step` and the model call, in the thread of the step, and use the returned decision. A
+        repeated or blank note changes nothing, nor does a note to a run that is observed, disabled or in END. Raises
+        `ProtocolError` if there is no decision whose call is still to be made, and `ConfigError` for anything but text.
         """
         given: object = text
         if not isinstance(given, str):
@@ -90,7 +91,7 @@ class Control(Reports):
 
     @property
     def observes(self) -> bool:
-        """True for a run with `mode="observe"`: its requests stay as they are."""
+        """True for a run with `mode="observe"`, whose requests stay unchanged."""
         return self._settings.mode == "observe"
 
     def _has_last_step(self, given: StepInput) -> bool:
@@ -98,7 +99,7 @@ class Control(Reports):
         return state.steps_begun > 0 and (given.completed is not None or state.pending is not None)
 
     def _looked(self, given: StepInput) -> StepDecision | None:
-        """Return the decision of the look that the run has, for its repeated key, as long as it is not answered."""
+        """Return the decision of the run's second look for its repeated key, as long as its call is not answered."""
         if self.outcome is not None or not is_second_look_to_come(self._state):
             return None
         return None if given.key is None else self._again(given)

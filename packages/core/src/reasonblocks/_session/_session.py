@@ -84,7 +84,7 @@ class SteeringSession(Control):
         """Decide the next model call. A repeated key returns the same decision (`replayed`).
 
         Raises `RunStopped` if `stop_when` ends the run, `StaleKey` for an older key, and `ProtocolError` for anything
-        but a `StepInput`; with `strict`, faults too.
+        but a `StepInput`. With `strict`, it also raises faults.
         """
         return self._to_call(drive(self.begin_flow(given)))
 
@@ -95,7 +95,8 @@ class SteeringSession(Control):
     def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
         """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`.
 
-        A decision with a `stop` has ended the run: the adapter must not make its call, and ends the agent.
+        It does not raise `RunStopped`. If the decision has a `stop`, the run has ended: the adapter must not make its
+        call, and has to end the agent.
         """
         checked(given)
         ends = self._ends_now
@@ -114,7 +115,7 @@ class SteeringSession(Control):
         return decision
 
     def _amend_calls(self, given: StepInput) -> None:
-        """Complete the log for the caller's callables, which read it."""
+        """Add the completed step to the log before the caller's callables read it."""
         if (self._backends.conditions or self._backends.on_injection) and not given.auxiliary:
             with self._faults.guard("reading a step"):
                 self._log.completed(self._state, given.completed)
@@ -158,7 +159,7 @@ class SteeringSession(Control):
             yield from self._counted()
 
     def _counted(self) -> SteeringFlow[None]:
-        """Add the run that has just ended to its agent's profile."""
+        """Add the run, which has just ended, to its agent's profile."""
         if self._backends.levels is not None and self.outcome not in (None, ABANDONED):
             yield from self._backends.levels.add(self.run, self._state, self._ends_now)
 
@@ -225,7 +226,7 @@ class SteeringSession(Control):
         return StepInFlight(self._state, flow, answers)
 
     def _view(self, state: TraceState, decision: StepDecision) -> RunView:
-        """Return the run as the caller's callables see it: its newest entry is that of the call to come."""
+        """Return the view of the run for the caller's callables; its newest entry belongs to the next call."""
         entry = entry_of(decision, time.time(), 0.0, self._log.judged_by)
         log = [*self._log.entries, entry]
         return RunView(run=self.run, step_log=log, trace=read_only(state), final=None, outcome=None)
@@ -240,7 +241,7 @@ class SteeringSession(Control):
         before = self._state
         state, decision = step.result or faulted(before, given, self._settings)
         if decision.replayed:
-            if before.pending is None and decision.stop is None:  # not answered yet, perhaps of another process
+            if before.pending is None and decision.stop is None:  # not answered, perhaps elsewhere
                 self._log.ensure(decision, given.completed)
                 if self._paused:  # it waited between the decision and its call
                     self._open_runs.add(self)
@@ -273,7 +274,7 @@ class SteeringSession(Control):
         return self._state.last is not None and self._state.last.stop is not None
 
     def _stopped(self, decision: StepDecision, before: TraceState, completed: Step | None) -> None:
-        """Record the final step of a run that `stop_when` ends, and finish the run."""
+        """Record the final step of a run ended by `stop_when`, and finish the run."""
         self._record_final(decision, 0.0, self._log.completed(before, completed))
         self._finished(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
@@ -293,7 +294,7 @@ class SteeringSession(Control):
         return self._step(flow, self._ends_now)
 
     def _is_judged(self, completed: Step | None) -> bool:
-        """Return True if a second look has judged this step already."""
+        """Return True if this step has already been judged for a second look."""
         judged = self._judged
         if judged is None or judged.step.before is not self._state:
             return False

@@ -1,4 +1,4 @@
-"""Scenarios of control: observing, ending a run, replacing a text, and a second look at a run's end."""
+"""Defines the scenarios of control: observing, ending a run, replacing a text, and a second look at a run's end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOUCHED = (
 
 
 def enough(run: Any) -> str | None:
-    """Return a reason to end the run before its call 3: the newest entry is that of the call to come."""
+    """Return a reason to end the run before its call 3; the newest entry belongs to the next call."""
     return "enough" if run.step_log[-1].step >= 3 else None
 
 
@@ -39,7 +39,7 @@ def changed(injection: Injection, run: object) -> str | None:
 
 
 def done_twice() -> Script:
-    """Return a script whose agent declares the work done, and once more after a second look."""
+    """Return a script whose agent declares the work done, and does so again after a second look."""
     script = world.looping(3)
     return evolve(script, turns=(*script.turns, Turn(text="Now it is really done.")))
 
@@ -57,7 +57,7 @@ def doubting() -> ScriptedEvaluator:
 
 
 class ControlScenarios:
-    """Part of `ConformanceSuite`: the user decides whether a run is touched, told, ended or continued."""
+    """The part of `ConformanceSuite` that tests the controls: observing, stopping, `on_injection`, a second look."""
 
     harness: ClassVar[Harness]
 
@@ -75,7 +75,7 @@ class ControlScenarios:
                 assert any(entry.withheld_texts for entry in ran.log), "nothing was withheld: no entry has a text"
 
     def test_observing_records_what_steering_would_say(self, mode: str) -> None:
-        """The entries of an observed run have, as withheld, the texts and routes that a steered run would get."""
+        """The entries of an observed run have the texts and routes of a steered run as withheld."""
         hard: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "strong-model"}}
         (ran,) = self.harness.run(world.client(mode="observe", **hard), world.looping(9), mode)
         (core,) = LoopHarness(self.harness.caps).run(world.client(**hard), world.looping(9), "sync")
@@ -106,7 +106,7 @@ class ControlScenarios:
         assert finishes == ["stopped: enough"], "a stopped run sends one finish event"
 
     def test_a_text_can_be_replaced_or_dropped(self, mode: str) -> None:
-        """Requests hold the texts that `on_injection` returns, and none that it drops."""
+        """Requests contain the texts that `on_injection` returns, and none that it drops."""
         (ran,) = self.harness.run(world.client(on_injection=changed), world.looping(9), mode)
         (core,) = LoopHarness(self.harness.caps).run(world.client(on_injection=changed), world.looping(9), "sync")
         assert decided(ran.log) == decided(core.log), DECISIONS
@@ -115,7 +115,7 @@ class ControlScenarios:
         assert (world.RULE_TEXT in everything, f"{FRAME}\nChanged: Step" in everything) == (False, True), GUIDANCE
 
     def test_a_second_look_is_one_more_call(self, mode: str) -> None:
-        """An agent that declares doubtful work done gets one more call with the doubt, and no second one."""
+        """An agent that declares doubtful work done gets one more call with the doubt, but only once."""
         if not self.harness.caps.second_look:
             pytest.skip(NO_SECOND_LOOK)
         (plain,) = self.harness.run(world.client(evaluator=doubting()), done_twice(), mode)

@@ -81,9 +81,9 @@ class TraceState:
     e3: TierUse = field(default_factory=TierUse)
     standing_rules: str = ""
     second_look: int | None = None
-    """The call that was the run's second look."""
+    """The number of the call that is the run's second look."""
     interrupted: bool = False
-    """True while the condition holds for which a person was asked."""
+    """True as long as the condition holds for which a person was asked."""
     call_tokens: int | None = None
     """Input and output tokens of the last call, which a provider may have cached."""
     pending: Pending | None = None
@@ -107,8 +107,8 @@ class StepLogEntry:
     steering took before and after it. `tokens` is input plus output, None if the framework does not report them.
     `route` is the state whose mapped model was called, None for the agent's own model. `retrieved` has the ids of the
     patterns that the store returned, by tier ("monitor": the e2 lesson for a monitor's text), None if the store could
-    not answer. `pattern_ids` are the patterns that the call was shown. With `mode="observe"` the call was shown
-    nothing: the `withheld_` fields have the sources, texts and route that it would have had.
+    not answer. `pattern_ids` are the patterns injected into the call. With `mode="observe"`, nothing is injected, and
+    the `withheld_` fields have the sources, texts and route that a steered call would have had.
     """
 
     step: int

@@ -28,7 +28,7 @@ Placement: TypeAlias = Literal["system", "tail", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
 Mode: TypeAlias = Literal["steer", "observe"]
 Condition: TypeAlias = Literal["stalled", "over_budget", "caller"]
-"""A condition of `stop_when` or `interrupt_when`; "caller": a callable of the caller's decides."""
+"""A condition of `stop_when` or `interrupt_when`; with "caller", the caller's own callable decides."""
 Source: TypeAlias = Literal[
     "OperatorInjection", "MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"
 ]
@@ -170,17 +170,17 @@ class StepDecision:
     """Doubts that the final step raised; only its decision has them. Not part of a snapshot."""
     mode: Mode = "steer"
     withheld: tuple[Injection, ...] = ()
-    """The injections that mode "observe" kept from the call; `injections` and `guidance` are then empty."""
+    """The injections that mode "observe" withheld from the call; `injections` and `guidance` are then empty."""
     withheld_route: str | None = None
     """The route that mode "observe" did not take; `route` is then None."""
     stop: str | None = None
-    """The reason for which `stop_when` ended the run: this call must not be made."""
+    """The reason for which `stop_when` ended the run; the call of this decision must not be made."""
     withheld_stop: str | None = None
-    """The reason for which `stop_when` would have ended the run, had mode "observe" not prevented it."""
+    """The reason for which `stop_when` would have ended the run without mode "observe"."""
     interrupt: str | None = None
-    """The reason for which `interrupt_when` wants to ask a person before this call."""
+    """The reason for which `interrupt_when` requires asking a person before this call."""
     withheld_interrupt: str | None = None
-    """The reason for which a person would have been asked, had mode "observe" not prevented it."""
+    """The reason for which a person would have been asked without mode "observe"."""
     warnings: tuple[str, ...] = ()
     """Warnings that are logged once a run, such as a pattern that lacks a field. Not part of a snapshot."""
 
@@ -189,7 +189,8 @@ class StepDecision:
 class AdapterCaps:
     """The capabilities of a framework.
 
-    `stop` and `second_look` are False if an adapter cannot end a run before its next call, or continue one that ended.
+    `stop` is False if an adapter cannot end a run before its next call, and `second_look` if it cannot continue a run
+    that has ended.
     """
 
     ephemeral: bool = True
@@ -227,7 +228,7 @@ class Settings:
     standing_rules: Literal["first_call", "run"] = "first_call"
     placement: Placement = "tail"
     look_placement: Placement = "tail"
-    """The placement of a second look: providers may refuse messages that end with the agent's own answer."""
+    """The placement of a second look: a provider may refuse messages that end with the agent's own answer."""
     max_guidance_chars: int = 12_000
     judged_by: str = "shipped"
     mode: Mode = "steer"
