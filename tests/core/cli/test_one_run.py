@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -29,10 +29,10 @@ def decided(index: int = 0, **fields: Any) -> StepDecision:
     return StepDecision(step=index + 1, **{"fsm_state": FSMState.NORMAL, "difficulty": 0.5, **fields})
 
 
-def looping(*injections: Injection, gate: Any = "inject") -> StepDecision:
+def looping(*injections: Injection, gate: Any = "inject", **fields: Any) -> StepDecision:
     return decided(
         fsm_state=FSMState.SLOW, difficulty=0.756, monitors_fired=("semantic_loop",), failure_type="loop",
-        gate_decision=gate, injections=injections,
+        gate_decision=gate, injections=injections, **fields,
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def shown(*steps: Step, width: int = 100, **how: bool) -> list[str]:
 
 def test_the_title_names_the_run_its_outcome_its_length_and_its_place() -> None:
     title, place, *_ = lines(replayed(decided(), decided(), source="mine", model="big", task_profile="qa"))
-    assert title == "r-1  failure  2 steps"
+    assert title == "r-1  failure  2 steps, no text"
     assert place == "mine, big, task profile: qa, f.jsonl:7"
 
 
@@ -150,7 +150,7 @@ def test_a_lesson_is_named_by_its_patterns() -> None:
 
 def test_the_lesson_in_the_text_of_a_monitor_is_named() -> None:
     text = Injection(source="MonitorSteeringInjection", text="You loop.", pattern_ids=("rb-loop",))
-    assert "| monitor says, before step 1: loop (semantic_loop) with rb-loop" in lines(replayed(looping(text)))
+    assert "| monitor says, before step 1: loop (semantic_loop) with lesson rb-loop" in lines(replayed(looping(text)))
 
 
 def test_a_text_of_steering_is_never_clipped() -> None:
@@ -250,36 +250,114 @@ def test_rules_of_every_call_are_shown_once(command: Command, write: Write) -> N
 
 def test_a_run_without_steps_has_a_head_and_an_end() -> None:
     found = lines(replayed(outcome=None))
-    assert (found[0], found[-2]) == ("r-1  outcome unknown  0 steps", "outcome     outcome unknown")
-
-
-CONTROLLED: Any = make_dataclass(
-    "CONTROLLED",
-    [
-        ("mode", str, "steer"),
-        ("withheld", tuple[Injection, ...], ()),
-        ("withheld_stop", Any, None),
-        ("stop", Any, None),
-    ],
-    bases=(StepDecision,),
-    frozen=True,
-    kw_only=True,
-)
-"""A decision with what observing withholds and what ends the run."""
+    assert (found[0], found[-2]) == ("r-1  outcome unknown  0 steps, no text", "outcome     unknown")
 
 
 def test_what_observing_withholds_is_shown_as_what_would_be_said() -> None:
-    seen = CONTROLLED(
+    seen = StepDecision(
         step=1, fsm_state=FSMState.SLOW, failure_type="loop", mode="observe", withheld=(TEXT,), withheld_stop="stalled"
     )
     found = lines(replayed(seen, decided()))
     assert "| monitor would say, before step 1: loop" in found
     assert "| the run would be stopped, before step 1: stalled" in found
     assert found[-3:-1] == ["would stop  before step 1: stalled", "would say   1 by a monitor; after step 0"]
+    assert found[0] == "r-1  failure  2 steps, 1 text withheld, would be stopped before step 1"
+
+
+def test_an_observed_run_that_goes_on_shows_only_its_first_stop() -> None:
+    seen = decided(mode="observe", withheld_stop="mine", monitors_fired=("semantic_loop",), gate_decision="cap")
+    found = lines(replayed(decided(), seen, seen, decided()))
+    assert [line for line in found if "would be stopped," in line] == [
+        "| the run would be stopped, before step 2: mine"
+    ]
+    assert [line for line in found if "silent (" in line] == [
+        "  - silent (the run has had all its texts): semantic_loop"
+    ] * 2
+
+
+def test_the_verdict_is_in_the_first_line() -> None:
+    last = decided(doubts=(Doubt(monitor="claim_contradiction", text="The tests failed."),))
+    assert lines(replayed(looping(TEXT, LESSON), last))[0] == "r-1  failure  2 steps, 2 texts, ends in doubt"
+    stopped = replayed(looping(TEXT), decided(stop="mine"), steps=(Step(thought="One."),) * 9)
+    assert lines(stopped)[0] == "r-1  failure  9 steps, 1 text, stopped before step 2"
+
+
+def test_a_verdict_that_does_not_fit_is_wrapped_and_not_cut() -> None:
+    found = lines(replayed(decided(), decided(stop="mine"), steps=(Step(),) * 9, run_id="r" * 30), width=56)
+    assert found[:3] == ["r" * 30, "  failure  9 steps, no text, stopped before step 2", "f.jsonl:7"]
+    found = lines(replayed(decided(stop="mine"), steps=(Step(),) * 9, outcome="failure: " + "x" * 20), width=56)
+    assert found[1:3] == [
+        "  failure: xxxxxxxxxxxxxxxxxxxx  9 steps, no text,",
+        "                                 stopped before step 1",
+    ]
+
+
+def test_the_course_of_the_difficulty_marks_a_stop_and_a_doubtful_end() -> None:
+    run = replayed(looping(TEXT), decided(), decided(stop="mine"), steps=(Step(),) * 5)
+    assert [line for line in lines(run) if line.startswith(("said  ", "stopped  ", "doubt  "))][:2] == [
+        "said        ^", "stopped       x",
+    ]  # fmt: skip
+    doubtful = replayed(decided(), decided(doubts=(Doubt(monitor="claim_contradiction", text="No."),)))
+    assert "doubt        ?" in lines(doubtful)
+
+
+def lasting(*fired: tuple[str, ...], told: int = 3, **last: Any) -> ReplayedRun:
+    """Return a run that is told so many texts, and then stopped as stalled after steps on which these fired."""
+    newest = [decided(monitors_fired=names, gate_decision="quiet") for names in fired[:-1]]
+    final = decided(monitors_fired=fired[-1], gate_decision="final", stop="stalled", **last)
+    return replayed(*[looping(TEXT)] * told, *newest, final, steps=(Step(),) * 20)
+
+
+def stop_line(run: ReplayedRun) -> str:
+    (line,) = (line for line in lines(run, width=120) if line.startswith("| the run"))
+    return line.partition(": ")[2]
+
+
+def test_a_stalled_run_says_that_it_is_in_skip() -> None:
+    assert stop_line(lasting(("a",), fsm_state=FSMState.SKIP)) == "stalled (state SKIP)"
+
+
+def test_a_stalled_run_names_the_only_monitor_that_fired_to_its_end() -> None:
+    run = lasting(("a", "b"), ("a",), ("a", "b"))
+    why = "stalled (a had all its 3 texts and still fired on the last 3 steps)"
+    assert stop_line(run) == why
+    assert f"stopped     before step 6: {why}" in lines(run)
+
+
+def test_a_stalled_run_does_not_choose_between_monitors() -> None:
+    assert stop_line(lasting(*[("b", "a")] * 3)).startswith("stalled (one of a, b had all its 3 texts")
+
+
+@pytest.mark.parametrize("run", [lasting(*[("a",)] * 3, told=2), lasting(("a",), ("b",), ("a",)), lasting(("a",))])
+def test_a_stop_that_the_decisions_do_not_explain_has_its_reason_alone(run: ReplayedRun) -> None:
+    assert stop_line(run) == "stalled"
+
+
+def test_a_text_that_on_injection_drops_is_not_called_too_little_evidence() -> None:
+    dropped = looping(gate="quiet", dropped=("MonitorSteeringInjection",))
+    found = lines(replayed(dropped, looping(gate="quiet", dropped=("E1Injection",))))
+    assert [line for line in found if "silent" in line] == [
+        "  - silent (dropped by on_injection): loop (semantic_loop)",
+        "  - silent (too little evidence): loop (semantic_loop)",
+        "silent      dropped 1, quiet 1",
+    ]
+
+
+def test_a_second_look_is_shown_at_the_end_and_is_no_intervention() -> None:
+    run = replayed(decided(), looping(gate="final", withheld=(TEXT,)))
+    found = lines(run, only_said=True)
+    at = found.index("| a second look would say, after step 1: loop (semantic_loop)")
+    assert found[at + 1] == "| Steps 0 and 1 ran ls"
+    assert [line for line in found if line.startswith(("step", "said", "second"))] == [
+        "step 1  SLOW    ########.. 0.76  1,234 tokens",
+        "said        nothing but standing rules",
+        "second look would follow step 1",
+    ]
+    assert (found[0], "silent" in " ".join(found)) == ("r-1  failure  2 steps, no text", False)
 
 
 def test_the_end_of_a_stopped_run_has_its_reason() -> None:
-    stopped = CONTROLLED(
+    stopped = StepDecision(
         step=1, fsm_state=FSMState.SLOW, monitors_fired=("semantic_loop",), gate_decision="final", stop="stalled"
     )
     found = lines(replayed(stopped, steps=(Step(thought="One."), Step(thought="Two."))))
@@ -328,6 +406,9 @@ def test_the_width_is_that_of_the_terminal_within_limits(
     assert canvas().width == width
 
 
-def test_full_without_a_run_is_a_usage_error(command: Command, write: Write) -> None:
+def test_full_without_a_run_is_a_usage_error_that_names_the_flag_as_it_is_typed(command: Command, write: Write) -> None:
     done = command("replay", write("a.jsonl", {"steps": []}), "--full")
-    assert (done.code, "--run ID" in done.err) == (2, True)
+    assert (done.code, done.err) == (
+        2,
+        "reasonblocks: --full: add --run ID or --only-injected, whose texts it shows whole\n",
+    )

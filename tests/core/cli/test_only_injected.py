@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,3 +89,51 @@ def test_a_long_run_id_is_never_cut(
     assert out[0] == name
     assert max(map(len, out[1:])) <= int(columns)
     assert out[1].startswith("  failure  5 times, first after step 1 of 12")
+
+
+STOPS = "the run was long enough"
+
+
+@pytest.fixture
+def stop_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A condition of one's own that ends a run before its third call."""
+    (tmp_path / "conditions.py").write_text(f"def long(run):\n    return {STOPS!r} if run.step >= 2 else None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return "conditions:long"
+
+
+def test_a_stopped_run_says_so_even_without_an_intervention(command: Command, write: Write, stop_module: str) -> None:
+    calm = {"run_id": "c", "steps": [{**LOOK, "action_input": name, "observation": name} for name in "abcd"]}
+    out = command("replay", write("b.jsonl", looping("l"), calm), "--only-injected", "--stop-when", stop_module).out
+    lines = out.splitlines()
+    assert [line for line in lines if line[:1] in "lc"] == [
+        f"l  failure  once after step 1 of 12: loop (semantic_loop 0.65); stopped before step 2: {STOPS}",
+        f"c  outcome unknown  stopped before step 2 of 4: {STOPS}",
+    ]
+    assert lines[-1] == "1 intervention in 1 of 2 runs read; 2 runs stopped"
+
+
+def test_json_lists_stopped_runs_with_the_step_and_the_reason(command: Command, write: Write, stop_module: str) -> None:
+    path = write("b.jsonl", fine("f"), {"run_id": "s", "steps": [LOOK] * 5})
+    runs = command("replay", path, "--json", "--stop-when", stop_module).objects
+    assert [(run["stopped_at"], run["stop"], len(run["steps"])) for run in runs] == [(None, None, 1), (1, STOPS, 2)]
+    assert command("replay", path, "--json", "--only-injected", "--stop-when", stop_module).objects == runs[1:]
+
+
+def test_the_summary_shows_stops_and_that_there_are_none(command: Command, write: Write, stop_module: str) -> None:
+    path = write("b.jsonl", {"outcome": "failure", "steps": [LOOK] * 5})
+    stopped = command("replay", path, "--stop-when", stop_module).out
+    assert "1 run (1 failing); 3 of 5 steps not made" in stopped
+    none = command("replay", write("c.jsonl", fine("f")), "--stop-when", "stalled").out
+    assert [line.split() for line in none.splitlines() if "stopped" in line][0] == ["stopped", "none"]
+
+
+def test_full_prints_every_text_of_each_run_whole(command: Command, path: str) -> None:
+    objects = command("replay", path, "--only-injected", "--json").objects
+    out = command("replay", path, "--only-injected", "--full").out
+    said = " ".join(line[2:] for line in out.splitlines() if line[:2] in ("| ", "┃ "))
+    texts = [injection["text"] for run in objects for step in run["steps"] for injection in step["injections"]]
+    assert len(texts) >= 11
+    assert [text for text in texts if " ".join(text.split()) not in said] == []
+    assert said.count("monitor says, before step 2: loop (semantic_loop 0.65)") == 3
+    assert "standing rules" not in out

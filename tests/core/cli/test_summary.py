@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reasonblocks._replay import ReplayedRun
@@ -19,6 +21,7 @@ def after(
     *sources: Source,
     fired: tuple[str, ...] = (),
     skipped: SkippedReason | None = None,
+    **fields: Any,
 ) -> StepDecision:
     return StepDecision(
         step=1,
@@ -26,14 +29,17 @@ def after(
         monitors_fired=fired,
         skipped_reason=skipped,
         injections=tuple(Injection(source=source, text="t") for source in sources),
+        **fields,
     )
 
 
-def report(*decisions: StepDecision, outcome: str | None = None) -> ReplayedRun:
+def report(*decisions: StepDecision, outcome: str | None = None, steps: int | None = None) -> ReplayedRun:
+    """Return a run with these decisions; one of more steps is stopped."""
+    steps = steps or len(decisions)
     run = RecordedRun(
         run_id="r",
-        steps=(Step(),) * len(decisions),
-        usages=(Usage(),) * len(decisions),
+        steps=(Step(),) * steps,
+        usages=(Usage(),) * steps,
         file="f",
         line=1,
         outcome=outcome,
@@ -137,3 +143,38 @@ def test_the_total_is_the_sum_of_the_files() -> None:
 
 def test_a_run_without_steps_is_a_run() -> None:
     assert row(summed(report())[0], "runs") == ("1, 0 steps, 0 malformed",)
+
+
+def test_stops_are_counted_with_their_outcomes_and_the_steps_not_made() -> None:
+    overview, outcomes = summed(
+        report(after(), after(stop="stalled"), outcome="failure", steps=9),
+        report(after(stop="stalled"), outcome="failure: ValueError", steps=3),
+        report(after(stop="stalled"), outcome="success", steps=2),
+        report(after(stop="stalled"), steps=2),
+        report(after(), after(), outcome="success"),
+    )
+    assert row(overview, "stopped") == ("4 runs (2 failing, 1 succeeding, 1 unknown); 11 of 18 steps not made",)
+    assert row(overview, "runs") == ("5, 18 steps, 0 malformed",)
+    assert row(outcomes, "stopped") == ("100.0 %", "50.0 %")
+
+
+def test_stops_that_observing_prevents_are_counted_at_their_first_step() -> None:
+    held = after(mode="observe", withheld_stop="stalled")
+    overview, outcomes = summed(report(after(), held, held, after(), outcome="failure"))
+    text = "1 run (1 failing); 2 of 4 steps would not be made"
+    assert (row(overview, "would be stopped"), row(outcomes, "would be stopped")) == ((text,), ("100.0 %",))
+
+
+def test_without_outcomes_stops_are_only_counted() -> None:
+    assert row(summed(report(after(stop="mine"), steps=2))[0], "stopped") == ("1 run; 1 of 2 steps not made",)
+
+
+def test_no_stop_has_a_row_if_runs_may_be_stopped() -> None:
+    tables = [summary.tables()[0] for summary in (Summary("f"), Summary("f", stops=True))]
+    assert [[row[1] for row in table.rows if row[0] == "stopped"] for table in tables] == [[], ["none"]]
+
+
+def test_second_looks_are_counted_apart_from_interventions() -> None:
+    look = after(gate_decision="final", withheld=(MONITOR,))
+    table, _ = summed(report(after(), look, outcome="success"), report(after(), outcome="failure"))
+    assert (row(table, "interventions"), row(table, "second looks")) == (("none",), ("1 run (1 succeeding)",))

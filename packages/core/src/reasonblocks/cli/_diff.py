@@ -10,7 +10,8 @@ from .._replay import ReplayedRun
 from ..types import JSON, StepDecision
 from ._output import Table
 from ._replay_json import run_json, step_json
-from ._said import interventions, said, stop_of
+from ._said import interventions, said, second_look_at
+from ._stops import stopped
 
 SIDES = ("a", "b")
 
@@ -20,17 +21,24 @@ def differing(one: ReplayedRun, other: ReplayedRun) -> list[int]:
 
     Scores alone are no difference: the agent sees nothing of them.
     """
-    pairs = enumerate(zip_longest(one.decisions, other.decisions))
-    return [index for index, (left, right) in pairs if _effect(left) != _effect(right)]
+    pairs = enumerate(zip_longest(_effects(one), _effects(other)))
+    return [index for index, (left, right) in pairs if left != right]
 
 
-def _effect(decision: StepDecision | None) -> object:
-    """Return what a decision does to the run; None for a step that is not decided."""
-    if decision is None:
-        return None
+def _effects(run: ReplayedRun) -> list[object]:
+    """Return what each decision does; an observed run goes on after its stop, which counts only once."""
+    effects: list[object] = [_effect(decision) for decision in run.decisions]
+    found = stopped(run)
+    if found is not None:
+        effects[found.step] = effects[found.step], found.stop
+    return effects
+
+
+def _effect(decision: StepDecision) -> object:
+    """Return what a decision does to the next call."""
     texts = said(decision)
     route = decision.route or decision.withheld_route
-    return decision.fsm_state, route, texts_of(decision), stop_of(decision), decision.placement if texts else None
+    return decision.fsm_state, route, texts_of(decision), decision.placement if texts else None
 
 
 def texts_of(decision: StepDecision) -> tuple[tuple[str, str, bool], ...]:
@@ -77,6 +85,7 @@ class Compared:
     flagged: list[int] = field(default_factory=lambda: [0, 0])
     only: list[int] = field(default_factory=lambda: [0, 0])
     stopped: list[int] = field(default_factory=lambda: [0, 0])
+    looks: list[int] = field(default_factory=lambda: [0, 0])
 
     def add(self, replayed: Sequence[ReplayedRun]) -> None:
         steps = differing(*replayed)
@@ -86,7 +95,8 @@ class Compared:
         self.differing += bool(steps) or start_differs(*replayed)
         self.differing_steps += len(steps)
         for side, run in enumerate(replayed):
-            self.stopped[side] += any(stop_of(decision) is not None for decision in run.decisions)
+            self.stopped[side] += stopped(run) is not None
+            self.looks[side] += second_look_at(run) is not None
         for side, count in enumerate(counts):
             self.interventions[side] += count
             self.flagged[side] += bool(count)
@@ -117,6 +127,8 @@ class Comparison:
                 rows.append(_row("  under this side only", part.only))
                 if any(every.stopped):
                     rows.append(_row(f"{name}runs that are stopped", part.stopped))
+                if any(every.looks):
+                    rows.append(_row(f"{name}runs with a second look", part.looks))
         return Table(
             title=f"{every.differing:,} of {every.runs:,} runs are decided differently, "
             f"in {every.differing_steps:,} of {every.steps:,} steps",

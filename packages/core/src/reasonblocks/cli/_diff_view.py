@@ -12,9 +12,10 @@ from ._diff import Comparison, differing, start_differs
 from ._layout import clipped, fitted
 from ._output import Bar, show
 from ._paint import Canvas, Line, canvas, paint
-from ._run_view import decided_lines, quiet_lines, run_head, state_parts, title_lines
-from ._said import monitor_speaks, said, silence, stop_of
+from ._run_view import decided_lines, place_of, quiet_lines, run_head, state_parts, stop_lines, title_lines
+from ._said import monitor_speaks, said, silence
 from ._step_view import INDENT, StepView
+from ._stops import stop_reason, stopped
 
 NAMES, MARGIN = ("A", "B"), "   "
 
@@ -60,20 +61,21 @@ def entry_lines(replayed: Sequence[ReplayedRun], canvas: Canvas) -> Iterator[Lin
         return
     count = f"{len(steps):,} of {len(run.steps):,} steps differ, the first is step {steps[0]}"
     yield from title_lines(replayed[0], canvas, count)
-    for side, decision in zip(NAMES, _decisions(replayed, steps[0]), strict=True):
+    for side, one in zip(NAMES, replayed, strict=True):
         name = side
-        for row in clipped(_short(decision), canvas.width - 5, 2, 2):
+        for row in clipped(_short(one, steps[0]), canvas.width - 5, 2, 2):
             yield ((INDENT, ""), (name.ljust(len(MARGIN)), "bold"), (row, ""))
             name = " "
 
 
-def _short(decision: StepDecision | None) -> str:
-    """Return in a sentence what a decision does."""
-    if decision is None:
+def _short(replayed: ReplayedRun, index: int) -> str:
+    """Return in a sentence what the decision after that step does."""
+    if index >= len(replayed.decisions):
         return "not decided: the run would have been stopped before"
-    state, stop = decision.fsm_state.value, stop_of(decision)
-    if stop is not None:
-        return f"{state}, {'stops' if stop.real else 'would stop'} the run: {stop.reason}"
+    decision, found = replayed.decisions[index], stopped(replayed)
+    state = decision.fsm_state.value
+    if found is not None and found.step == index:
+        return f"{state}, {'stops' if found.stop.real else 'would stop'} the run: {stop_reason(replayed, found)}"
     texts = [text for text in said(decision) if not text.standing]
     if not texts:
         why = silence(decision, None)
@@ -94,30 +96,49 @@ def differing_steps(
     yield from run_head(replayed[0], canvas)
     yield from side_lines(files, canvas)
     if start_differs(*replayed):
-        yield from _both(canvas, [run.start for run in replayed], "before the first call", [None, None])
+        yield from _start(canvas, replayed)
     view, last = StepView(canvas, full=full), _LastSaid(replayed)
     for index in steps:
         yield ()
         yield ((f"step {index}", "bold"),)
         step = replayed[0].run.steps[index]
         yield from view.lines(step) if full else [((INDENT, ""), (view.line(step), "dim"))]
-        yield from _both(canvas, _decisions(replayed, index), f"before step {index + 1}", last.before(index))
+        yield from _both(canvas, replayed, index, last.before(index))
     yield ()
     total = len(replayed[0].run.steps)
     yield ((f"{len(steps):,} of {total:,} steps are decided differently", "bold"),)
 
 
-def _both(
-    canvas: Canvas, decisions: Sequence[StepDecision | None], place: str, since: Sequence[int | None]
-) -> Iterator[Line]:
-    for name, decision, steps in zip(NAMES, decisions, since, strict=True):
+def _start(canvas: Canvas, replayed: Sequence[ReplayedRun]) -> Iterator[Line]:
+    for name, run in zip(NAMES, replayed, strict=True):
+        yield _side(name, run.start, canvas)
+        yield from _inner(decided_lines(run.start, _inside(canvas), "before the first call"))
+
+
+def _both(canvas: Canvas, replayed: Sequence[ReplayedRun], index: int, since: Sequence[int | None]) -> Iterator[Line]:
+    inside = _inside(canvas)
+    for name, run, decision, steps in zip(NAMES, replayed, _decisions(replayed, index), since, strict=True):
         if decision is None:
             yield ((name.ljust(len(MARGIN)), "bold"), ("not decided: the run would have been stopped before", "red"))
             continue
-        yield ((name.ljust(len(MARGIN)), "bold"), *state_parts(decision, canvas))
-        inner = replace(canvas, width=canvas.width - len(MARGIN))
-        lines = (decided_lines(decision, inner, place), quiet_lines(decision, inner, steps, ""))
-        yield from (((MARGIN, ""), *line) for line in chain(*lines))
+        yield _side(name, decision, canvas)
+        yield from _inner(decided_lines(decision, inside, place_of(decision, index)))
+        found = stopped(run)
+        if found is not None and found.step == index:
+            yield from _inner(stop_lines(run, found, inside))
+        yield from _inner(quiet_lines(decision, inside, steps, ""))
+
+
+def _side(name: str, decision: StepDecision, canvas: Canvas) -> Line:
+    return ((name.ljust(len(MARGIN)), "bold"), *state_parts(decision, canvas))
+
+
+def _inside(canvas: Canvas) -> Canvas:
+    return replace(canvas, width=canvas.width - len(MARGIN))
+
+
+def _inner(lines: Iterator[Line]) -> Iterator[Line]:
+    return (((MARGIN, ""), *line) for line in lines)
 
 
 class _LastSaid:

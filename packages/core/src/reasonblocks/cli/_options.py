@@ -13,6 +13,15 @@ from typing import Any, TypeAlias, TypeGuard
 
 from ..exceptions import ConfigError
 
+
+class FlagError(ConfigError):
+    """A flag that breaks a rule. Unlike that of a setting, its message has no value."""
+
+    def __init__(self, flag: str, rule: str) -> None:
+        super().__init__(flag, None, rule)
+        self.args = (f"{flag}: {rule}",)
+
+
 Read: TypeAlias = Callable[[str], object]
 FSM_KEYS = (
     "fast_threshold",

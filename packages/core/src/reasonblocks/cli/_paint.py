@@ -30,11 +30,16 @@ class Glyphs:
     dot: str
     levels: str
     mark: str
+    stop: str
     between: str
 
 
-DRAWN = Glyphs(full="█", empty="░", said="┃", edge="│", call="›", dot="·", levels="▁▂▃▄▅▆▇█", mark="▲", between=" · ")
-ASCII = Glyphs(full="#", empty=".", said="|", edge=":", call=">", dot="-", levels="_.-~=+*#", mark="^", between=", ")
+DRAWN = Glyphs(
+    full="█", empty="░", said="┃", edge="│", call="›", dot="·", levels="▁▂▃▄▅▆▇█", mark="▲", stop="■", between=" · "
+)
+ASCII = Glyphs(
+    full="#", empty=".", said="|", edge=":", call=">", dot="-", levels="_.-~=+*#", mark="^", stop="x", between=", "
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 from .._files import PROFILES
-from ..exceptions import ConfigError
 from ._files import in_home, placed
+from ._options import FlagError
 from ._output import OK, PROBLEM, Parsers, Table, say, show, warn
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _table(row: Row, described: dict[str, object]) -> Table:
 
 def _reset(arguments: argparse.Namespace) -> int:
     if not (arguments.all or arguments.agent or arguments.org or arguments.task_profile):
-        raise ConfigError("--agent", None, "name an agent, an org or a task profile, or give --all")
+        raise FlagError("--agent", "name an agent, an org or a task profile, or give --all")
     file, rows = _found(arguments)
     if not rows:
         return _none(file)

@@ -10,17 +10,16 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ..exceptions import ConfigError, RecordError
+from ..exceptions import RecordError
 from ..types import JSON
 from ._diff import diff_json
 from ._diff_view import DiffReport
 from ._files import recorded, size
-from ._options import add_settings, read_settings, settings_of_file
+from ._options import FlagError, add_settings, read_settings, settings_of_file
 from ._output import OK, PROBLEM, Bar, Parsers, warn, warnings_once
 from ._replay_json import replayed_json
 from ._replayer import Replayer, replayer
-from ._reports import InjectedReport, JsonReport, Report, RunReport, SummaryReport
-from ._said import interventions
+from ._reports import InjectedReport, JsonReport, Report, RunReport, SummaryReport, is_listed
 
 if TYPE_CHECKING:
     from .._replay import ReplayedRun
@@ -42,12 +41,12 @@ def add_to(commands: Parsers) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
     parser.add_argument("--run", metavar="ID", help="only this run, step by step, with what steering says at its place")
-    parser.add_argument("--full", action="store_true", help="with --run: show all texts whole")
+    parser.add_argument("--full", action="store_true", help="with --run or --only-injected: show all texts whole")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--only-injected",
         action="store_true",
-        help="list the runs in which steering intervenes; with --run: only the steps after which it does",
+        help="list the runs in which steering intervenes or that it stops; with --run: only those steps",
     )
     which.add_argument(
         "--diff",
@@ -71,14 +70,14 @@ def _count(text: str) -> int:
 
 def replay(arguments: argparse.Namespace) -> int:
     """Replay the files; return 1 if no run could be read, or if none is the requested one."""
-    if arguments.full and not arguments.run:
-        raise ConfigError("--full", True, "shows the texts of one run: add --run ID")
+    if arguments.full and not (arguments.run or arguments.only_injected):
+        raise FlagError("--full", "add --run ID or --only-injected, whose texts it shows whole")
     bar = Bar(total=sum(map(size, arguments.files)))
     with ExitStack() as open_until_the_end:
         replayers = [open_until_the_end.enter_context(_replayer(arguments, side)) for side in arguments.diff or [None]]
         if replayers[0].rb.disabled:
             print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
-        work = _Work(arguments, replayers, _report(arguments, bar), bar)
+        work = _Work(arguments, replayers, _report(arguments, bar, stops=replayers[0].stops), bar)
         with warnings_once(bar):
             work.all()
     return work.verdict()
@@ -91,14 +90,16 @@ def _replayer(arguments: argparse.Namespace, side: str | None) -> AbstractContex
     return replayer(settings, profiled=arguments.task_profile is not None or in_side, file=side)
 
 
-def _report(arguments: argparse.Namespace, bar: Bar) -> Report:
+def _report(arguments: argparse.Namespace, bar: Bar, *, stops: bool) -> Report:
     if arguments.json:
         return _json_report(arguments, bar)
     if arguments.diff:
         return DiffReport(bar, arguments.diff, run=arguments.run, full=arguments.full)
     if arguments.run:
         return RunReport(bar, full=arguments.full, only_said=arguments.only_injected)
-    return InjectedReport(bar) if arguments.only_injected else SummaryReport(bar)
+    if arguments.only_injected:
+        return InjectedReport(bar, full=arguments.full)
+    return SummaryReport(bar, stops=stops)
 
 
 def _json_report(arguments: argparse.Namespace, bar: Bar) -> JsonReport:
@@ -110,7 +111,7 @@ def _json_report(arguments: argparse.Namespace, bar: Bar) -> JsonReport:
 
 
 def _injected_json(replayed: Sequence[ReplayedRun]) -> dict[str, JSON] | None:
-    return replayed_json(replayed[0]) if interventions(replayed[0]) else None
+    return replayed_json(replayed[0]) if is_listed(replayed[0]) else None
 
 
 class _Work:

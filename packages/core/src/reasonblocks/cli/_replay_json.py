@@ -17,7 +17,14 @@ def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
         "start": {"fsm_state": replayed.start.fsm_state.value, "injections": _injections(replayed.start.injections)},
         "steps": [step_json(replayed, index) for index in range(len(replayed.decisions))],
         "doubts": [asdict(doubt) for doubt in replayed.doubts],
+        **_stop(replayed),
     }
+
+
+def _stop(replayed: ReplayedRun) -> dict[str, JSON]:
+    """Return the step after which the run is stopped and the reason; None for both if nothing stops it."""
+    at = replayed.stopped_at
+    return {"stopped_at": at, "stop": None if at is None else replayed.decisions[at].stop}
 
 
 def run_json(replayed: ReplayedRun) -> dict[str, JSON]:

@@ -25,11 +25,11 @@ class Replayer:
     """Replays runs through one client.
 
     With `others`, all runs have to be gathered first, so that each can be judged by the others. `profiled` gives every
-    run the task profile of the settings, even if it has its own.
+    run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
     """
 
-    def __init__(self, rb: ReasonBlocks, others: OtherRuns | None, *, profiled: bool) -> None:
-        self.rb, self.others, self.profiled = rb, others, profiled
+    def __init__(self, rb: ReasonBlocks, others: OtherRuns | None, *, profiled: bool, stops: bool) -> None:
+        self.rb, self.others, self.profiled, self.stops = rb, others, profiled, stops
 
     @property
     def gathers(self) -> bool:
@@ -73,7 +73,7 @@ def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = 
     """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
     others = OtherRuns() if settings.get("profile") == OWN else None
     with closing(_client(settings if others is None else {**settings, "profile": others}, file)) as rb:
-        yield Replayer(rb, others, profiled=profiled)
+        yield Replayer(rb, others, profiled=profiled, stops=settings.get("stop_when") is not None)
 
 
 def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:

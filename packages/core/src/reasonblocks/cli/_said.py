@@ -18,11 +18,13 @@ SOURCES: Mapping[str, str] = {
     STANDING: "standing rules",
     "OperatorInjection": "note",
 }
+LOOK = "a second look"
 SILENCES: Mapping[str, str] = {
     "quiet": "too little evidence",
     "cap": "the run has had all its texts",
     "cooldown": "cooldown",
     "duplicate": "the same text was said last",
+    "dropped": "dropped by on_injection",
     "unavailable": "no evaluation",
     "final": "no call follows",
 }
@@ -53,14 +55,26 @@ def said(decision: StepDecision) -> tuple[Said, ...]:
 
 
 def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Said:
+    again = withheld and bool(second_look(decision))
     return Said(
         source=injection.source,
-        who=SOURCES.get(injection.source, injection.source),
+        who=LOOK if again else SOURCES.get(injection.source, injection.source),
         why=finding(decision) if injection.source == MONITOR else "",
         patterns=", ".join(injection.pattern_ids),
         text=injection.text,
         withheld=withheld,
     )
+
+
+def second_look(decision: StepDecision) -> tuple[Injection, ...]:
+    """Return the text of the second look that would follow a final step; it does not count as an intervention."""
+    return decision.withheld if decision.gate_decision == "final" else ()
+
+
+def second_look_at(replayed: ReplayedRun) -> int | None:
+    """Return the final step if a second look would follow it."""
+    looks = bool(replayed.decisions) and bool(second_look(replayed.decisions[-1]))
+    return len(replayed.decisions) - 1 if looks else None
 
 
 def finding(decision: StepDecision) -> str:
@@ -79,39 +93,38 @@ def interventions(replayed: ReplayedRun) -> list[int]:
 
 
 def intervenes(decision: StepDecision) -> bool:
-    return any(injection.source != STANDING for injection in (*decision.injections, *decision.withheld))
+    withheld = () if second_look(decision) else decision.withheld
+    return any(injection.source != STANDING for injection in (*decision.injections, *withheld))
+
+
+def texts(replayed: ReplayedRun) -> list[Said]:
+    """Return all texts of a run's interventions, without standing rules."""
+    found = (text for index in interventions(replayed) for text in said(replayed.decisions[index]))
+    return [text for text in found if not text.standing]
 
 
 def monitor_speaks(decision: StepDecision) -> bool:
     return any(text.source == MONITOR for text in said(decision))
 
 
+def gate_of(decision: StepDecision) -> str:
+    """Return the gate's word, "dropped" for a text that `on_injection` dropped, and "off" without steering."""
+    gate = decision.gate_decision or "off"
+    return "dropped" if gate == "quiet" and MONITOR in decision.dropped else gate
+
+
 def silence(decision: StepDecision, since: int | None) -> str:
     """Return why no monitor speaks although one fired, or "". The last text of a monitor was `since` steps before."""
-    gate = decision.gate_decision
-    if monitor_speaks(decision) or stop_of(decision) is not None:
+    gate = gate_of(decision)
+    if monitor_speaks(decision) or decision.stop is not None:
         return ""
-    if not (decision.monitors_fired or gate in ("cap", "cooldown", "duplicate")):
+    if not (decision.monitors_fired or gate in ("cap", "cooldown", "duplicate", "dropped")):
         return ""
     if gate == "inject":
         return "its text did not fit, or is in the history already"
     if gate == "cooldown" and since is not None:
         return f"cooldown, the last text was {since} {'step' if since == 1 else 'steps'} before"
-    return SILENCES.get(gate or "", "steering is off")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """The end of a run before its next call, and its reason. It is not `real` if observing prevents it."""
-
-    reason: str
-    real: bool
-
-
-def stop_of(decision: StepDecision) -> Stop | None:
-    if decision.stop is not None:
-        return Stop(reason=decision.stop, real=True)
-    return None if decision.withheld_stop is None else Stop(reason=decision.withheld_stop, real=False)
+    return SILENCES.get(gate, "steering is off")
 
 
 def observed(replayed: ReplayedRun) -> bool:
