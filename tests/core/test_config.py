@@ -260,7 +260,9 @@ def test_an_adapter_reads_a_steps_deadline_in_seconds(given: dict[str, Any], sec
 # ------------------------------------------------------------ environment
 
 
-@pytest.mark.parametrize(("variable", "disabled"), [("1", True), ("0", False), ("", False)])
+@pytest.mark.parametrize(
+    ("variable", "disabled"), [("1", True), ("true", True), ("On", True), ("0", False), ("", False), ("no", False)]
+)
 def test_disabled_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, disabled: bool) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", variable)
     assert ReasonBlocks().disabled is disabled

@@ -15,6 +15,8 @@ from ..types import Transition
 from ..types._steering import Condition
 
 T = TypeVar("T")
+ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+"""The values of an environment variable that switches something, in any case."""
 CONDITIONS: tuple[Condition, ...] = ("stalled", "over_budget")
 """The conditions of `stop_when` and `interrupt_when` that have a name."""
 
@@ -77,11 +79,11 @@ def items(name: str, value: Iterable[T]) -> Iterable[T]:
 
 
 def switch(name: str, environ: Mapping[str, str]) -> bool:
-    """Return True for an environment variable that is 1, False for one that is 0, empty or missing."""
+    """Return True for an environment variable that is 1 or true, False for one that is 0, false, empty or missing."""
     value = environ.get(name, "")
-    if value not in ("", "0", "1"):
+    if value.lower() not in (*ON, *OFF):
         raise ConfigError(name, value, "must be 1 or 0")
-    return value == "1"
+    return value.lower() in ON
 
 
 def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
