@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from inspect import iscoroutinefunction
 from types import NoneType
 from typing import TypeVar
 
@@ -62,6 +63,13 @@ def call_back(name: str, value: T) -> T:
     if value is not None and not callable(value):
         raise ConfigError(name, value, "must be callable")
     return value
+
+
+def plain_call_back(name: str, value: T) -> T:
+    """Return a callable, or None. Raises `ConfigError` for a coroutine function, whose answer nobody would await."""
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004 - its kind
+        raise ConfigError(name, value, "must be a plain function: its answer is not awaited")
+    return call_back(name, value)
 
 
 def mapping(name: str, value: Mapping[str, T] | None) -> Mapping[str, T]:
@@ -128,7 +136,7 @@ def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] |
 def condition(name: str, value: object, token_budget: int | None) -> Condition | None:
     """Return the condition of `stop_when` or `interrupt_when`, validated."""
     if value is None or not isinstance(value, str):
-        return None if call_back(name, value) is None else "caller"
+        return None if plain_call_back(name, value) is None else "caller"
     if value == "over_budget" and token_budget is None:
         raise ConfigError(name, value, "needs a token_budget")
     found: Condition | None = next((known for known in CONDITIONS if known == value), None)
