@@ -116,6 +116,20 @@ def test_a_wrong_argument_is_refused_by_its_name(name: str, value: Any) -> None:
     assert re.match(rf"(transition\.|tool_roles|calibration|weights|model_routing|fsm_)?{name}", str(caught.value))
 
 
+async def _answer(*given: object) -> None: ...
+
+
+class _Awaited:
+    async def __call__(self, *given: object) -> None: ...
+
+
+@pytest.mark.parametrize("name", ["on_injection", "stop_when"])
+@pytest.mark.parametrize("value", [_answer, _Awaited()])
+def test_a_coroutine_function_is_refused_where_its_answer_decides(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match="not awaited"):
+        ReasonBlocks(**{name: value})
+
+
 def test_every_argument_has_a_wrong_value_above() -> None:
     import inspect
 
@@ -260,7 +274,9 @@ def test_an_adapter_reads_a_steps_deadline_in_seconds(given: dict[str, Any], sec
 # ------------------------------------------------------------ environment
 
 
-@pytest.mark.parametrize(("variable", "disabled"), [("1", True), ("0", False), ("", False)])
+@pytest.mark.parametrize(
+    ("variable", "disabled"), [("1", True), ("true", True), ("On", True), ("0", False), ("", False), ("no", False)]
+)
 def test_disabled_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, disabled: bool) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", variable)
     assert ReasonBlocks().disabled is disabled

@@ -256,6 +256,15 @@ def test_over_budget_ends_a_run_that_cannot_be_scored_too() -> None:
     assert (len(session.step_log), session.outcome) == (2, "stopped: over_budget")
 
 
+def test_a_budget_that_nothing_counts_is_logged_once(caplog: Any) -> None:
+    session = client(stop_when="over_budget", token_budget=20).session(run_id="r")
+    for number in range(3):
+        session.end_step(begin(session, number), StepOutcome(text=f"thought-{number}-"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "run 'r': a call reported no tokens, so over_budget does not count it"
+    ]
+
+
 def test_a_gap_in_the_trouble_is_not_stalled() -> None:
     evaluations = [speaks(f"Text {at}. Advice.", monitor="semantic_loop") for at in range(30)]
 

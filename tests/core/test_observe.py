@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import JsonlSink, ReasonBlocks
-from reasonblocks.events import StepEvent
+from reasonblocks.events import RunStart, StepEvent
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import ETrace, StepDecision, StepLogEntry
 from tests.core.test_engine_rules import Store, judgements, knobs, script, steered
@@ -116,6 +116,16 @@ def test_the_event_of_an_observed_call_has_what_was_withheld() -> None:
     assert first["withheld_sources"] == ["MonitorSteeringInjection"]
     assert [event.metadata.get("withheld_route") for event in events][5:7] == ["SLOW", "SLOW"]
     assert {event.intervention_texts for event in events} == {()}
+
+
+def test_the_start_event_has_the_mode_of_the_run() -> None:
+    sink = RecordingSink()
+    rb = client(mode="observe", sinks=[sink])
+    for mode in (None, "steer"):
+        with rb.session(mode=mode) as session:
+            run(session, 1)
+    rb.close()
+    assert [event.as_dict()["mode"] for event in sink.events if isinstance(event, RunStart)] == ["observe", "steer"]
 
 
 def test_what_was_withheld_is_redacted() -> None:

@@ -91,6 +91,11 @@ def test_a_long_text_keeps_its_start_and_end_and_says_how_much_is_left_out(
     assert saving.shortened(short) == short
 
 
+def test_an_unknown_kind_is_a_config_error_with_the_nearest_one() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'answer'"):
+        RequestPart(kind="answr")  # type: ignore[arg-type]
+
+
 def test_the_note_says_the_length_with_separators() -> None:
     assert "[... 12,345 characters left out ...]" in TokenSaving().shortened("x" * (12_345 + 1_600))
 

@@ -94,6 +94,23 @@ def test_there_is_at_most_one_in_a_run() -> None:
     assert session.final.doubts
 
 
+def test_an_answer_alone_does_not_settle_the_doubt(caplog: pytest.LogCaptureFixture) -> None:
+    session = client().session(run_id="r", task="Fix the tests.")
+    play(session, *CONTRADICTED)
+    looked = look(session, CLAIMS, key="call-3")
+    assert looked is not None
+    ok = Step(thought="Ok.")
+    play(session, ok, done=CLAIMS, first=3)
+    assert look(session, ok, key="call-4") is None
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        session.finish(completed=ok)
+    assert session.final is not None
+    (doubt,) = session.final.doubts
+    assert doubt.monitor == "claim_contradiction"
+    assert doubt.text in looked.guidance
+    assert len(caplog.records) == 1
+
+
 def test_cap_and_cooldown_do_not_prevent_it_and_it_counts_as_an_injection() -> None:
     session = client().session(task="Fix the tests.")
     failing = [FAILS] * 18

@@ -140,9 +140,7 @@ def test_a_stopped_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         with pytest.raises(RunStopped), caplog.at_level(logging.WARNING, "reasonblocks"):
             begin(session, 1, key=None)
-    assert [record.getMessage() for record in caplog.records] == [
-        "run 'r': stop_when ended it before call 1: see final.stop"
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["run 'r': stop_when ended it before call 1: enough"]
 
 
 # ------------------------------------------------------------ the caller's condition

@@ -149,6 +149,7 @@ def test_a_stopped_run_ends_the_agent_with_a_last_message_that_gives_the_reason(
     mw.close()
     assert result["messages"][-1].text == ENOUGH
     assert isinstance(result["messages"][-1], AIMessage)
+    assert result["messages"][-1].response_metadata == {"reasonblocks": {"stopped": "enough"}}
     assert len(model.seen) == 2
     assert ends.answers == [3]
     assert [entry.step for entry in mw.step_log] == [0, 1]

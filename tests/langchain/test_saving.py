@@ -103,6 +103,13 @@ def test_old_results_are_shortened_in_the_request_and_whole_in_the_state(mode: s
     assert [message.text for message in kept] == [page(f"c{at}") for at in range(LOOKS)]
 
 
+def test_while_it_is_disabled_nothing_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    scripted = model(by_position(*reads()))
+    run(agent(scripted, free(), tools=TOOLS))
+    assert not any(any(short(seen.messages)) for seen in scripted.seen)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_result_of_a_run_has_no_ledger(mode: str) -> None:
     made = agent(model(by_position(*reads())), free(), tools=TOOLS)

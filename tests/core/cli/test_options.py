@@ -108,6 +108,22 @@ def test_a_reference_of_the_file_that_cannot_be_imported_is_said(write: Write) -
         settings("--config", write("c.toml", 'scorer = "math:none"'))
 
 
+@pytest.mark.parametrize(
+    ("body", "name", "said"),
+    [("1 / 0", "x", "ZeroDivisionError"), ("class X:\n    def __init__(self): raise ValueError('no')", "X", "no")],
+)
+def test_an_error_of_the_users_module_is_said(write: Write, here: Path, body: str, name: str, said: str) -> None:
+    (here / "faulty_module.py").write_text(body)
+    with pytest.raises(ConfigError, match=said):
+        settings("--config", write("c.toml", f'scorer = "faulty_module:{name}"'))
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_bytes(b"\xef\xbb\xbftoken_budget = 9\n")
+    assert settings("--config", str(path)) == {"token_budget": 9}
+
+
 def test_an_unknown_name_in_the_file_gets_the_nearest_one(write: Write) -> None:
     with pytest.raises(ConfigError, match="did you mean 'token_budget'"):
         settings("--config", write("c.toml", "token_buget = 9"))

@@ -61,7 +61,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if len(data) > FILE_BYTES:
         raise NotToml(f"it is longer than {FILE_BYTES:,} bytes")
     try:
-        values: dict[str, Any] = loads(data.decode("utf-8"))
+        values: dict[str, Any] = loads(data.decode("utf-8-sig"))
     except ValueError as exc:  # not UTF-8, not TOML, or a date or number that Python cannot represent
         raise NotToml(str(exc)) from exc
     except RecursionError as exc:

@@ -12,14 +12,14 @@ from langgraph.types import interrupt
 from reasonblocks.types import JSON, StepDecision
 
 QUESTION = "reasonblocks"
-"""The `type` of our interrupts' values, which tells them from those of other middlewares."""
+"""The `type` of our interrupts' values, and the key of our last message's metadata: other middlewares have others."""
 CHECKPOINTER = "__pregel_checkpointer"
 """The key under which LangGraph gives a node its checkpointer, None without one."""
 
 
 def stop_message(reason: str) -> AIMessage:
-    """Return the last message of a run that `stop_when` has ended."""
-    return AIMessage(f"Stopped by ReasonBlocks: {reason}")
+    """Return the last message of a run that `stop_when` has ended, marked for an application to recognise it."""
+    return AIMessage(f"Stopped by ReasonBlocks: {reason}", response_metadata={QUESTION: {"stopped": reason}})
 
 
 def question(run_id: str, decision: StepDecision) -> dict[str, JSON]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -19,6 +20,7 @@ from langgraph.types import Command
 from typing_extensions import NotRequired, Unpack
 
 from reasonblocks import RequestPart, SavingPlan, TokenSaving, Usage
+from reasonblocks._config._options import switch
 from reasonblocks._formats import langchain
 from reasonblocks._session._guard import Faults
 
@@ -60,7 +62,8 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
     in use. One object serves any number of agents and runs. List it last, so that it reads what is really sent:
     `middleware=[retry, caching, mw, TokenSavingMiddleware()]`.
 
-    If shortening fails, the request is sent whole, and the fault is logged once; with `strict` it is raised.
+    REASONBLOCKS_DISABLED=1 disables it. If shortening fails, the request is sent whole, and the fault is logged once;
+    with `strict` it is raised.
     """
 
     state_schema = SavingState
@@ -74,6 +77,7 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
         self.tools = []
         self.saving = TokenSaving(**options) if saving is None else saving
         self._faults = Faults("token saving", strict=strict)
+        self._disabled = switch("REASONBLOCKS_DISABLED", os.environ)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Handler
@@ -89,6 +93,8 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
 
     def _planned(self, request: ModelRequest[Any]) -> tuple[SavingPlan | None, ModelRequest[Any]]:
         """Return the plan and the request to send: as it was, without a plan, after a fault."""
+        if self._disabled:
+            return None, request
         with self._faults.guard("shortening tool outputs"):
             parts = request_parts(request.messages, request.state.get("messages", ()))
             plan = self.saving.plan(parts, _ledger(request.state), model=model_name(request.model))

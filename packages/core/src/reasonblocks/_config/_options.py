@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from inspect import iscoroutinefunction
 from types import NoneType
 from typing import TypeVar
 
@@ -15,6 +16,8 @@ from ..types import Transition
 from ..types._steering import Condition
 
 T = TypeVar("T")
+ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+"""The values of an environment variable that switches something, in any case."""
 CONDITIONS: tuple[Condition, ...] = ("stalled", "over_budget")
 """The conditions of `stop_when` and `interrupt_when` that have a name."""
 
@@ -62,6 +65,13 @@ def call_back(name: str, value: T) -> T:
     return value
 
 
+def plain_call_back(name: str, value: T) -> T:
+    """Return a callable, or None. Raises `ConfigError` for a coroutine function, whose answer nobody would await."""
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004 - its kind
+        raise ConfigError(name, value, "must be a plain function: its answer is not awaited")
+    return call_back(name, value)
+
+
 def mapping(name: str, value: Mapping[str, T] | None) -> Mapping[str, T]:
     given: object = {} if value is None else value
     if not isinstance(given, Mapping):
@@ -77,11 +87,11 @@ def items(name: str, value: Iterable[T]) -> Iterable[T]:
 
 
 def switch(name: str, environ: Mapping[str, str]) -> bool:
-    """Return True for an environment variable that is 1, False for one that is 0, empty or missing."""
+    """Return True for an environment variable that is 1 or true, False for one that is 0, false, empty or missing."""
     value = environ.get(name, "")
-    if value not in ("", "0", "1"):
+    if value.lower() not in (*ON, *OFF):
         raise ConfigError(name, value, "must be 1 or 0")
-    return value == "1"
+    return value.lower() in ON
 
 
 def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
@@ -126,7 +136,7 @@ def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] |
 def condition(name: str, value: object, token_budget: int | None) -> Condition | None:
     """Return the condition of `stop_when` or `interrupt_when`, validated."""
     if value is None or not isinstance(value, str):
-        return None if call_back(name, value) is None else "caller"
+        return None if plain_call_back(name, value) is None else "caller"
     if value == "over_budget" and token_budget is None:
         raise ConfigError(name, value, "needs a token_budget")
     found: Condition | None = next((known for known in CONDITIONS if known == value), None)

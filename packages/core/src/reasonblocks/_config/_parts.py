@@ -24,7 +24,7 @@ from ..exceptions import ConfigError, StoreError
 from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
 from ..types import Mode, Settings, Step, Transition
-from ._options import call_back, choice, condition, flag, items, mapping
+from ._options import choice, condition, flag, items, mapping, plain_call_back
 
 if TYPE_CHECKING:
     from .._session import RunView
@@ -129,7 +129,7 @@ def with_control(
     second_look: bool,
 ) -> tuple[Settings, Backends]:
     """Return the settings and backends with what the user decides (BEHAVIOUR section 9), validated."""
-    call_back("on_injection", on_injection)
+    plain_call_back("on_injection", on_injection)
     settings = evolve(
         settings,
         mode=choice("mode", mode, get_args(Mode)),

@@ -66,6 +66,7 @@ def run_info(config: Config, options: RunOptions, new_id: str, found: Mapping[st
         org_id=options.org_id or settings.org_id,
         project_id=options.project_id or config.project_id,
         task_profile=options.task_profile or settings.task_profile,
+        mode=options.mode or settings.mode,
         metadata=dict(options.metadata or {}),
         **found,
     )

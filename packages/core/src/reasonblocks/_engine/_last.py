@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .. import _gates as gates
 from .. import _render as render
 from .. import _routing as routing
 from .._json import evolve
 from .._monitors.builtin import BY_NAME
 from .._monitors.suite import DOUBTING
 from .._requests import Flow
-from ..types import Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
+from ..types import Doubt, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
 from ._assess import Assessment, assess, decision_for, record_assessment
 from ._control import is_over_budget, reason_to_stop, reviewed
 from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
@@ -18,16 +19,16 @@ from ._speak import doubts_of, with_injected
 
 
 def final_flow(
-    state: TraceState, completed: Step | None, settings: Settings, *, ended_itself: bool = False
+    state: TraceState, completed: Step | None, settings: Settings, *, withholds_look: bool = False
 ) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance and evaluate the last completed step, without injecting anything (section 1, 12).
 
-    If an observed run `ended_itself`, the decision has the text of the second look as withheld.
+    With `withholds_look`, the decision records the text of the second look that the run would get if it went on.
     """
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
     after = record_assessment(state, assessment, final=True)
-    if settings.second_look and settings.mode == "observe" and ended_itself and state.second_look is None:
+    if settings.second_look and withholds_look and state.second_look is None:
         look = yield from _look(after, assessment, decision, settings)
         decision = evolve(decision, withheld=look.told, dropped=look.dropped)
     return after, decision
@@ -89,7 +90,16 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
 def _final(state: TraceState, assessment: Assessment, settings: Settings) -> StepDecision:
     skipped = skipped_reason(assessment, settings, failed=False)
     decision = decision_for(state, assessment, settings, gate="final", skipped=skipped)
-    return evolve(decision, doubts=doubts_of(assessment))
+    return evolve(decision, doubts=doubts_of(assessment) or _doubt_that_was_looked_at(state, assessment))
+
+
+def _doubt_that_was_looked_at(state: TraceState, assessment: Assessment) -> tuple[Doubt, ...]:
+    """Return the doubt of the second look if the agent only answered it: words do not settle it."""
+    last = state.last
+    if last is None or last.step != state.second_look or assessment.step.tool_calls or not state.injected:
+        return ()
+    text = gates.first_sentence(last.injections[0].text) if last.injections else ""
+    return (Doubt(monitor=state.injected[-1].monitor, text=text),) if text else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-PartKind: TypeAlias = "Literal['answer', 'result', 'other']"
+from ..exceptions import ConfigError
 
+PartKind: TypeAlias = Literal["answer", "result", "other"]
+
+KINDS: tuple[PartKind, ...] = get_args(PartKind)
 NOTE_CHARS = 64
 """The maximum length of the note in a shortened text, in characters."""
 
@@ -29,6 +32,8 @@ class RequestPart:
     - `other_bytes`: the size of everything else in the message, such as the arguments of tool calls.
     - `is_error`: True for a result that reports an error; it is never shortened.
     - `blocks`: the number of content blocks, as the provider counts them.
+
+    Raises `ConfigError` for an unknown kind.
     """
 
     kind: PartKind = "other"
@@ -37,6 +42,10 @@ class RequestPart:
     other_bytes: int = 0
     is_error: bool = False
     blocks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError.unknown("kind", self.kind, KINDS)
 
 
 def least_tokens(text: str) -> int:

@@ -43,19 +43,27 @@ class Breaker:
         self._lock = threading.Lock()
         self._late = 0
         self._off_until: float | None = None
+        self._switches = 0
 
-    def check(self) -> None:
-        """Raise `SwitchedOff` while off; when the time is over, let one call through."""
+    def check(self) -> int:
+        """Raise `SwitchedOff` while off; when the time is over, let one call through.
+
+        Return the number of switches so far, which the call passes to `in_time`.
+        """
         with self._lock:
             if self._off_until is None:
-                return
+                return self._switches
             left = self._off_until - self._monotonic()
             if left > 0:
                 raise SwitchedOff(self.name, left)
             self._off_until = self._monotonic() + OFF_SECONDS  # for all others, until this call has answered
+            return self._switches
 
-    def in_time(self) -> None:
+    def in_time(self, switches: int) -> None:
+        """Note an answer. That of a call which began before the last switch does not switch it on again."""
         with self._lock:
+            if switches != self._switches:
+                return
             was_off, self._off_until, self._late = self._off_until is not None, None, 0
         if was_off:
             logger.warning("%s answers in time again: it is back on", self.name)
@@ -64,6 +72,7 @@ class Breaker:
         with self._lock:
             self._late += 1
             switch = self._late == DEADLINES_IN_A_ROW
+            self._switches += switch
             if self._late >= DEADLINES_IN_A_ROW:
                 self._off_until = self._monotonic() + OFF_SECONDS
         if switch:
@@ -82,31 +91,33 @@ class BoundedCall:
 
     def call(self, work: Callable[[], T], seconds: float) -> T:
         """Call and wait. Raises `DeadlineExceeded`, `SwitchedOff`, or what the callable raised."""
-        future = self._start(work, seconds)
+        switches = self._may_start(seconds)
+        future = self._workers.submit(work)
         try:
             done = future.result(timeout=seconds)
         except FutureTimeout as exc:
-            raise self._missed(future, seconds) from exc
+            raise self._missed(future, seconds, switches) from exc
         except Exception:
-            self._breaker.in_time()
+            self._breaker.in_time(switches)
             raise
-        self._breaker.in_time()
+        self._breaker.in_time(switches)
         return done
 
     async def acall(self, work: Callable[[], T], seconds: float) -> T:
         """Call in a worker thread without blocking the event loop. Raises as `call` does."""
         import asyncio  # already imported by the awaiting code; others do not pay for it
 
-        future = self._start(work, seconds)
-        return await self._awaited(asyncio.wrap_future(future), future, seconds)
+        switches = self._may_start(seconds)
+        future = self._workers.submit(work)
+        return await self._awaited(asyncio.wrap_future(future), future, seconds, switches)
 
     async def wait_for(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T:
         """Run a coroutine on the caller's event loop; cancel it at the deadline. Raises as `call` does."""
         import asyncio
 
-        self._may_start(seconds)
+        switches = self._may_start(seconds)
         task = asyncio.ensure_future(self._without_exit(work))
-        return await self._awaited(task, task, seconds)
+        return await self._awaited(task, task, seconds, switches)
 
     async def _without_exit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Raise `BadAnswer` for `SystemExit`, which would end the event loop before anyone could retrieve it."""
@@ -115,7 +126,7 @@ class BoundedCall:
         except SystemExit as exc:
             raise BadAnswer(self.name, "SystemExit", NOT_ITS_OWN) from exc
 
-    async def _awaited(self, waited: asyncio.Future[T], future: _Future, seconds: float) -> T:
+    async def _awaited(self, waited: asyncio.Future[T], future: _Future, seconds: float, switches: int) -> T:
         import asyncio
 
         in_time: set[asyncio.Future[T]] = set()
@@ -128,25 +139,21 @@ class BoundedCall:
                 waited.cancel()
                 waited.add_done_callback(_consume)
         if not in_time:
-            raise self._missed(future, seconds)
-        self._breaker.in_time()
+            raise self._missed(future, seconds, switches)
+        self._breaker.in_time(switches)
         with contained(self.name):
             return waited.result()
 
-    def _start(self, work: Callable[[], T], seconds: float) -> Future[T]:
-        self._may_start(seconds)
-        return self._workers.submit(work)
-
-    def _may_start(self, seconds: float) -> None:
+    def _may_start(self, seconds: float) -> int:
         if seconds <= 0:
             raise DeadlineExceeded(self.name, 0.0)
-        self._breaker.check()
+        return self._breaker.check()
 
-    def _missed(self, future: _Future, seconds: float) -> Exception:
+    def _missed(self, future: _Future, seconds: float, switches: int) -> Exception:
         """Return `DeadlineExceeded`, or the callable's own time-out if it raised one in time."""
         own = future.exception() if future.done() and not future.cancelled() else None
         if isinstance(own, Exception):
-            self._breaker.in_time()
+            self._breaker.in_time(switches)
             return own
         future.cancel()
         self._breaker.too_late()

@@ -94,6 +94,12 @@ class Control(Reports):
         """True for a run with `mode="observe"`, whose requests stay unchanged."""
         return self._settings.mode == "observe"
 
+    def _warn_uncounted(self) -> None:
+        """Log that a call reported no tokens, if a condition depends on them."""
+        settings = self._settings
+        if "over_budget" in (settings.stop_when, settings.interrupt_when):
+            self._faults.say("tokens", "a call reported no tokens, so over_budget does not count it")
+
     def _has_last_step(self, given: StepInput) -> bool:
         state = self._state
         return state.steps_begun > 0 and (given.completed is not None or state.pending is not None)

@@ -137,6 +137,8 @@ class SteeringSession(Control):
             if newest := is_newest(decision, self._state):
                 self._log.ensure(decision)
             self._log.fill(decision.step, outcome, ms_since(started))
+            if outcome.usage.total is None and outcome.error is None:
+                self._warn_uncounted()
             if newest:
                 self._state = with_outcome(self._state, outcome, auxiliary=decision.skipped_reason == "auxiliary")
 
@@ -278,7 +280,7 @@ class SteeringSession(Control):
         self._record_final(decision, 0.0, self._log.completed(before, completed))
         self._finished(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
-            self._faults.say("stop_when", f"stop_when ended it before call {decision.step}: see final.stop")
+            self._faults.say("stop_when", f"stop_when ended it before call {decision.step}: {decision.stop}")
 
     def _finishing(self, completed: Step | None, outcome: str) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""
@@ -289,8 +291,9 @@ class SteeringSession(Control):
             return self._judged.step if self._judged else None
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
-        ended_itself = (self._failure or outcome) == "success"
-        flow = final_flow(self._state, completed, self._settings, ended_itself=ended_itself)
+        replayed = self.run.framework == REPLAYED
+        withholds = replayed or (self.observes and (self._failure or outcome) == "success")
+        flow = final_flow(self._state, completed, self._settings, withholds_look=withholds)
         return self._step(flow, self._ends_now)
 
     def _is_judged(self, completed: Step | None) -> bool:

@@ -60,7 +60,8 @@ def _run(argv: Sequence[str] | None) -> int:
     command: Callable[[argparse.Namespace], int] = arguments.command
     with warnings_once(Bar(total=0, active=False)):
         code = command(arguments)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it is None if the shell has closed it
+        sys.stdout.flush()
     return code
 
 

@@ -53,9 +53,11 @@ def reference(text: str) -> object:
         found: object = importlib.import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
+        return found() if isinstance(found, type) else found
     except (ImportError, AttributeError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} cannot be imported: {error}") from error
-    return found() if isinstance(found, type) else found
+    except Exception as error:
+        raise argparse.ArgumentTypeError(f"{text!r} raises {type(error).__name__}: {error}") from error
 
 
 def name_or_reference(text: str) -> object:

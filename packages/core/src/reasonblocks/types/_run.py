@@ -140,4 +140,5 @@ class RunInfo:
     org_id: str = "default"
     project_id: str = "default"
     task_profile: str = "coding"
+    mode: Mode = "steer"
     metadata: Mapping[str, JSON] = field(default_factory=dict)
