@@ -91,13 +91,15 @@ def test_a_long_run_id_is_never_cut(
     assert out[1].startswith("  failure  5 times, first after step 1 of 12")
 
 
-STOPS = "the run was long enough"
+STOPS = "long enough"
 
 
 @pytest.fixture
 def stop_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A condition of one's own that ends a run before its third call."""
-    (tmp_path / "conditions.py").write_text(f"def long(run):\n    return {STOPS!r} if run.step >= 2 else None\n")
+    """A condition of one's own that ends a run before its fourth call."""
+    (tmp_path / "conditions.py").write_text(
+        f"def long(run):\n    return {STOPS!r} if len(run.step_log) >= 4 else None\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     return "conditions:long"
 
@@ -107,8 +109,8 @@ def test_a_stopped_run_says_so_even_without_an_intervention(command: Command, wr
     out = command("replay", write("b.jsonl", looping("l"), calm), "--only-injected", "--stop-when", stop_module).out
     lines = out.splitlines()
     assert [line for line in lines if line[:1] in "lc"] == [
-        f"l  failure  once after step 1 of 12: loop (semantic_loop 0.65); stopped before step 2: {STOPS}",
-        f"c  outcome unknown  stopped before step 2 of 4: {STOPS}",
+        f"l  failure  once after step 1 of 12: loop (semantic_loop 0.65); stopped before step 3: {STOPS}",
+        f"c  outcome unknown  stopped before step 3 of 4: {STOPS}",
     ]
     assert lines[-1] == "1 intervention in 1 of 2 runs read; 2 runs stopped"
 
@@ -116,16 +118,16 @@ def test_a_stopped_run_says_so_even_without_an_intervention(command: Command, wr
 def test_json_lists_stopped_runs_with_the_step_and_the_reason(command: Command, write: Write, stop_module: str) -> None:
     path = write("b.jsonl", fine("f"), {"run_id": "s", "steps": [LOOK] * 5})
     runs = command("replay", path, "--json", "--stop-when", stop_module).objects
-    assert [(run["stopped_at"], run["stop"], len(run["steps"])) for run in runs] == [(None, None, 1), (1, STOPS, 2)]
+    assert [(run["stopped_at"], run["stop"], len(run["steps"])) for run in runs] == [(None, None, 1), (2, STOPS, 3)]
     assert command("replay", path, "--json", "--only-injected", "--stop-when", stop_module).objects == runs[1:]
 
 
 def test_the_summary_shows_stops_and_that_there_are_none(command: Command, write: Write, stop_module: str) -> None:
     path = write("b.jsonl", {"outcome": "failure", "steps": [LOOK] * 5})
     stopped = command("replay", path, "--stop-when", stop_module).out
-    assert "1 run (1 failing); 3 of 5 steps not made" in stopped
+    assert "1 run (1 failing); 2 of 5 steps not made" in stopped
     none = command("replay", write("c.jsonl", fine("f")), "--stop-when", "stalled").out
-    assert [line.split() for line in none.splitlines() if "stopped" in line][0] == ["stopped", "none"]
+    assert next(line.split() for line in none.splitlines() if "stopped" in line) == ["stopped", "none"]
 
 
 def test_full_prints_every_text_of_each_run_whole(command: Command, path: str) -> None:
@@ -137,3 +139,30 @@ def test_full_prints_every_text_of_each_run_whole(command: Command, path: str) -
     assert [text for text in texts if " ".join(text.split()) not in said] == []
     assert said.count("monitor says, before step 2: loop (semantic_loop 0.65)") == 3
     assert "standing rules" not in out
+
+
+UNCHECKED = {"run_id": "u", "outcome": "success", "steps": [FAILED, {"thought": "All tests pass, done."}]}
+
+
+@pytest.mark.parametrize("mode", ["steer", "observe"])
+def test_a_second_look_of_the_settings_is_listed_and_shown(command: Command, write: Write, mode: str) -> None:
+    path = write("u.jsonl", {**UNCHECKED, "steps": [FAILED, {**LOOK, "is_error": False}, *UNCHECKED["steps"]]})
+    config = write("look.toml", f'second_look = true\nmode = "{mode}"')
+    listed = command("replay", path, "--only-injected", "--config", config).out.splitlines()
+    assert "a second look after step 3 of 4" in listed[0]
+    assert listed[-1].endswith("a second look in 1 run")
+    assert ["second", "looks", "1", "run", "(1", "succeeding)"] in [
+        line.split() for line in command("replay", path, "--config", config).out.splitlines()
+    ]
+    view = command("replay", path, "--run", "u", "--config", config).out
+    assert view.index("step 3") < view.index("a second look would say, after step 3: ") < view.index("outcome  ")
+
+
+def test_a_text_that_on_injection_drops_is_reported_as_dropped(
+    command: Command, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "drops.py").write_text("def all_texts(injection, run):\n    return None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    out = command("replay", path, "--run", "l-0", "--on-injection", "drops:all_texts").out
+    assert "silent (dropped by on_injection): loop (semantic_loop 0.65)" in out
+    assert "too little evidence" not in out.partition("step 2")[0]
