@@ -324,6 +324,19 @@ def test_a_stalled_run_names_the_only_monitor_that_fired_to_its_end() -> None:
     assert f"stopped     before step 6: {why}" in lines(run)
 
 
+def test_the_kinds_of_the_findings_tell_which_monitor_had_its_texts() -> None:
+    both = ("semantic_loop", "cyclic_compression")
+    churning = looping(TEXT, finding_kind="churn")
+    stop = decided(monitors_fired=both, gate_decision="final", stop="stalled")
+    newest = [decided(monitors_fired=both)] * 2
+    run = replayed(looping(TEXT), *[churning] * 3, *newest, stop, steps=(Step(),) * 9)
+    assert stop_line(run).startswith("stalled (cyclic_compression had")
+    run = replayed(
+        looping(TEXT), *[looping(TEXT, finding_kind="error")] * 2, churning, *newest, stop, steps=(Step(),) * 9
+    )
+    assert stop_line(run).startswith("stalled (semantic_loop had")
+
+
 def test_a_stalled_run_does_not_choose_between_monitors() -> None:
     assert stop_line(lasting(*[("b", "a")] * 3)).startswith("stalled (one of a, b had all its 3 texts")
 

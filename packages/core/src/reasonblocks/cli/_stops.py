@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._engine._control import LASTING_STEPS
+from .._monitors.builtin import MONITORS
+from .._monitors.kinds import TYPES
 from .._monitors.suite import RUNGS
 from .._replay import ReplayedRun
 from ..types import FSMState, StepDecision
+
+_MONITORS = {row.failure_type: row.name for row in MONITORS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +62,27 @@ def stop_reason(replayed: ReplayedRun, found: Stopped) -> str:
 
 
 def _stalled_by(replayed: ReplayedRun, index: int) -> str:
-    """Return what the decisions show: a monitor that fired to the end is only named if it is the only one."""
+    """Return the state or the monitor behind a stalled run; "" if the decisions do not show it."""
     if replayed.decisions[index].fsm_state is FSMState.SKIP:
         return "state SKIP"
-    newest = replayed.decisions[max(0, index + 1 - LASTING_STEPS) : index + 1]
-    told = sum(decision.gate_decision == "inject" for decision in replayed.decisions[: index + 1 - LASTING_STEPS])
-    lasting = set.intersection(*(set(decision.monitors_fired) for decision in newest))
-    if len(newest) < LASTING_STEPS or told < RUNGS or not lasting:
+    first = index + 1 - LASTING_STEPS
+    if first < 0:
         return ""
-    named = sorted(lasting)
+    named = _worn_out(replayed.decisions[:first], replayed.decisions[first : index + 1])
     who = named[0] if len(named) == 1 else f"one of {', '.join(named)}"
-    return f"{who} had all its {RUNGS} texts and still fired on the last {LASTING_STEPS} steps"
+    return f"{who} had all its {RUNGS} texts and still fired on the last {LASTING_STEPS} steps" if named else ""
+
+
+def _worn_out(before: Sequence[StepDecision], newest: Sequence[StepDecision]) -> list[str]:
+    """Return the monitor that fired on all the newest steps after its last text, or all that this may be true of.
+
+    A decision does not name the monitor whose text it has, but the kind of its finding, which some texts lack.
+    """
+    told = [_speaker(decision) for decision in before if decision.gate_decision == "inject"]
+    lasting = sorted(set.intersection(*(set(decision.monitors_fired) for decision in newest)))
+    certain = [monitor for monitor in lasting if told.count(monitor) >= RUNGS]
+    return certain[:1] or [monitor for monitor in lasting if told.count(monitor) + told.count("") >= RUNGS]
+
+
+def _speaker(decision: StepDecision) -> str:
+    return _MONITORS.get(TYPES.get(decision.finding_kind or "", ""), "")
