@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, messages_to_dict
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.errors import GraphRecursionError
 
@@ -27,6 +27,7 @@ from reasonblocks._monitors import MONITORS
 from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.starter import starter_patterns
 from reasonblocks.testing import ConformanceSuite
+from reasonblocks.types import FSMState, GateDecision
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -149,6 +150,31 @@ def test_the_view_of_a_run_is_what_replay_prints(
     monkeypatch.setenv("COLUMNS", "90")
     assert reasonblocks_command(["replay", "runs.jsonl", "--run", "run-2"]) == 0
     assert blocks("text", page("replay.md")) == [capsys.readouterr().out]
+
+
+def test_the_page_of_the_replay_explains_every_gate_and_state() -> None:
+    words = {*get_args(GateDecision), "dropped", "off", *(state.value for state in FSMState if state.value != "INIT")}
+    tables = page("replay.md").partition("### Gates and states\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == words
+
+
+def test_langchain_lists_one_a_line_are_named_by_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [messages_to_dict([HumanMessage("Go."), AIMessage(f"Answer {index}.")]) for index in range(3)]
+    lines = [*answers[:2], {"run_id": "mine", "outcome": "failure", "messages": answers[2]}]
+    (tmp_path / "runs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert reasonblocks_command(["replay", "runs.jsonl", "--json"]) == 0
+    runs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(run["run_id"], run["outcome"]) for run in runs] == [
+        ("runs.jsonl:1", None),
+        ("runs.jsonl:2", None),
+        ("mine", "failure"),
+    ]
+    assert reasonblocks_command(["replay", "runs.jsonl", "--run", "runs.jsonl:2"]) == 0
+    assert "Answer 1." in capsys.readouterr().out
 
 
 def test_the_settings_file_of_the_page_is_read(tmp_path: Path) -> None:
