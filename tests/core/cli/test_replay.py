@@ -13,7 +13,7 @@ import pytest
 Command = Callable[..., Any]
 Write = Callable[..., str]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
-KEYS = ["run_id", "file", "source", "outcome", "judged_by", "start", "steps", "doubts"]
+KEYS = ["run_id", "file", "source", "outcome", "judged_by", "start", "steps", "doubts", "stopped_at", "stop"]
 STEP_KEYS = [
     "step",
     "call",

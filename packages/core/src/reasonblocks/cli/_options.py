@@ -56,6 +56,8 @@ def reference(text: str) -> object:
         return found() if isinstance(found, type) else found
     except (ImportError, AttributeError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} cannot be imported: {error}") from error
+    except MemoryError:
+        raise
     except Exception as error:
         raise argparse.ArgumentTypeError(f"{text!r} raises {type(error).__name__}: {error}") from error
 
