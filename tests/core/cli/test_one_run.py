@@ -236,7 +236,7 @@ def test_only_the_steps_with_a_text_are_shown_and_the_others_counted() -> None:
 def test_the_steps_after_the_end_of_a_stopped_run_are_shown_as_not_decided() -> None:
     run = replayed(decided(), looping(TEXT), steps=tuple(Step(thought=f"Thought {index}.") for index in range(4)))
     found = lines(run)
-    at = found.index("not decided from here on: the run would have been stopped")
+    at = found.index("not decided from here on: the run is stopped")
     assert [line.split()[:2] for line in found[:at] if line.startswith("step")] == [["step", "0"], ["step", "1"]]
     assert [line for line in found[at:] if line.startswith("step")] == ["step 2  1,234 tokens", "step 3  1,234 tokens"]
 
@@ -396,6 +396,10 @@ def test_every_line_keeps_within_the_width(width: int) -> None:
     said = Injection(source="MonitorSteeringInjection", text=wide)
     run = replayed(looping(said), looping(gate="quiet"), steps=(step, step), task=wide, run_id="r" * 40)
     assert max(map(cells, lines(run, width))) <= width
+    doubt = Doubt(monitor="claim_contradiction", text=wide)
+    for end in (decided(stop=wide), decided(gate_decision="final", withheld=(said,), doubts=(doubt,), mode="observe")):
+        ended = replayed(looping(said), *(decided() for _ in range(99)), end, steps=(Step(),) * 300, outcome="o" * 99)
+        assert max(map(cells, lines(ended, width))) <= width
 
 
 @dataclass

@@ -118,7 +118,7 @@ class _RunView:
         yield from quiet_lines(decision, self.canvas, None if last_said is None else index - last_said)
         if index + 1 == len(self.replayed.decisions) < len(self.replayed.run.steps):
             yield ()
-            yield (("not decided from here on: the run would have been stopped", "bold red"),)
+            yield (("not decided from here on: the run is stopped", "bold red"),)
 
     def _said(self, decision: StepDecision, place: str) -> Iterator[Line]:
         lines = list(decided_lines(decision, self.canvas, place))
