@@ -75,6 +75,25 @@ def test_a_run_that_one_side_stops_differs_in_all_steps_after_that() -> None:
     assert lines.count("B  not decided: the run would have been stopped before") == 2
 
 
+def test_an_observed_run_differs_only_where_it_would_be_stopped_first() -> None:
+    held = decided(mode="observe", withheld_stop="stalled")
+    sides = [replayed(*[decided(mode="observe")] * 4), replayed(decided(mode="observe"), held, held, held)]
+    assert differing(*sides) == [1]
+    assert "  B  NORMAL, would stop the run: stalled" in [plain(line) for line in entry_lines(sides, CANVAS)]
+    shown = [plain(line) for line in differing_steps(sides, ["a.toml", "b.toml"], CANVAS, full=False)]
+    assert "   | the run would be stopped, before step 2: stalled" in shown
+
+
+def test_a_second_look_is_counted_apart() -> None:
+    last = decided(gate_decision="final")
+    sides = [replayed(decided(), end) for end in (last, replace(last, withheld=(TEXT,)))]
+    comparison = Comparison()
+    comparison.add(sides)
+    rows = {row[0]: tuple(row[1:]) for row in comparison.table().rows}
+    assert (rows["runs with a second look"], rows["interventions"]) == (("0", "1"), ("0", "0"))
+    assert "  B  NORMAL, a second look would say: You loop." in [plain(line) for line in entry_lines(sides, CANVAS)]
+
+
 def test_the_overview_counts_by_side_and_outcome() -> None:
     said, silent = replayed(decided(TEXT), decided()), replayed(decided(), decided())
     won = [replace(run, run=replace(run.run, outcome="success")) for run in (silent, said)]

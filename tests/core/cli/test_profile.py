@@ -52,7 +52,8 @@ def test_reset_forgets_the_named_agent_alone(command: Command, file: ProfileFile
 
 
 def test_reset_of_everything_must_be_asked_for(command: Command, file: ProfileFile) -> None:
-    assert command("profile", "reset", "--file", file.path).code == 2
+    refused = command("profile", "reset", "--file", file.path)
+    assert (refused.code, refused.err.startswith("reasonblocks: --agent: name an agent")) == (2, True)
     assert len(file.agents()) == 2
     assert command("profile", "reset", "--file", file.path, "--all").code == 0
     assert file.agents() == []
