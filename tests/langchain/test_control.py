@@ -249,11 +249,11 @@ class Straight(SteeringMiddleware):
     async def abefore_model(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
         return await super().abefore_model(state, runtime, config)
 
-    def after_agent(self, state: Any, runtime: Any) -> Any:
-        return super().after_agent(state, runtime)
+    def after_agent(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return super().after_agent(state, runtime, config)
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> Any:
-        return await super().aafter_agent(state, runtime)
+    async def aafter_agent(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return await super().aafter_agent(state, runtime, config)
 
 
 def edges(steered: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str]]:

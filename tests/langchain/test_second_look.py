@@ -289,8 +289,8 @@ def test_an_answer_is_kept_if_the_recursion_limit_leaves_no_room_for_a_second_lo
 
 
 def test_the_supersteps_of_earlier_runs_of_a_thread_do_not_count() -> None:
-    model = ScriptedModel(script=in_order(*[*CLAIMED, AGAIN] * 3))
+    model = ScriptedModel(script=in_order(*CLAIMED, AGAIN, *CLAIMED, AGAIN))
     agent = built(model, steered(), checkpointer=InMemorySaver())
-    for _ in range(3):
+    for _ in range(2):
         result = agent.invoke(QUESTION, {**thread(), "recursion_limit": 25})
         assert result["messages"][-1].text == AGAIN

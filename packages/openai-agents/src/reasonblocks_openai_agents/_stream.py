@@ -67,7 +67,7 @@ class Whole(RunResultStreaming):
         """Leave the shared agent to the part."""
 
     @property
-    def is_complete(self) -> bool:  # type: ignore[override]  # an attribute of the SDK's
+    def is_complete(self) -> bool:
         return self._settled.is_set() and bool(self.__dict__["is_complete"])
 
     @is_complete.setter
@@ -77,7 +77,7 @@ class Whole(RunResultStreaming):
         self._settled.set()
 
     @property
-    def final_output(self) -> Any:  # type: ignore[override]  # an attribute of the SDK's
+    def final_output(self) -> Any:
         return self.__dict__["final_output"] if self._settled.is_set() else None
 
     @final_output.setter
