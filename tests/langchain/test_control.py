@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -213,14 +213,31 @@ def test_an_agent_with_a_response_format_stops_without_a_response() -> None:
     assert (result["messages"][-1].text, result.get("structured_response")) == (ENOUGH, None)
 
 
-def test_one_of_two_middlewares_stops_the_agent() -> None:
+class Barred(AgentMiddleware[Any]):
+    """Ends an agent before its first call, without a message."""
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {"jump_to": "end"}
+
+
+def test_one_of_two_middlewares_stops_the_agent_and_both_runs() -> None:
     one, two = middleware(steering(), agent_name="one"), middleware(stopping(), agent_name="two")
     model = scripted()
     for around in ((one, two), (two, one)):
         model.seen.clear()
         assert agent(model, *around).invoke(QUESTION)["messages"][-1].text == ENOUGH
         assert len(model.seen) == 2
-    assert {run.outcome for run in two.runs.values()} == {"stopped: enough"}
+    for mw in (one, two):
+        assert [run.outcome for run in mw.runs.values()] == ["stopped: enough"] * 2
+
+
+def test_a_stop_of_an_earlier_run_is_not_that_of_the_next() -> None:
+    """The stop is still the thread's newest answer."""
+    saver, mw = InMemorySaver(), middleware(steering(), run_id="next")
+    agent(scripted(), middleware(stopping()), checkpointer=saver).invoke(QUESTION, thread())
+    agent(scripted(), mw, Barred(), checkpointer=saver).invoke(QUESTION, thread())
+    assert mw.runs["next"].outcome == "success"
 
 
 class Straight(SteeringMiddleware):
@@ -232,11 +249,11 @@ class Straight(SteeringMiddleware):
     async def abefore_model(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
         return await super().abefore_model(state, runtime, config)
 
-    def after_agent(self, state: Any, runtime: Any) -> Any:
-        return super().after_agent(state, runtime)
+    def after_agent(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return super().after_agent(state, runtime, config)
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> Any:
-        return await super().aafter_agent(state, runtime)
+    async def aafter_agent(self, state: Any, runtime: Any, config: RunnableConfig = NO_CONFIG) -> Any:
+        return await super().aafter_agent(state, runtime, config)
 
 
 def edges(steered: CompiledStateGraph[Any, Any, Any, Any]) -> set[tuple[str, str]]:

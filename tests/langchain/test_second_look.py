@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import ModelCallLimitMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
 from reasonblocks import LocalStore, ReasonBlocks
@@ -216,13 +217,15 @@ class Report(BaseModel):
 
 
 @WAYS
-def test_a_structured_response_is_given_anew(way: Invoke) -> None:
-    model = scripted(EDITS, FAILS, Report(text=CLAIM).model_dump_json(), Report(text=AGAIN).model_dump_json())
+@pytest.mark.parametrize("again", [AGAIN, Report(text=AGAIN).model_dump_json()])
+def test_a_structured_response_is_the_end(again: str, way: Invoke) -> None:
+    """A second answer without one would cost the run the first, and raise an error."""
+    model = scripted(EDITS, FAILS, Report(text=CLAIM).model_dump_json(), again)
     mw = steered()
     result = way(built(model, mw, response_format=ProviderStrategy(Report)))
-    assert result["structured_response"] == Report(text=AGAIN)
-    assert [entry.step for entry in mw.step_log] == [0, 1, 2, 3]
-    assert DOUBT in model.seen[3].messages[-1].text
+    assert result["structured_response"] == Report(text=CLAIM)
+    assert mw.runs["run"].outcome == "success"
+    assert mw.runs["run"].doubts
 
 
 def test_a_structured_response_that_is_a_tool_call_is_the_end() -> None:
@@ -230,3 +233,64 @@ def test_a_structured_response_that_is_a_tool_call_is_the_end() -> None:
     result = built(model, mw, response_format=ToolStrategy(Report)).invoke(QUESTION)
     assert result["structured_response"] == Report(text=CLAIM)
     assert mw.runs["run"].outcome == "success"
+
+
+# --- with a limit of supersteps
+
+
+class Before(AgentMiddleware[Any]):
+    """A middleware with a superstep of its own before each call."""
+
+    def before_model(self, state: Any, runtime: Any) -> None: ...
+
+
+class After(AgentMiddleware[Any]):
+    """A middleware with supersteps of its own after each call, and before and after the agent."""
+
+    def before_agent(self, state: Any, runtime: Any) -> None: ...
+    def after_model(self, state: Any, runtime: Any) -> None: ...
+    def after_agent(self, state: Any, runtime: Any) -> None: ...
+
+
+class One(Before): ...
+
+
+class Two(After): ...
+
+
+AROUND: list[tuple[list[Any], list[Any]]] = [
+    ([], []),
+    ([Before(), After()], []),
+    ([], [Before(), After()]),
+    ([One(), Two(), After()], [Before()]),
+]
+
+
+def last_text(limit: int, second_look: bool, around: tuple[list[Any], list[Any]], *turns: Said, **options: Any) -> str:
+    """The agent's last answer within this many supersteps, or the error's name."""
+    before, after = around
+    mw = middleware(client(second_look=second_look, **options))
+    try:
+        agent = built(scripted(*turns), *before, mw, *after)
+        return str(agent.invoke(QUESTION, {"recursion_limit": limit})["messages"][-1].text)
+    except GraphRecursionError as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_an_answer_is_kept_if_the_recursion_limit_leaves_no_room_for_a_second_look(around: Any) -> None:
+    plain = [last_text(limit, False, around) for limit in range(6, 46)]
+    looked = [last_text(limit, True, around) for limit in range(6, 46)]
+    first = plain.index(CLAIM)
+    assert set(plain[first:]) == {CLAIM}
+    again = looked.index(AGAIN)
+    assert (set(looked[first:again]), set(looked[again:])) == ({CLAIM}, {AGAIN})
+    assert again - first < 16
+
+
+def test_the_supersteps_of_earlier_runs_of_a_thread_do_not_count() -> None:
+    model = ScriptedModel(script=in_order(*CLAIMED, AGAIN, *CLAIMED, AGAIN))
+    agent = built(model, steered(), checkpointer=InMemorySaver())
+    for _ in range(2):
+        result = agent.invoke(QUESTION, {**thread(), "recursion_limit": 25})
+        assert result["messages"][-1].text == AGAIN

@@ -24,6 +24,7 @@ from agents import (
 from openai import BadRequestError
 from pydantic import BaseModel
 
+from reasonblocks._requests import Evaluate
 from reasonblocks.testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, Turn
 from reasonblocks.testing.server import Asked
 from reasonblocks.types import Doubt, Evaluation
@@ -208,6 +209,66 @@ def test_a_stream_that_is_read_late_has_the_events_of_both_parts(way: str) -> No
 
     with place(one_by_one(said(), said("Yes.")), way) as here:
         assert here.until(work(here)) == ["agent_updated_stream_event", *["run_item_stream_event"] * 2]
+
+
+@streamed
+def test_a_caller_that_polls_the_result_sees_one_end(way: str) -> None:
+    async def work(here: Place) -> list[tuple[bool, Any]]:
+        result = openai_run_streamed(doubting(), fixer(), TASK, run_config=here.config())
+        seen = [(result.is_complete, result.final_output)]
+        assert result.run_loop_task is not None
+        while not result.run_loop_task.done():
+            await asyncio.sleep(0)
+            now = (result.is_complete, result.final_output)
+            seen += [now] * (now != seen[-1])
+        return seen
+
+    with place(one_by_one(*TWICE), way) as here:
+        seen = here.until(work(here))
+        assert (seen[0], seen[-1]) == ((False, None), (True, "Really all seen."))
+        assert {complete for complete, output in seen if output is None} == {False}
+        assert {output for _, output in seen} == {None, "Really all seen."}
+        assert len(here.requests) == 4
+
+
+@streamed
+def test_a_stream_that_is_cancelled_is_complete_at_once(way: str) -> None:
+    async def work(here: Place) -> None:
+        result = openai_run_streamed(doubting(), fixer(), TASK, run_config=here.config())
+        assert not result.is_complete
+        result.cancel()
+        assert result.is_complete
+
+    with place(one_by_one(*TWICE), way) as here:
+        here.until(work(here))
+
+
+@streamed
+def test_a_run_that_is_cancelled_while_its_end_is_judged_has_no_second_look(way: str) -> None:
+    class Late(ScriptedEvaluator):
+        """Cancels the run when it judges the answer."""
+
+        def evaluate(self, request: Evaluate) -> Any:
+            found, memories = super().evaluate(request)
+            if found.doubts:
+                cancel[0]("after_turn")
+            return found, memories
+
+    cancel: list[Any] = []
+
+    async def work(here: Place) -> Any:
+        rb = steering(evaluator=Late([Evaluation(), *[DOUBTFUL] * 20]), second_look=True, e_traces_enabled=False)
+        result = openai_run_streamed(rb, fixer(), TASK, run_config=here.config())
+        cancel.append(result.cancel)
+        async for _ in result.stream_events():
+            pass
+        return result
+
+    with place(one_by_one(*TWICE), way) as here:
+        result = here.until(work(here))
+        assert len(here.requests) == 2
+    assert (result.is_complete, result.final_output) == (True, "All seen.")
+    assert steering_of(result).outcome == "success"
 
 
 @streamed

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langgraph.managed.is_last_step import RemainingStepsManager
 from typing_extensions import NotRequired
 
 from reasonblocks.adapters import digest
 from reasonblocks.types import JSON, StepInput
 
 CHANNEL = "reasonblocks"
+STEPS_LEFT = "reasonblocks_steps_left"
 START = "start"
 """The key of a run's first call."""
 KEY_LENGTH = 64
@@ -44,6 +46,8 @@ class Carried(TypedDict):
     """The id of the answer that this run's last call gave."""
     key: str | None
     """The key of the last decision."""
+    supersteps: NotRequired[list[int]]
+    """The supersteps of the last two decisions; the run's start counts as the first. An older checkpoint has none."""
 
 
 def merged(old: Mapping[str, Carried], new: Mapping[str, Carried]) -> dict[str, Carried]:
@@ -55,6 +59,8 @@ class SteeringState(AgentState[Any]):
     """An agent's state with our channel, which is part of neither the input nor the output."""
 
     reasonblocks: NotRequired[Annotated[dict[str, Carried], PrivateStateAttr, merged]]
+    reasonblocks_steps_left: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
+    """The supersteps up to the `recursion_limit`: LangGraph computes it for each node, and stores it nowhere."""
 
 
 def step_key(answer: str | None, last: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -11,15 +12,43 @@ from langgraph.types import interrupt
 
 from reasonblocks.types import JSON, StepDecision
 
+from ._channel import STEPS_LEFT, Carried
+
 QUESTION = "reasonblocks"
 """The `type` of our interrupts' values, and the key of our last message's metadata: other middlewares have others."""
 CHECKPOINTER = "__pregel_checkpointer"
 """The key under which LangGraph gives a node its checkpointer, None without one."""
+SPARE = 4
+"""Supersteps that a second look leaves free for the `after_agent` hooks of middlewares listed before ours: they run
+after it, so that they cannot be counted."""
 
 
 def stop_message(reason: str) -> AIMessage:
     """Return the last message of a run that `stop_when` has ended, marked for an application to recognise it."""
     return AIMessage(f"Stopped by ReasonBlocks: {reason}", response_metadata={QUESTION: {"stopped": reason}})
+
+
+def stopped_by(message: AIMessage | None) -> str | None:
+    """Return the reason if this is a `stop_message`, perhaps that of another middleware."""
+    ours = message.response_metadata.get(QUESTION) if message else None
+    reason = ours.get("stopped") if isinstance(ours, Mapping) else None
+    return None if reason is None else str(reason)
+
+
+def superstep(config: RunnableConfig) -> int:
+    """Return the number of the current superstep, which counts from the start of the thread."""
+    return int(config.get("metadata", {}).get("langgraph_step", 0))
+
+
+def has_room(state: Mapping[str, Any], carried: Carried, config: RunnableConfig) -> bool:
+    """Return True if one more call, and the agent's end, fit into the `recursion_limit`.
+
+    They take at most the supersteps since the decision before the last one, or since the start of the run: these are a
+    whole round of the agent's nodes, and the way from its last call to its end.
+    """
+    since = carried.get("supersteps", [0])[0]
+    left: int = state.get(STEPS_LEFT, 0)
+    return left > superstep(config) - since + SPARE
 
 
 def question(run_id: str, decision: StepDecision) -> dict[str, JSON]:

@@ -20,7 +20,7 @@ from reasonblocks.exceptions import ConfigError, StaleKey
 from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
 from ._channel import CHANNEL, START, About, Carried, renamed
-from ._control import answer_to, can_wait, question
+from ._control import answer_to, can_wait, has_room, question, stopped_by, superstep
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._models import build, chat_model, model_name, takes_cache_control
@@ -145,6 +145,7 @@ class Lifecycle:
             before_run=start.before_run,
             seen=None,
             key=None,
+            supersteps=[superstep(config)],
         )
         WATCH.attach(config, self.runs.add(Run(session, carried["snapshot"])))
         return carried
@@ -159,7 +160,9 @@ class Lifecycle:
             WATCH.attach(config, run)
             if not _waits(given := self._following(state, carried, session)):
                 decision = yield from _begun(session, given)
-                return Decided(decision=decision, run=run, session=session, carried=carried)
+                supersteps = [*carried.get("supersteps", [])[-1:], superstep(config)]
+                now: Carried = {**carried, "supersteps": supersteps}
+                return Decided(decision=decision, run=run, session=session, carried=now)
         return None
 
     def ask(self, decided: Decided, config: RunnableConfig) -> None:
@@ -246,27 +249,24 @@ class Lifecycle:
 
     # ------------------------------------------------------------ a run ends
 
-    def finish(self, state: Mapping[str, Any]) -> SteeringFlow[Decided | None]:
+    def finish(self, state: Mapping[str, Any], config: RunnableConfig) -> SteeringFlow[Decided | None]:
         """End the run, or return the decision of one more call: its second look."""
         if (carried := self._carried(state)) is None:
             return None
         with self._rb.guard("finishing a run"):
             run, session = yield from self._sessions.run(carried)
-            if (reason := _stopped(session)) is not None:
+            reason = _stopped(session) or stopped_by(last_answer(state["messages"], carried["before_run"]))
+            if reason is not None:
                 yield from session.finish_flow(f"stopped: {reason}")
                 return None
             given = self._following(state, carried, session)
-            if session.wants_second_look and self._ended_itself(state, carried):
+            if session.wants_second_look and _can_continue(state, carried, config):
                 decision = yield from session.second_look_flow(given)
                 if decision is not None:
                     return Decided(decision=decision, run=run, session=session, carried=carried)
             decided_before = given.key == carried["key"]  # its call never came
             yield from session.finish_flow(completed=None if decided_before else given.completed)
         return None
-
-    @staticmethod
-    def _ended_itself(state: Mapping[str, Any], carried: Carried) -> bool:
-        return is_models_own_end(state["messages"], carried["before_run"], carried["seen"])
 
     def _carried(self, state: Mapping[str, Any]) -> Carried | None:
         """Return our part of the channel; None while steering is off, or if the run started without it."""
@@ -281,6 +281,12 @@ def _begun(session: SteeringSession, given: StepInput) -> SteeringFlow[StepDecis
         return (yield from session.begin_flow(given))
     except StaleKey:
         return (yield from session.begin_flow(renamed(given, session.trace.state.calls)))
+
+
+def _can_continue(state: Mapping[str, Any], carried: Carried, config: RunnableConfig) -> bool:
+    """Return True if one more call cannot cost the run the result that it has."""
+    own_end = is_models_own_end(state["messages"], carried["before_run"], carried["seen"])
+    return own_end and state.get("structured_response") is None and has_room(state, carried, config)
 
 
 def _stopped(session: SteeringSession) -> str | None:

@@ -120,12 +120,16 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
         return call.with_state(response)
 
     @hook_config(can_jump_to=["model"])
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update | None:
-        return self._continued(drive(self._lifecycle.finish(state)))
+    def after_agent(
+        self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
+    ) -> Update | None:
+        return self._continued(drive(self._lifecycle.finish(state, config)))
 
     @hook_config(can_jump_to=["model"])
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update | None:
-        return self._continued(await adrive(self._lifecycle.finish(state)))
+    async def aafter_agent(
+        self, state: AgentState[Any], runtime: Runtime[Any], config: RunnableConfig = NO_CONFIG
+    ) -> Update | None:
+        return self._continued(await adrive(self._lifecycle.finish(state, config)))
 
     def _begun(self, decided: Decided | None, config: RunnableConfig) -> Update | None:
         if decided is None:

@@ -86,7 +86,7 @@ class Begun:
         with self.run.session.guard("continuing a run"):
             state = result.to_state()
             state._current_turn_persisted_item_count = 0  # 0.18 would not store a tool call of the turn to come
-            return state
+            return None if _cancelled(result) else state  # perhaps while the answer was judged
         return None
 
     @property

@@ -47,21 +47,59 @@ class Part(RunResultStreaming):
         return self._stored_exception is not None
 
 
-class Stream:
-    """A streamed run: one part, or two if it has a second look. It continues if nobody reads its events any more.
+class Whole(RunResultStreaming):
+    """The caller's result of a streamed run, which shares the attributes of its newest part.
 
-    The caller's `result` is the SDK's of the first part, and takes over the attributes of the second.
+    The end of the first part is not the run's as long as a second part may follow: `is_complete` stays False, and
+    `final_output` None.
     """
+
+    __slots__ = ("_settled",)
+
+    def __init__(self, first: RunResultStreaming, settled: asyncio.Event) -> None:
+        self._settled = settled
+        self.continue_as(first)
+
+    def continue_as(self, part: RunResultStreaming) -> None:
+        self.__dict__ = part.__dict__
+
+    def __del__(self) -> None:
+        """Leave the shared agent to the part."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self._settled.is_set() and bool(self.__dict__["is_complete"])
+
+    @is_complete.setter
+    def is_complete(self, value: bool) -> None:
+        """Set by `cancel()`, which ends the run."""
+        self.__dict__["is_complete"] = value
+        self._settled.set()
+
+    @property
+    def final_output(self) -> Any:
+        return self.__dict__["final_output"] if self._settled.is_set() else None
+
+    @final_output.setter
+    def final_output(self, value: Any) -> None:
+        self.__dict__["final_output"] = value
+
+
+class Stream:
+    """A streamed run: one part, or two if it has a second look. It continues if nobody reads its events any more."""
 
     def __init__(self, begun: Begun) -> None:
         self._begun = begun
-        self.result = begun.stream()
-        self._parts = [Part(self.result)]
+        first = begun.stream()
+        self._parts = [Part(first)]
         self._settled = asyncio.Event()
         """Set once it is known whether there is a second part."""
+        if not begun.run.session.wants_second_look:
+            self._settled.set()
+        self.result = Whole(first, self._settled)
         self._whole = asyncio.create_task(self._followed())
         self._whole.add_done_callback(self._ended)
-        self._take_over(self.result)
+        self._take_over(first)
 
     def _take_over(self, result: RunResultStreaming) -> None:
         self._begun.marks(result)
@@ -75,6 +113,7 @@ class Stream:
             if (state := await self._second_look()) is not None:
                 self._go_on(self._begun.stream(state))
                 value = await self._loop_ended()
+            self._settled.set()
         except BaseException as exc:
             await adrive(self._begun.raised(exc))
             raise
@@ -87,7 +126,7 @@ class Stream:
     async def _second_look(self) -> RunState[Any, Any] | None:
         if not self._begun.run.session.wants_second_look or self._parts[0].raises:
             return None
-        return await adrive(self._begun.second_look(self.result))
+        return await adrive(self._begun.second_look(self._parts[0]))
 
     async def _loop_ended(self) -> Any:
         loop = self._parts[-1].run_loop_task
@@ -96,7 +135,7 @@ class Stream:
     def _go_on(self, second: RunResultStreaming) -> None:
         self._parts.append(Part(second))
         self._take_over(second)
-        self.result.__dict__ = second.__dict__
+        self.result.continue_as(second)
         self._settled.set()
 
     def _ended(self, whole: asyncio.Task[Any]) -> None:
