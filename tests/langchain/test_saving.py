@@ -18,7 +18,8 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import JSON, RunInfo
 from reasonblocks_langchain import TokenSavingMiddleware
 from reasonblocks_langchain._request import with_tail
-from reasonblocks_langchain._saving import CHANNEL, request_parts
+from reasonblocks_langchain._request_parts import request_parts
+from reasonblocks_langchain._saving import CHANNEL
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, look, thread
 
