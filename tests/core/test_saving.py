@@ -324,30 +324,33 @@ def test_a_first_message_that_comes_and_goes_makes_no_change_free() -> None:
     assert TokenSaving().plan([context, *parts], without.ledger(WARM)).cut == with_context.cut
 
 
+HALF = TokenSaving(read_price=0.5, write_price=1)
+
+
 def test_after_a_lost_ledger_nothing_is_shortened_until_the_loss_is_paid_back() -> None:
     parts = [part for turn in run_of(500_000, 50, 50, 50) for part in turn]
-    assert TokenSaving().plan(parts, None).cut == (2,)
-    lost = TokenSaving().plan(parts, LOST)
+    assert HALF.plan(parts, None).cut == (2,)
+    lost = HALF.plan(parts, LOST)
     assert lost.cut == ()
-    assert TokenSaving().plan([*parts, answer(9)], lost.ledger(WARM), model="another").cut == ()
+    assert HALF.plan([*parts, answer(9)], lost.ledger(WARM), model="another").cut == ()
     assert FREE.plan(parts, LOST).cut == (2,)
 
 
 def test_a_long_result_is_measured_once_also_if_it_stays_whole() -> None:
-    parts = [part for turn in run_of(200_000, 50, 50, 20_000) for part in turn]
-    ledger: Any = TokenSaving().plan(parts).ledger(WARM)
+    parts = [part for turn in run_of(200_000, 50, 120_000, 50) for part in turn]
+    ledger: Any = HALF.plan(parts).ledger(WARM)
     assert ledger["cut"] == []
     assert ledger["saved"]["r0"][0] == 200_000
     measured = {**ledger, "saved": {"r0": [200_000, 10**6]}}
-    assert TokenSaving().plan(parts, measured).saved_tokens == 10**6
+    assert HALF.plan(parts, measured).saved_tokens == 10**6
     edited = {**ledger, "saved": {"r0": [199_999, 10**6]}}
-    assert TokenSaving().plan(parts, edited).cut == ()
+    assert HALF.plan(parts, edited).cut == ()
 
 
 def test_what_is_not_text_does_not_make_a_prompt_long_enough_to_be_cached() -> None:
     short = [part for turn in run_of(500_000, 50, 50, 50, task=50) for part in turn]
     image = with_fields(short[0], other_bytes=500_000)
-    assert TokenSaving(read_price=0.5, write_price=1).plan([image, *short[1:]]).cut == ()
+    assert HALF.plan([image, *short[1:]]).cut == ()
 
 
 def test_a_request_without_messages_is_no_fault() -> None:
