@@ -120,7 +120,7 @@ class Book:
         A request with a different first message shares no prefix with the last one. One with an earlier first message
         has to be sent as it was, since a cache may still have it.
         """
-        if self.first in (None, first):
+        if self.first is None or self.first == first:
             return replace(self, first=first)
         earlier = dict(self.others)
         cut = earlier.pop(first, frozenset())
@@ -128,7 +128,7 @@ class Book:
             self,
             first=first,
             cut=cut,
-            others=(*earlier.items(), (cast("str", self.first), self.cut))[-BEGINNINGS:],
+            others=(*earlier.items(), (self.first, self.cut))[-BEGINNINGS:],
             accounts={name: replace(account, last=None, ends=()) for name, account in self.accounts.items()},
         )
 
