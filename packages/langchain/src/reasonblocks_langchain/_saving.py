@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 CHANNEL = "reasonblocks_saving"
 Ledger = Mapping[str, Any]
 INLINE_CHARS = 100_000
-"""Characters of messages up to which a request is planned in the event loop: that takes less than 5 ms."""
+INLINE_MESSAGES = 500
+"""The largest request that is planned in the event loop: that takes less than 5 ms."""
 
 
 def newest(old: Ledger, new: Ledger) -> Ledger:
@@ -93,7 +94,7 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: AsyncHandler
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        if not self._disabled and is_longer([*map(_read, request.messages)], INLINE_CHARS):
+        if not self._disabled and _is_long(request.messages):
             plan, sent = await asyncio.to_thread(self._planned, request)
         else:
             plan, sent = self._planned(request)
@@ -142,6 +143,10 @@ def _check(saving: object, options: Mapping[str, object]) -> None:
             raise ConfigError.unknown("TokenSavingMiddleware", name, (*SavingOptions.__annotations__, "strict"))
     if saving is not None and options:
         raise TypeError(f"pass a TokenSaving or its options, not both: {', '.join(options)}")
+
+
+def _is_long(messages: Sequence[AnyMessage]) -> bool:
+    return len(messages) > INLINE_MESSAGES or is_longer([*map(_read, messages)], INLINE_CHARS)
 
 
 def _read(message: AnyMessage) -> list[object]:
