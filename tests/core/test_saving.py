@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -30,8 +31,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import RequestPart, TokenSaving, Usage
-from reasonblocks._saving import _token_saving
-from reasonblocks._saving._parts import least_tokens
+from reasonblocks._saving import LOST, _token_saving, is_longer, json_bytes
+from reasonblocks._saving._sizes import PIECE_CHARS, least_tokens, utf8
 from reasonblocks.exceptions import ConfigError
 
 SMALL = TokenSaving(head=100, tail=100, over_chars=264)
@@ -121,10 +122,41 @@ def test_a_wrong_option_is_a_config_error_with_its_name(options: dict[str, Any],
     assert raised.value.name == name
 
 
-@pytest.mark.parametrize("ledger", [{}, {"cut": 7, "models": {}, "first": None}, {"cut": {}, "models": {"m": 1}}])
-def test_a_foreign_ledger_is_a_config_error(ledger: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="ledger"):
-        TokenSaving().plan([], ledger)
+LEDGER = TokenSaving().plan([result("r", 10)], model="m").ledger(WARM)
+ACCOUNT: Any = {"credit": 0, "uncached": 0, "last": None, "ends": [], "tokens": None}
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        {},
+        [],
+        "ledger",
+        {**LEDGER, "version": 2},
+        {**LEDGER, "cut": 7},
+        {**LEDGER, "cut": "abc"},
+        {**LEDGER, "cut": [[1]]},
+        {**LEDGER, "saved": {"r": None}},
+        {**LEDGER, "saved": {"r": [1, "2"]}},
+        {**LEDGER, "first": 3},
+        {**LEDGER, "others": [["a"]]},
+        {**LEDGER, "models": {"m": 1}},
+        *({**LEDGER, "models": {"m": {**ACCOUNT, name: value}}} for name, value in [
+            ("credit", "z"), ("credit", None), ("uncached", True), ("last", 1), ("ends", "abc"), ("ends", [1]),
+            ("tokens", 1.5),
+        ]),
+    ],
+)  # fmt: skip
+def test_a_foreign_ledger_is_a_config_error(ledger: Any) -> None:
+    with pytest.raises(ConfigError) as raised:
+        TokenSaving().plan([result("r", 10)], ledger, model="m")
+    assert raised.value.name == "ledger"
+
+
+def test_additional_keys_of_a_ledger_are_ignored() -> None:
+    account = {**ACCOUNT, "more": 1}
+    more: Any = {**LEDGER, "models": {"m": account}, "more": 1}
+    assert TokenSaving().plan([result("r", 10)], more, model="m").ledger()["version"] == LEDGER["version"]
 
 
 def test_the_example_of_a_loop_works() -> None:
@@ -136,6 +168,47 @@ def test_the_example_of_a_loop_works() -> None:
 def test_a_text_has_at_least_as_many_tokens_as_words_and_groups_of_digits(text: str) -> None:
     assert least_tokens(text) <= len(text)
     assert least_tokens(text + "=" * 100) == least_tokens(text)
+
+
+SPLIT = re.compile(
+    r"[^\r\na-z0-9]?[a-z]+(?:'(?:s|t|re|ve|m|ll|d))?|[0-9]{1,3}| ?[^\sa-z0-9]+[\r\n/]*|\s+", re.IGNORECASE
+)
+"""How o200k splits a text of ASCII before it makes tokens: the ending of a contraction belongs to its word."""
+
+
+@given(st.text("abst're12 .D", max_size=60))
+def test_contractions_count_as_one_word(text: str) -> None:
+    assert least_tokens("don't they're we'll") == 3
+    assert least_tokens(text) <= len(SPLIT.findall(text))
+
+
+@given(st.text("ab1' é", max_size=12), st.integers(0, 9), st.integers(0, 9))
+def test_a_text_read_in_pieces_has_the_same_size(text: str, start: int, more: int) -> None:
+    filling = "x" * (PIECE_CHARS - 6)
+    assert utf8(filling + text, start) == len((filling + text)[start:].encode())
+    assert utf8(text, start, start + more) == len(text[start : start + more].encode())
+    assert least_tokens(filling + text) == len(re.findall(r"[^\W\d]+|[0-9]+", filling + text.replace("'", "")))
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSONS)
+def test_a_value_has_at_least_the_bytes_of_its_json_in_either_form(value: Any) -> None:
+    assert json_bytes(value) >= len(json.dumps(value))
+    assert json_bytes(value) >= len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def test_a_long_value_is_found_without_reading_all_of_it() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    assert is_longer(endless, 1_000)
+    assert is_longer({"a": ["b" * 1_000]}, 900)
+    assert not is_longer({"a": ["b" * 800]}, 900)
 
 
 # ------------------------------------------------------------ what is shortened
@@ -240,6 +313,46 @@ def test_after_a_summary_the_rest_is_written_anew_anyway() -> None:
     assert len(after.cut) == 3
 
 
+def test_a_first_message_that_comes_and_goes_makes_no_change_free() -> None:
+    parts = [part for turn in run_of(*[12_000] * 4, 50, 50) for part in turn]
+    ledger = TokenSaving().plan(parts[:-2]).ledger(WARM)
+    context = RequestPart(key="context", texts=("Today is Monday.",))
+    with_context = TokenSaving().plan([context, *parts], ledger)
+    assert with_context.cut != ()
+    without = TokenSaving().plan(parts, with_context.ledger(WARM))
+    assert without.cut == ()
+    assert TokenSaving().plan([context, *parts], without.ledger(WARM)).cut == with_context.cut
+
+
+HALF = TokenSaving(read_price=0.5, write_price=1)
+
+
+def test_after_a_lost_ledger_nothing_is_shortened_until_the_loss_is_paid_back() -> None:
+    parts = [part for turn in run_of(500_000, 50, 50, 50) for part in turn]
+    assert HALF.plan(parts, None).cut == (2,)
+    lost = HALF.plan(parts, LOST)
+    assert lost.cut == ()
+    assert HALF.plan([*parts, answer(9)], lost.ledger(WARM), model="another").cut == ()
+    assert FREE.plan(parts, LOST).cut == (2,)
+
+
+def test_a_long_result_is_measured_once_also_if_it_stays_whole() -> None:
+    parts = [part for turn in run_of(200_000, 50, 120_000, 50) for part in turn]
+    ledger: Any = HALF.plan(parts).ledger(WARM)
+    assert ledger["cut"] == []
+    assert ledger["saved"]["r0"][0] == 200_000
+    measured = {**ledger, "saved": {"r0": [200_000, 10**6]}}
+    assert HALF.plan(parts, measured).saved_tokens == 10**6
+    edited = {**ledger, "saved": {"r0": [199_999, 10**6]}}
+    assert HALF.plan(parts, edited).cut == ()
+
+
+def test_what_is_not_text_does_not_make_a_prompt_long_enough_to_be_cached() -> None:
+    short = [part for turn in run_of(500_000, 50, 50, 50, task=50) for part in turn]
+    image = with_fields(short[0], other_bytes=30_000)
+    assert HALF.plan([image, *short[1:]]).cut == ()
+
+
 def test_a_request_without_messages_is_no_fault() -> None:
     plan = TokenSaving().plan([])
     assert plan.cut == ()
@@ -281,6 +394,8 @@ class Event:
     """The turns before the newest three are replaced by a summary."""
     repeated: bool = False
     """The call fails and is made again."""
+    dated: int = 0
+    """The request begins with this one of several messages that come and go; 0 is none."""
 
 
 SIZES = st.sampled_from([10, 250, 400, 2_000, 8_000, 40_000])
@@ -294,6 +409,7 @@ EVENTS = st.builds(
     expired=st.sampled_from([False] * 7 + [True]),
     summary=st.sampled_from([False] * 11 + [True]),
     repeated=st.booleans(),
+    dated=st.sampled_from([0, 0, 0, 0, 1, 2]),
 )
 ONE_MODEL = EVENTS.map(lambda event: with_fields(event, model=0))
 
@@ -326,7 +442,8 @@ class Line:
     caches: dict[int, Cache] = field(default_factory=dict)
     ledger: dict[str, Any] | None = None
     sums: dict[int, float] = field(default_factory=dict)
-    cut: set[str] = field(default_factory=set)
+    cut: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
+    """What the last request with the same first message had shortened."""
 
     def call(self, parts: list[RequestPart], event: Event) -> Bill:
         if event.expired:
@@ -351,9 +468,10 @@ class Line:
         assert not {*cut} & {*results[-SMALL.keep :]}
         assert not any(parts[at].is_error for at in cut)
         keys = {parts[at].key or "" for at in cut}
-        if not event.summary:
-            assert keys >= self.cut
-        self.cut = keys
+        if event.summary:
+            self.cut = {}
+        assert keys >= self.cut.get(parts[0].texts, set())
+        self.cut[parts[0].texts] = keys
 
 
 def requests(events: Sequence[Event]) -> Iterator[tuple[list[RequestPart], Event]]:
@@ -365,7 +483,8 @@ def requests(events: Sequence[Event]) -> Iterator[tuple[list[RequestPart], Event
             start = answers[-3] if len(answers) > 2 else answers[0]
             parts = [RequestPart(key=f"summary {at}", texts=(f"{at} {prose(30_000)}",)), *parts[start:]]
         tail = [RequestPart(texts=(f"guidance {at}",))] if event.guided else []
-        yield [*parts, *tail], event
+        head = [RequestPart(texts=(f"Today is day {event.dated}.",))] if event.dated else []
+        yield [*head, *parts, *tail], event
         calls = len(event.sizes)
         parts.append(
             RequestPart(kind="answer", key=f"a{at}", texts=(f"{at} {prose(event.thought)}",), blocks=1 + calls)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    ToolCall,
+    ToolMessage,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from reasonblocks import ReasonBlocks, Step, TokenSaving
+from reasonblocks import ReasonBlocks, SavingPlan, Step, TokenSaving
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import JSON, RunInfo
 from reasonblocks_langchain import TokenSavingMiddleware
 from reasonblocks_langchain._request import with_tail
-from reasonblocks_langchain._saving import CHANNEL, request_parts
+from reasonblocks_langchain._request_parts import FILE_BYTES, IMAGE_BYTES, request_parts
+from reasonblocks_langchain._saving import CHANNEL
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, look, thread
 
@@ -175,6 +187,42 @@ def test_a_last_message_with_guidance_has_no_key() -> None:
     assert request_parts([], []) == []
 
 
+CHINESE = {"text": "文件内容已经修改" * 100}
+CALL = ToolCall(name="write", args=CHINESE, id="c", type="tool_call")
+INVALID = InvalidToolCall(name="write", args="x" * 9_000, id="i", error="e", type="invalid_tool_call")
+
+
+def other_bytes(message: AnyMessage) -> int:
+    return request_parts([message], [message])[0].other_bytes
+
+
+@pytest.mark.parametrize(
+    ("message", "least"),
+    [
+        (AIMessage("", tool_calls=[CALL]), len(json.dumps(CHINESE))),
+        (AIMessage("", invalid_tool_calls=[INVALID]), 9_000),
+        (AIMessage("", additional_kwargs={"reasoning_content": "why " * 900}), 3_600),
+        (HumanMessage([{"type": "thinking", "thinking": "文" * 900}]), 5_400),
+        (HumanMessage([{"type": "text", "text": "t", "citations": ["文" * 900]}]), 5_400),
+        (HumanMessage([{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}]), IMAGE_BYTES),
+        (HumanMessage([{"type": "image", "base64": "A" * 100_000}]), 100_000),
+        (ToolMessage([{"type": "unknown"}], tool_call_id="c"), IMAGE_BYTES),
+        (HumanMessage([{"type": "file", "file_id": "f"}]), FILE_BYTES),
+        (AIMessage([{"type": "tool_use", "id": "c", "name": "write", "input": {}}], tool_calls=[CALL]), 4_800),
+    ],
+)
+def test_the_size_of_a_message_is_at_least_what_a_client_sends(message: AnyMessage, least: int) -> None:
+    assert other_bytes(message) >= least
+
+
+def test_a_call_that_is_also_a_block_or_an_additional_field_counts_once() -> None:
+    beside = AIMessage("", tool_calls=[CALL])
+    inside = AIMessage([{"type": "tool_use", "id": "c", "name": "write", "input": CHINESE}], tool_calls=[CALL])
+    twice = AIMessage("", tool_calls=[CALL], additional_kwargs={"tool_calls": [{"id": "c", "function": CHINESE}]})
+    assert other_bytes(inside) <= other_bytes(beside) + 100
+    assert other_bytes(twice) == other_bytes(beside)
+
+
 def test_a_request_that_is_made_again_is_the_same() -> None:
     first, *rest = reads()
     turns = [first, *rest[:3], ConnectionError("again"), *rest[3:]]
@@ -259,26 +307,73 @@ def test_steering_beside_it_reads_whole_results(last: bool, mode: str) -> None:
     assert [len(run.step_log) for run in mw.runs.values()] == [LOOKS + 1]
 
 
-class Damaging(AgentMiddleware[Any, Any, Any]):
-    """Writes a ledger that is none of ours."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken(TokenSaving):
+    """Fails to plan."""
 
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return handler(request.override(state={**request.state, CHANNEL: {"cut": 7}}))
+    def plan(self, *_: Any, **__: Any) -> SavingPlan:
+        raise KeyError("plan")
 
 
 def test_a_fault_sends_the_request_whole_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     scripted = model(by_position(*reads()))
-    saving = TokenSavingMiddleware(read_price=1, write_price=1)
+    saving = TokenSavingMiddleware(Broken(read_price=1, write_price=1))
     with caplog.at_level(logging.WARNING, "reasonblocks"):
-        agent(scripted, Damaging(), saving, tools=TOOLS).invoke(QUESTION)
+        agent(scripted, saving, tools=TOOLS).invoke(QUESTION)
     assert not any(any(short(seen.messages)) for seen in scripted.seen)
     assert len(scripted.seen) == LOOKS + 1
     assert [record.name for record in caplog.records] == ["reasonblocks"]
 
 
+class Damaging(AgentMiddleware[Any, Any, Any]):
+    """Writes a ledger that is none of ours, once."""
+
+    def __init__(self, ledger: Any) -> None:
+        self.ledger = ledger
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        return {CHANNEL: self.ledger}
+
+
+@pytest.mark.parametrize("ledger", [{"cut": 7}, {"version": 99}, "ledger", [1]])
+@pytest.mark.parametrize("mode", MODES)
+def test_an_unreadable_ledger_is_replaced_after_one_warning(
+    ledger: Any, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted, config = model(by_position(*reads())), thread()
+    saving = TokenSavingMiddleware(read_price=1, write_price=1)
+    made = agent(scripted, saving, Damaging(ledger), tools=TOOLS, checkpointer=InMemorySaver())
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        run(made, mode, config)
+    assert short(scripted.seen[-1].messages) == [True, True, True, False, False]
+    assert len([record for record in caplog.records if "ledger" in record.message]) == 1
+    assert made.get_state(config).values[CHANNEL]["lost"] is True
+
+
 def test_with_strict_a_fault_is_raised() -> None:
     with pytest.raises(ConfigError, match="ledger"):
-        agent(model(by_position(*reads())), Damaging(), free(), tools=TOOLS).invoke(QUESTION)
+        agent(model(by_position(*reads())), free(), Damaging({"cut": 7}), tools=TOOLS).invoke(QUESTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched(TokenSaving):
+    """Remembers the threads that plan."""
+
+    threads: list[int]
+
+    def plan(self, *given: Any, **more: Any) -> SavingPlan:
+        self.threads.append(threading.get_ident())
+        return super(Watched, self).plan(*given, **more)
+
+
+@pytest.mark.parametrize("mode", ["ainvoke", "astream"])
+def test_long_requests_are_planned_in_a_thread_and_short_ones_in_the_loop(mode: str) -> None:
+    saving = Watched(read_price=1, write_price=1, threads=[])
+    scripted = model(by_position(*reads()))
+    run(agent(scripted, TokenSavingMiddleware(saving, strict=True), tools=TOOLS), mode)
+    here = threading.get_ident()
+    assert [ident == here for ident in saving.threads] == [True, True, True, False, False, False]
+    assert short(scripted.seen[-1].messages) == [True, True, True, False, False]
 
 
 def test_the_options_are_those_of_token_saving() -> None:
@@ -286,5 +381,9 @@ def test_the_options_are_those_of_token_saving() -> None:
     assert TokenSavingMiddleware(TokenSaving(keep=4)).saving == TokenSavingMiddleware(keep=4).saving
     with pytest.raises(ConfigError, match="keep"):
         TokenSavingMiddleware(keep=0)
+    with pytest.raises(ConfigError, match="did you mean 'keep'"):
+        TokenSavingMiddleware(keeep=1)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="must be a TokenSaving"):
+        TokenSavingMiddleware("x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="keep"):
         TokenSavingMiddleware(TokenSaving(), keep=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,22 +16,28 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.types import Command
 from typing_extensions import NotRequired, Unpack
 
-from reasonblocks import RequestPart, SavingPlan, TokenSaving, Usage
+from reasonblocks import SavingPlan, TokenSaving, Usage
 from reasonblocks._config._options import switch
 from reasonblocks._formats import langchain
+from reasonblocks._saving import LOST, Book, is_longer
 from reasonblocks._session._guard import Faults
+from reasonblocks.exceptions import ConfigError
 
 from ._models import model_name
+from ._request_parts import request_parts, text_of
 
 if TYPE_CHECKING:
     from ._middleware import AsyncHandler, Handler
 
 CHANNEL = "reasonblocks_saving"
-Ledger = dict[str, Any]
+Ledger = Mapping[str, Any]
+INLINE_CHARS = 100_000
+INLINE_MESSAGES = 500
+"""The largest request that is planned in the event loop: that takes less than 5 ms."""
 
 
 def newest(old: Ledger, new: Ledger) -> Ledger:
@@ -58,12 +65,12 @@ class SavingOptions(TypedDict, total=False):
 class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
     """Sends old, long tool outputs shortened, if that makes the run no dearer; monitors still read them whole.
 
-    Takes a `TokenSaving`, or its options as keywords, and raises `ConfigError` for a wrong value. `saving` is the value
-    in use. One object serves any number of agents and runs. List it last, so that it reads what is really sent:
-    `middleware=[retry, caching, mw, TokenSavingMiddleware()]`.
+    Takes a `TokenSaving`, or its options as keywords, and raises `ConfigError` for a wrong value or keyword. `saving`
+    is the value in use. One object serves any number of agents and runs. List it last, so that it reads what is really
+    sent: `middleware=[retry, caching, mw, TokenSavingMiddleware()]`.
 
-    REASONBLOCKS_DISABLED=1 disables it. If shortening fails, the request is sent whole, and the fault is logged once;
-    with `strict` it is raised.
+    REASONBLOCKS_DISABLED=1 disables it. If shortening fails, the request is sent whole. A ledger that cannot be read is
+    replaced by a new one. Either fault is logged once; with `strict` it is raised.
     """
 
     state_schema = SavingState
@@ -72,8 +79,7 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
         self, saving: TokenSaving | None = None, *, strict: bool = False, **options: Unpack[SavingOptions]
     ) -> None:
         super().__init__()
-        if saving is not None and options:
-            raise TypeError(f"pass a TokenSaving or its options, not both: {', '.join(options)}")
+        _check(saving, options)
         self.tools = []
         self.saving = TokenSaving(**options) if saving is None else saving
         self._faults = Faults("token saving", strict=strict)
@@ -88,7 +94,10 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: AsyncHandler
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        plan, sent = self._planned(request)
+        if not self._disabled and _is_long(request.messages):
+            plan, sent = await asyncio.to_thread(self._planned, request)
+        else:
+            plan, sent = self._planned(request)
         return self._answered(plan, await handler(sent))
 
     def _planned(self, request: ModelRequest[Any]) -> tuple[SavingPlan | None, ModelRequest[Any]]:
@@ -97,9 +106,17 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
             return None, request
         with self._faults.guard("shortening tool outputs"):
             parts = request_parts(request.messages, request.state.get("messages", ()))
-            plan = self.saving.plan(parts, _ledger(request.state), model=model_name(request.model))
+            plan = self.saving.plan(parts, self._ledger(request.state), model=model_name(request.model))
             return plan, request.override(messages=self._shortened(request.messages, plan)) if plan.cut else request
         return None, request
+
+    def _ledger(self, state: Mapping[str, Any]) -> Ledger | None:
+        """Return the ledger of the last answer; None before the first, when the channel is missing or empty."""
+        ledger = state.get(CHANNEL) or None
+        with self._faults.guard("reading the ledger"):
+            Book.of(ledger)
+            return ledger
+        return LOST
 
     def _shortened(self, messages: Sequence[AnyMessage], plan: SavingPlan) -> list[AnyMessage]:
         sent = [*messages]
@@ -118,63 +135,24 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
         return response
 
 
-def _ledger(state: Mapping[str, Any]) -> Ledger | None:
-    """Return the ledger of the last answer; None before the first, when the channel is missing or empty."""
-    return state.get(CHANNEL) or None
+def _check(saving: object, options: Mapping[str, object]) -> None:
+    if saving is not None and not isinstance(saving, TokenSaving):
+        raise ConfigError("saving", saving, "must be a TokenSaving")
+    for name in options:
+        if name not in SavingOptions.__annotations__:
+            raise ConfigError.unknown("TokenSavingMiddleware", name, (*SavingOptions.__annotations__, "strict"))
+    if saving is not None and options:
+        raise TypeError(f"pass a TokenSaving or its options, not both: {', '.join(options)}")
 
 
-def request_parts(messages: Sequence[AnyMessage], state: Sequence[AnyMessage]) -> list[RequestPart]:
-    """Return a request's messages for a plan. A last message that is not in the state as it is, such as one that
-    guidance has joined, has no key, since the next request will have it otherwise."""
-    parts = [_part(message) for message in messages]
-    if messages and not any(
-        message.id == messages[-1].id and message.content == messages[-1].content for message in reversed(state)
-    ):
-        parts[-1] = _part(messages[-1], named=False)
-    return parts
+def _is_long(messages: Sequence[AnyMessage]) -> bool:
+    return len(messages) > INLINE_MESSAGES or is_longer([*map(_read, messages)], INLINE_CHARS)
 
 
-def _part(message: AnyMessage, *, named: bool = True) -> RequestPart:
-    texts = tuple(_texts(message.content))
-    calls = _calls_beside(message) if isinstance(message, AIMessage) else []
-    key = message.id if named else None
-    if isinstance(message, ToolMessage):
-        return RequestPart(
-            kind="result", key=key, texts=texts, other_bytes=_other_bytes(message),
-            is_error=message.status == "error",
-        )  # fmt: skip
-    return RequestPart(
-        kind="answer" if isinstance(message, AIMessage) else "other",
-        key=key,
-        texts=texts,
-        other_bytes=_other_bytes(message) + sum(len(str(call["args"])) + len(call["name"]) for call in calls),
-        blocks=max(1, len(calls) + (1 if isinstance(message.content, str) else len(message.content))),
-    )
-
-
-def _calls_beside(answer: AIMessage) -> list[ToolCall]:
-    """Return the calls of an answer that its content does not have as blocks."""
-    kinds = {block.get("type") for block in answer.content if isinstance(block, Mapping)}
-    return [] if kinds & {"tool_use", "function_call"} else answer.tool_calls
-
-
-def _texts(content: str | list[Any]) -> list[str]:
-    return [content] if isinstance(content, str) else [text for text in map(_text, content) if text is not None]
-
-
-def _text(block: object) -> str | None:
-    """Return the text of a text block; None for any other."""
-    if isinstance(block, str):
-        return block
-    text = block.get("text") if isinstance(block, Mapping) and block.get("type") == "text" else None
-    return text if isinstance(text, str) else None
-
-
-def _other_bytes(message: AnyMessage) -> int:
-    """Return the size of a message's blocks that are not text."""
-    if isinstance(message.content, str):
-        return 0
-    return sum(len(str(block)) for block in message.content if _text(block) is None)
+def _read(message: AnyMessage) -> list[object]:
+    """Return what a plan reads of a message."""
+    calls = [message.tool_calls, message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    return [message.content, message.additional_kwargs, calls]
 
 
 def _shorter(content: str | list[Any], saving: TokenSaving) -> str | list[Any]:
@@ -185,7 +163,7 @@ def _shorter(content: str | list[Any], saving: TokenSaving) -> str | list[Any]:
 
 
 def _shorter_block(saving: TokenSaving, block: Any) -> Any:
-    text = _text(block)
+    text = text_of(block)
     if text is None:
         return block
     return saving.shortened(text) if isinstance(block, str) else {**block, "text": saving.shortened(text)}

@@ -13,6 +13,10 @@ CACHED_TOKENS = 4_096
 """The shortest prompt that every provider caches: Anthropic's largest minimum; OpenAI's is 1,024."""
 UNCACHED_ANSWERS = 2
 """Answers in a row that have to report a long request as uncached before the cache counts as absent."""
+VERSION = 1
+"""The version of the ledger's JSON. Additional keys do not change it."""
+BEGINNINGS = 8
+"""The number of earlier first messages that are stored."""
 READ_SHARE = 0.9
 """The part of the last request that has to be read from the cache to count as all of it; rounding loses tokens."""
 
@@ -53,28 +57,38 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The ledger: the shortened results, the measured saving of each result, the accounts by model, and a digest of the
-    first message."""
+    """The ledger: the shortened results, the measured size and saving of each result, and the accounts by model.
+
+    The shortened results are those of requests that begin with the same message, since only they share a prefix.
+    """
 
     cut: frozenset[str] = frozenset()
-    saved: Mapping[str, int] = field(default_factory=dict)
+    saved: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The characters of each measured result, and the tokens that shortening it saves."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     first: str | None = None
+    """A digest of the first message."""
+    others: tuple[tuple[str, frozenset[str]], ...] = ()
+    """The digests of earlier first messages, and the results shortened after each; the latest is last."""
+    lost: bool = False
+    """True if the ledger replaces an unreadable one, so that earlier requests may have had shortened results."""
 
     @classmethod
     def of(cls, ledger: Mapping[str, JSON] | None) -> Book:
+        """Return the ledger from its JSON; other keys are ignored. Raises `ConfigError` for any other value."""
         if ledger is None:
             return cls()
         given = cast("Mapping[str, Any]", ledger)
         try:
+            if given["version"] != VERSION:
+                raise ValueError(given["version"])
             return cls(
-                cut=frozenset(given["cut"]),
-                saved={key: int(saved) for key, saved in given["saved"].items()},
-                accounts={
-                    name: Account(**{**account, "ends": tuple(account["ends"])})
-                    for name, account in given["models"].items()
-                },
-                first=given["first"],
+                cut=frozenset(_strings(given["cut"])),
+                saved={key: (_int(chars), _int(saved)) for key, (chars, saved) in given["saved"].items()},
+                accounts={_string(name): _account(account) for name, account in given["models"].items()},
+                first=_string_or_none(given["first"]),
+                others=tuple((_string(first), frozenset(_strings(cut))) for first, cut in given["others"]),
+                lost=bool(given["lost"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             raise ConfigError("ledger", ledger, "must be what `SavingPlan.ledger` returned") from exc
@@ -90,7 +104,37 @@ class Book:
             }
             for name, account in self.accounts.items()
         }
-        return {"cut": sorted(self.cut), "saved": dict(self.saved), "models": models, "first": self.first}
+        return {
+            "version": VERSION,
+            "cut": sorted(self.cut),
+            "saved": {key: [*measured] for key, measured in self.saved.items()},
+            "models": models,
+            "first": self.first,
+            "others": [[first, sorted(cut)] for first, cut in self.others],
+            "lost": self.lost,
+        }
+
+    def beginning_with(self, first: str) -> Book:
+        """Return the ledger for a request whose first message has this digest.
+
+        A request with a different first message shares no prefix with the last one. One with an earlier first message
+        has to be sent as it was, since a cache may still have it.
+        """
+        if self.first is None or self.first == first:
+            return replace(self, first=first)
+        earlier = dict(self.others)
+        cut = earlier.pop(first, frozenset())
+        return replace(
+            self,
+            first=first,
+            cut=cut,
+            others=(*earlier.items(), (self.first, self.cut))[-BEGINNINGS:],
+            accounts={name: replace(account, last=None, ends=()) for name, account in self.accounts.items()},
+        )
+
+
+LOST: Mapping[str, JSON] = Book(lost=True).as_json()
+"""The ledger that replaces an unreadable one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,3 +163,35 @@ def _shows_no_cache(usage: Usage | None) -> bool:
     return (
         usage is not None and usage.cache_read == 0 and usage.cache_write == 0 and (usage.input or 0) >= CACHED_TOKENS
     )
+
+
+def _account(given: Mapping[str, Any]) -> Account:
+    return Account(
+        credit=_int(given["credit"]),
+        uncached=_int(given["uncached"]),
+        last=_string_or_none(given["last"]),
+        ends=_strings(given["ends"]),
+        tokens=None if given["tokens"] is None else _int(given["tokens"]),
+    )
+
+
+def _int(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _string_or_none(value: object) -> str | None:
+    return None if value is None else _string(value)
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(value)
+    return tuple(map(_string, value))

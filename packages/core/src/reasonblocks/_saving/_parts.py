@@ -1,4 +1,4 @@
-"""Describes the messages of a request for token saving, and measures them."""
+"""Describes the messages of a request for token saving."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ KINDS: tuple[PartKind, ...] = get_args(PartKind)
 NOTE_CHARS = 64
 """The maximum length of the note in a shortened text, in characters."""
 
-_KINDS = bytes(
-    ord("d" if 48 <= byte < 58 else "a" if byte > 127 or chr(byte).isalpha() else " ") for byte in range(256)
-)
-"""Translates each byte into the kind of its character: a letter, a digit, or another character."""
-_STARTS = (b" a", b"da", b" d", b"ad")
-"""The pairs of kinds at the start of a sequence of letters or digits."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPart:
@@ -29,7 +22,8 @@ class RequestPart:
     - `key`: the id of the message, the same in every request; None for a message that is only in this request. A result
       without a key, or with a key that occurs twice, is never shortened.
     - `texts`: the texts of the message; each text of a result is shortened separately.
-    - `other_bytes`: the size of everything else in the message, such as the arguments of tool calls.
+    - `other_bytes`: the size of everything else in the message, such as the arguments of tool calls: no less than what
+      is sent, and at least 2.5 bytes for each token of an image or a file.
     - `is_error`: True for a result that reports an error; it is never shortened.
     - `blocks`: the number of content blocks, as the provider counts them.
 
@@ -46,16 +40,3 @@ class RequestPart:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError.unknown("kind", self.kind, KINDS)
-
-
-def least_tokens(text: str) -> int:
-    """Return a lower bound of a text's tokens: its words and numbers, plus one for each group of four digits.
-
-    Tokenizers first split a text where letters, digits and other characters meet, and a token has at most 3 digits.
-    """
-    kinds = b" " + text.encode("utf-8", "surrogatepass").translate(_KINDS)
-    return sum(map(kinds.count, _STARTS)) + kinds.count(b"dddd")
-
-
-def utf8(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

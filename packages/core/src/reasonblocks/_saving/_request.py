@@ -9,7 +9,7 @@ therefore never higher, after any call, than without shortening.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from .._text import digest
 from ._ledger import CACHED_TOKENS, Account, Book, SavingPlan
-from ._parts import NOTE_CHARS, RequestPart, least_tokens, utf8
+from ._parts import NOTE_CHARS, RequestPart
+from ._sizes import least_tokens, utf8
 
 if TYPE_CHECKING:
     from ._token_saving import TokenSaving
@@ -29,7 +30,7 @@ PART_TOKENS = 8
 BYTES_A_TOKEN = 2.5
 """The lowest average of bytes per token, as in dense JSON; prose has more than 4."""
 LEAST_BYTES = 6 * CACHED_TOKENS
-"""The least bytes of messages after shortening, at 6 a token, because a shorter prompt may not be cached at all."""
+"""The least bytes of texts after shortening, at 6 a token, because a shorter prompt may not be cached at all."""
 GRAIN_TOKENS = 127
 """The tokens that a cached prefix may lose by rounding down: OpenAI's cache counts in steps of 128."""
 LOOKBACK = 18
@@ -40,12 +41,13 @@ ENDS = 10
 PAYBACK_CALLS = 10
 """Calls within which a change of the prefix has to pay for itself by its own saving."""
 FREE_SHARE = 10
-"""If changing the prefix costs nothing, it is changed once that saves this part of the request: a tenth."""
+"""If changing the prefix costs nothing, it is changed once that saves this part of the texts: a tenth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """A change of the prefix: all new results from the position `start` on are shortened, which leaves `left` bytes.
+    """A change of the prefix: all new results from the position `start` on are shortened, which leaves `left` bytes of
+    texts.
 
     `gain` is the gain of this call, including the results shortened before. `costs` has, by model, the cost of writing
     the prefix again.
@@ -74,7 +76,7 @@ class Request:
     answered: int
     """The position of the newest answer: the parts before it were in the last request."""
     moved: bool
-    """True if the conversation begins with a different message than before, so that no cache has any part of it."""
+    """True if the conversation begins with a message that none has begun with, so that no cache has any part of it."""
     allowed: Mapping[int, str]
     """The keys of the results that may be shortened, by position."""
     old: frozenset[int]
@@ -89,21 +91,24 @@ class Request:
     @classmethod
     def of(cls, saving: TokenSaving, parts: Sequence[RequestPart], book: Book, model: str) -> Request:
         answered = next((at for at in range(len(parts) - 1, -1, -1) if parts[at].kind == "answer"), 0)
-        first = digest("\n".join(parts[0].texts)) if parts else None
-        moved = None not in (first, book.first) and first != book.first
+        before = book
+        if parts:
+            book = book.beginning_with(digest("\n".join(parts[0].texts)))
         allowed = _allowed(saving, parts, answered)
-        old = frozenset(at for at, key in allowed.items() if key in book.cut and not moved)
+        known = {at: book.saved.get(key, (0, 0)) for at, key in allowed.items()}
+        old = frozenset(at for at, key in allowed.items() if key in book.cut)
+        new = Account(credit=-_debt(saving, parts[:answered]) if book.lost and allowed else 0)
         return cls(
             saving=saving,
             parts=parts,
-            book=replace(book, accounts={model: Account(), **book.accounts}, first=first),
+            book=replace(book, accounts={model: new, **book.accounts}),
             model=model,
             answered=answered,
-            moved=moved,
+            moved=before.first is not None and book.first not in (before.first, *dict(before.others)),
             allowed=allowed,
             old=old,
             new=tuple(at for at in allowed if at not in old),
-            known={at: book.saved[key] for at, key in allowed.items() if key in book.saved},
+            known={at: saved for at, (chars, saved) in known.items() if chars == _chars(parts[at])},
             places={part.key: at for at, part in enumerate(parts, 1) if part.key is not None},
         )
 
@@ -114,7 +119,7 @@ class Request:
         book = replace(
             self.book,
             cut=frozenset(self.allowed[at] for at in cut),
-            saved={self.allowed[at]: tokens for at, tokens in self.known.items()},
+            saved={self.allowed[at]: (_chars(self.parts[at]), tokens) for at, tokens in self.known.items()},
             accounts=self._after(move, saved - self._slack if cut else 0),
         )
         return SavingPlan(cut=tuple(sorted(cut)), saved_tokens=saved, _book=book, _model=self.model)
@@ -185,57 +190,81 @@ class Request:
         if move.saved <= 0 or move.gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
             return False
         if not move.costs:
-            return FREE_SHARE * (sizes.now[-1] - move.left) >= sizes.now[-1]
+            return FREE_SHARE * (sizes.texts_now[-1] - move.left) >= sizes.texts_now[-1]
         accounts = self.book.accounts.items()
         paid = all(account.credit + move.gain >= move.costs.get(name, 0) for name, account in accounts)
         return paid and move.worth >= 0
 
-    def left_out(self, at: int) -> list[str]:
-        return [self.saving._split(text)[1] for text in self.parts[at].texts if len(text) > self.saving.over_chars]
+    def long_texts(self, at: int) -> list[str]:
+        return [text for text in self.parts[at].texts if len(text) > self.saving.over_chars]
 
     def _saved(self, at: int) -> int:
         """Return a lower bound of the tokens that shortening this part saves."""
         if at not in self.known:
-            self.known[at] = sum(least_tokens(text) - NOTE_TOKENS for text in self.left_out(at))
+            texts = self.long_texts(at)
+            self.known[at] = sum(least_tokens(text, *self.saving._span(text)) - NOTE_TOKENS for text in texts)
         return self.known[at]
 
     def _saved_at_most(self, at: int) -> int:
-        """Return an upper bound of `_saved` without reading: a text has at most half as many words as characters."""
-        return self.known.get(at) or sum(len(text) // 2 + 1 for text in self.left_out(at))
+        """Return an estimate of `_saved` without reading: a text has at most half as many words as characters."""
+        kept = self.saving.head + self.saving.tail
+        return self.known.get(at) or sum((len(text) - kept) // 2 + 1 for text in self.long_texts(at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Running sums over a request's parts: bytes as sent before, bytes with all results shortened, and blocks."""
+    """Running sums over a request's parts: bytes as sent before, bytes with all results shortened, and blocks.
 
-    now: Sequence[int]
-    then: Sequence[int]
+    Bytes that are not text count for costs only, because they are an upper bound.
+    """
+
+    texts_now: Sequence[int]
+    texts_then: Sequence[int]
+    others: Sequence[int]
     blocks: Sequence[int]
 
     @classmethod
     def of(cls, request: Request) -> Sizes:
-        parts, new = request.parts, {*request.new}
-        full = [part.other_bytes + sum(map(utf8, part.texts)) for part in parts]
-        short = [
-            size - sum(map(utf8, request.left_out(at))) + NOTE_CHARS * len(parts[at].texts)
-            if at in new or at in request.old
-            else size
-            for at, size in enumerate(full)
-        ]
+        parts, saving, new = request.parts, request.saving, {*request.new}
+        full = [sum(map(utf8, part.texts)) for part in parts]
+        short = [*full]
+        for at in request.allowed:
+            left_out = sum(utf8(text, *saving._span(text)) for text in request.long_texts(at))
+            short[at] += NOTE_CHARS * len(parts[at].texts) - left_out
         return cls(
-            now=[*accumulate((size if at in new else short[at] for at, size in enumerate(full)), initial=0)],
-            then=[*accumulate(short, initial=0)],
-            blocks=[*accumulate((part.blocks for part in parts), initial=0)],
+            texts_now=_sums(size if at in new else short[at] for at, size in enumerate(full)),
+            texts_then=_sums(short),
+            others=_sums(part.other_bytes for part in parts),
+            blocks=_sums(part.blocks for part in parts),
         )
 
     def left(self, start: int) -> int:
-        """Return the bytes of the request if the new results are shortened from `start` on."""
-        return self.now[start] + self.then[-1] - self.then[start]
+        """Return the bytes of the texts if the new results are shortened from `start` on."""
+        return self.texts_now[start] + self.texts_then[-1] - self.texts_then[start]
 
     def most_tokens(self, begin: int, start: int, end: int) -> int:
         """Return the most tokens from `begin` to `end` if the new results are shortened from `start` on."""
-        size = self.now[start] - self.now[begin] + self.then[end] - self.then[start]
-        return ceil(size / BYTES_A_TOKEN) + PART_TOKENS * (end - begin)
+        size = self.texts_now[start] - self.texts_now[begin] + self.texts_then[end] - self.texts_then[start]
+        return _most_tokens(size + self.others[end] - self.others[begin], end - begin)
+
+
+def _sums(sizes: Iterable[int]) -> list[int]:
+    return [*accumulate(sizes, initial=0)]
+
+
+def _most_tokens(size: int, parts: int) -> int:
+    """Return the most tokens of this many bytes in this many parts."""
+    return ceil(size / BYTES_A_TOKEN) + PART_TOKENS * parts
+
+
+def _debt(saving: TokenSaving, parts: Sequence[RequestPart]) -> int:
+    """Return the most that sending these parts whole costs, if the ledger that knew the shortened ones is lost."""
+    size = sum(part.other_bytes + sum(map(utf8, part.texts)) for part in parts)
+    return ceil(saving.strictness * _most_tokens(size, len(parts)))
+
+
+def _chars(part: RequestPart) -> int:
+    return sum(map(len, part.texts))
 
 
 def _allowed(saving: TokenSaving, parts: Sequence[RequestPart], answered: int) -> dict[int, str]:

@@ -69,8 +69,8 @@ class TokenSaving:
         """Return the start and the end of a long text with a note of the omitted length; a short text unchanged."""
         if len(text) <= self.over_chars:
             return text
-        start, left_out, end = self._split(text)
-        return f"{start}\n[... {len(left_out):,} characters left out ...]\n{end}"
+        start, end = self._span(text)
+        return f"{text[:start]}\n[... {end - start:,} characters left out ...]\n{text[end:]}"
 
     def plan(
         self, parts: Sequence[RequestPart], ledger: Mapping[str, JSON] | None = None, *, model: str = ""
@@ -82,9 +82,9 @@ class TokenSaving:
         """
         return Request.of(self, parts, Book.of(ledger), model).plan()
 
-    def _split(self, text: str) -> tuple[str, str, str]:
-        end = len(text) - self.tail
-        return text[: self.head], text[self.head : end], text[end:]
+    def _span(self, text: str) -> tuple[int, int]:
+        """Return the start and the end of what a long text loses."""
+        return self.head, len(text) - self.tail
 
 
 def _check_price(name: str, value: object, least: float, most: float) -> None:
