@@ -15,7 +15,17 @@ from reasonblocks.adapters import drive
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import ConfigError, ProtocolError, RunStopped, StaleKey
 from reasonblocks.testing import RecordingSink
-from reasonblocks.types import AdapterCaps, Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
+from reasonblocks.types import (
+    AdapterCaps,
+    Doubt,
+    Evaluation,
+    FSMState,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    Usage,
+)
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT
 from tests.core.test_second_look import client as looking
 from tests.core.test_second_look import look, play
@@ -254,6 +264,22 @@ def test_over_budget_ends_a_run_that_cannot_be_scored_too() -> None:
     with pytest.raises(RunStopped):
         run(session, 9)
     assert (len(session.step_log), session.outcome) == (2, "stopped: over_budget")
+
+
+def test_in_end_a_fault_ends_no_run_that_is_over_its_budget() -> None:
+    def fails_later(done: Step) -> float:
+        if done.tool_calls[0].id != "c0":
+            raise ValueError("no score")
+        return 0.4
+
+    def to_end(state: FSMState, history: tuple[float, ...]) -> FSMState:
+        return FSMState.END
+
+    rb = client(stop_when="over_budget", token_budget=13, scorer=fails_later, transition=to_end, strict=False)
+    session = rb.session()
+    run(session, 4)
+    assert [entry.skipped_reason for entry in session.step_log] == [None, "end", "fault", "fault"]
+    assert session.outcome is None
 
 
 def test_a_budget_that_nothing_counts_is_logged_once(caplog: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -303,3 +303,32 @@ def test_the_model_reads_the_text_that_on_injection_returns() -> None:
 def test_wrong_values_are_refused_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         middleware(steering(strict=False), **wrong)
+
+
+# --- who does not use it
+
+
+def test_a_failure_that_was_marked_stays_after_the_run_was_resumed() -> None:
+    def breaks(path: str) -> str:
+        """Reads a file, and fails once."""
+        if not failed:
+            failed.append(path)
+            raise ValueError("no disk")
+        return "text"
+
+    failed: list[str] = []
+    model = ScriptedModel(script=in_order(calls("breaks", path="a"), AIMessage("Done.")))
+    mw = middleware(steering(), run_id="run")
+    config = thread()
+    made = mw.watch(agent(model, mw, tools=[breaks], checkpointer=InMemorySaver()))
+    with pytest.raises(ValueError, match="no disk"):
+        made.invoke(QUESTION, config)
+    mw.mark_failure("customer rejected it")
+    made.invoke(None, config)
+    assert mw.runs["run"].outcome == "customer rejected it"
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_the_supersteps_that_are_left_are_asked_for_only_for_a_second_look(looks: bool) -> None:
+    mw = middleware(steering(second_look=looks))
+    assert ("reasonblocks_steps_left" in get_type_hints(mw.state_schema, include_extras=True)) is looks

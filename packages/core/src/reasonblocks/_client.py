@@ -225,6 +225,11 @@ class ReasonBlocks:
         return self._config.settings.mode
 
     @property
+    def second_look(self) -> bool:
+        """True if runs may get a second look."""
+        return self._config.settings.second_look
+
+    @property
     def step_deadline_seconds(self) -> float:
         """The most that steering may delay one step: `step_deadline_ms`, in seconds."""
         return self._config.deadline_seconds

@@ -59,6 +59,11 @@ class SteeringState(AgentState[Any]):
     """An agent's state with our channel, which is part of neither the input nor the output."""
 
     reasonblocks: NotRequired[Annotated[dict[str, Carried], PrivateStateAttr, merged]]
+
+
+class LookingState(SteeringState):
+    """The state of an agent that may get a second look, which needs room for its supersteps."""
+
     reasonblocks_steps_left: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
     """The supersteps up to the `recursion_limit`: LangGraph computes it for each node, and stores it nowhere."""
 

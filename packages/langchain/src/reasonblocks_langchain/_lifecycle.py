@@ -98,6 +98,7 @@ class Lifecycle:
         self._options = options
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
         self.runs = ScopedRuns(options.run_id)
+        self.looks = rb.second_look
         self._interrupt_when = interrupt_when
         self._sessions = Sessions(rb, options, self.runs, interrupt_when)
         self._routed = RoutedModels(chat_model)

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from reasonblocks.adapters import SteeringHandle, adrive, drive
 
-from ._channel import CHANNEL, Carried, SteeringState
+from ._channel import CHANNEL, Carried, LookingState, SteeringState
 from ._control import stop_message
 from ._failures import WATCH
 from ._lifecycle import Decided, Lifecycle
@@ -52,6 +52,8 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], A
     def __init__(self, lifecycle: Lifecycle) -> None:
         super().__init__()
         self.tools = []
+        if lifecycle.looks:  # only then: LangGraph warns of the key where a middleware returns the whole state
+            self.state_schema = LookingState
         self._lifecycle = lifecycle
         self._runs = lifecycle.runs
 

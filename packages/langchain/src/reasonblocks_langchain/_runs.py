@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from reasonblocks import SteeringSession
-from reasonblocks.adapters import InThread, Runs, RunView, SteeringFlow, view_of
+from reasonblocks.adapters import ABANDONED, InThread, Runs, RunView, SteeringFlow, view_of
 from reasonblocks.types import JSON, StepLogEntry
 
 from ._channel import About, Carried
@@ -184,10 +184,10 @@ class Sessions:
     def run(self, carried: Carried, *, goes_on: bool = False) -> SteeringFlow[tuple[Run, SteeringSession]]:
         """Return the run of a channel, and the session that is at the channel's state.
 
-        A run that `goes_on` although it is over gets a new session: another run on its thread had abandoned it.
+        A run that `goes_on` although another run on its thread has abandoned it gets a new session.
         """
         held = self._held(carried)
-        if held is not None and not (goes_on and held[0].over):
+        if held is not None and not (goes_on and held[1].outcome == ABANDONED):
             return held
         about, snapshot = carried["about"], carried["snapshot"]
         session = yield InThread(partial(self.opened, carried["run_id"], about, snapshot))

@@ -11,7 +11,7 @@ from .._json import evolve
 from .._monitors.builtin import BY_NAME
 from .._monitors.suite import DOUBTING
 from .._requests import Flow
-from ..types import Doubt, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
+from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
 from ._assess import Assessment, assess, decision_for, record_assessment
 from ._control import is_over_budget, reason_to_stop, reviewed
 from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
@@ -52,6 +52,8 @@ def stopped_by_budget(
 ) -> tuple[TraceState, StepDecision] | None:
     """Return the state and final decision if `stop_when` ends a run over its budget after a fault; None otherwise."""
     if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
+        return None
+    if not state.steps_begun or state.current_state is FSMState.END:
         return None
     decision = blank(state, settings, key_of(given), skipped="fault")
     return remembered(state, given, evolve(decision, gate_decision="final", stop="over_budget"))
