@@ -1,4 +1,4 @@
-"""What its user decides about a session of the real CLI: observe it, end it, change its texts."""
+"""The controls in a session of the real CLI: observing it, ending it, and changing its texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SLOW: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "s
 """Would switch the model before the sixth call."""
 WORK = in_turn(*looks(6), *looks(1))
 OWN_HEADERS = frozenset({"host", "x-claude-code-session-id"})
-"""What two sessions that do the same have of their own: the provider's port, and the session's id."""
+"""Headers that differ between two equal sessions: the provider's port, and the session's id."""
 
 
 # ------------------------------------------------------------ observing

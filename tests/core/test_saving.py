@@ -173,7 +173,7 @@ def test_a_text_has_at_least_as_many_tokens_as_words_and_groups_of_digits(text: 
 SPLIT = re.compile(
     r"[^\r\na-z0-9]?[a-z]+(?:'(?:s|t|re|ve|m|ll|d))?|[0-9]{1,3}| ?[^\sa-z0-9]+[\r\n/]*|\s+", re.IGNORECASE
 )
-"""How o200k splits a text of ASCII before it makes tokens: the ending of a contraction belongs to its word."""
+"""Splits ASCII text as o200k does before it makes tokens: the ending of a contraction belongs to its word."""
 
 
 @given(st.text("abst're12 .D", max_size=60))
@@ -424,7 +424,7 @@ def dense(text: str) -> int:
 
 
 def against_us(text: str) -> int:
-    """What is left out has few tokens, and everything else has many."""
+    """A shortened run in which the omitted text has few tokens, and everything else has many."""
     return sparse(text) if len(text) > SMALL.over_chars or "left out" in text else dense(text)
 
 
@@ -443,7 +443,7 @@ class Line:
     ledger: dict[str, Any] | None = None
     sums: dict[int, float] = field(default_factory=dict)
     cut: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
-    """What the last request with the same first message had shortened."""
+    """The results that the last request with the same first message had shortened."""
 
     def call(self, parts: list[RequestPart], event: Event) -> Bill:
         if event.expired:

@@ -117,7 +117,7 @@ class ScriptedModel(BaseChatModel):
             yield chunk
 
     def _turn(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Turn:
-        """What it says to a request, of which `kwargs` are the keywords beside the messages."""
+        """Return the answer to a request; `kwargs` are its keywords besides the messages."""
         return self.script(messages)
 
     def _say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:

@@ -1,4 +1,4 @@
-"""What the user decides of a real agent's run: to observe it only, to stop it, to change what it is told."""
+"""The controls in a real agent's run: observing it, stopping it, and changing its texts."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
 
 
 def short(messages: Sequence[BaseMessage]) -> list[bool]:
-    """Which results of a request are shortened."""
+    """Return, for each result of a request, whether it is shortened."""
     return ["characters left out ...]" in message.text for message in results(messages)]
 
 

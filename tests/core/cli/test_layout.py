@@ -1,4 +1,4 @@
-"""How foreign text is measured, wrapped and clipped."""
+"""Foreign text is measured, wrapped and clipped for the terminal."""
 
 from __future__ import annotations
 

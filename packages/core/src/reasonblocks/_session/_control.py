@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._engine import is_second_look_to_come, look_flow, with_note
+from .._engine import is_second_look_to_come, key_of, look_flow, with_note
+from .._json import evolve
 from .._requests import Flow
 from ..exceptions import ConfigError, ProtocolError
 from ..types import FSMState, Step, StepDecision, StepInput, TraceState
@@ -106,15 +107,13 @@ class Control(Reports):
 
     def _looked(self, given: StepInput) -> StepDecision | None:
         """Return the decision of the run's second look for its repeated key, as long as its call is not answered."""
-        if self.outcome is not None or not is_second_look_to_come(self._state):
+        last = self._state.last
+        if self.outcome is not None or last is None or not is_second_look_to_come(self._state):
             return None
-        return None if given.key is None else self._again(given)
+        return evolve(last, replayed=True) if given.key is not None and last.key == key_of(given) else None
 
     @property
     def _ends_now(self) -> float:
-        raise NotImplementedError
-
-    def _again(self, given: StepInput) -> StepDecision | None:
         raise NotImplementedError
 
     def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from .._engine import adopted, faulted, final_fault, final_flow, key_of, step_flow, with_outcome
+from .._engine import adopted, faulted, final_fault, final_flow, step_flow, with_outcome
 from .._json import evolve
 from .._memo import Memo
 from .._requests import Flow
@@ -119,11 +119,6 @@ class SteeringSession(Control):
         if (self._backends.conditions or self._backends.on_injection) and not given.auxiliary:
             with self._faults.guard("reading a step"):
                 self._log.completed(self._state, given.completed)
-
-    def _again(self, given: StepInput) -> StepDecision | None:
-        """Return the last decision if this is its key."""
-        last = self._state.last
-        return evolve(last, replayed=True) if last is not None and last.key == key_of(given) else None
 
     @property
     def _starts(self) -> bool:
