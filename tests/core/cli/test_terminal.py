@@ -33,6 +33,14 @@ STEP = {
     "thought": f"I look {EVIL}", "action": f"ls{EVIL}", "action_input": f".{EVIL}", "observation": f"Error {EVIL}",
 }  # fmt: skip
 RUN = {"run_id": RUN_ID, "task": EVIL, "source": EVIL, "outcome": f"failure: {EVIL}", "steps": [STEP] * 9}
+EVENTS = [
+    {"event": "run_start", "timestamp": 1.0, "run_id": RUN_ID, "agent_name": EVIL, "task": EVIL},
+    {"event": "step", "timestamp": 2.0, "run_id": RUN_ID, "step_index": 1, "thought": EVIL, "action": EVIL,
+     "injection_sources": ["MonitorSteeringInjection", EVIL], "intervention_texts": [EVIL, EVIL],
+     "monitors_fired": [EVIL], "metadata": {"fsm_state": EVIL, "error": EVIL, "withheld_sources": [EVIL],
+                                            "withheld_texts": [EVIL]}},
+    {"event": "run_finish", "timestamp": 3.0, "run_id": RUN_ID, "outcome": f"failure: {EVIL}"},
+]  # fmt: skip
 Command = Callable[..., Any]
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 COMMANDS: dict[str, Sequence[str]] = {
@@ -71,6 +79,11 @@ COMMANDS: dict[str, Sequence[str]] = {
     "replay none": ("replay", "RUNS", "--run", f"none{EVIL}"),
     "replay json": ("replay", "RUNS", "--json"),
     "replay settings": ("replay", "RUNS", "--task-profile", EVIL),
+    "watch": ("watch", "LOG", "--once"),
+    "watch told": ("watch", "LOG", "--once", "--told", "--full"),
+    "watch json": ("watch", "LOG", "--once", "--json"),
+    "watch none": ("watch", f"none{EVIL}", "--once"),
+    "watch bad": ("watch", "PATTERNS", "--once"),
     "learn": ("learn", "RUNS"),
     "learn json": ("learn", "RUNS", "--json"),
     "doctor": ("doctor",),
@@ -81,10 +94,11 @@ COMMANDS: dict[str, Sequence[str]] = {
 
 
 def prepared(folder: Path, argv: Sequence[str]) -> list[str]:
-    files = {name: f"{name.lower()}{EVIL}" for name in ("RUNS", "PATTERNS", "BROKEN", "SETTINGS", "OTHERS")}
+    files = {name: f"{name.lower()}{EVIL}" for name in ("RUNS", "PATTERNS", "BROKEN", "SETTINGS", "OTHERS", "LOG")}
     names = {name: folder / file.replace("/", "_") for name, file in files.items()}
     run = json.dumps(RUN)
     names["RUNS"].write_text(f"{run}\n{run}\n{{\n", encoding="utf-8")
+    names["LOG"].write_text("".join(f"{json.dumps(event)}\n" for event in EVENTS), encoding="utf-8")
     names["PATTERNS"].write_text(json.dumps(LESSON) + "\n", encoding="utf-8")
     broken = json.dumps({**LESSON, "tier": f"e9{EVIL}"}) + "\n" + json.dumps({**LESSON, EVIL: EVIL}) + "\n"
     names["BROKEN"].write_text(broken, encoding="utf-8")
