@@ -24,7 +24,7 @@ from reasonblocks.cli._watched import RUNS_KEPT, Watched, WatchedRun
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.testing import LoopHarness
 from reasonblocks.testing._script import long_script
-from reasonblocks.types import RunInfo
+from reasonblocks.types import JSON, RunInfo
 from tests.core.cli.conftest import Command
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\u202enew\nline[red]x[/red]"
@@ -40,7 +40,7 @@ def recorded(tmp_path: Path) -> str:
     return str(path)
 
 
-def told_step(text: str = "Read the file first.", **fields: object) -> StepEvent:
+def told_step(text: str = "Read the file first.", **fields: JSON) -> StepEvent:
     return StepEvent(
         run_id="r", step_index=4, timestamp=2.0, action="run_tests", injection_sources=("MonitorSteeringInjection",),
         intervention_texts=(text,), monitors_fired=("semantic_loop",), metadata={"fsm_state": "SLOW", **fields},
