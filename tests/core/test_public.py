@@ -69,6 +69,9 @@ PROMISED = {
     "reasonblocks.testing.server": """
         Answer Asked ProviderError ScriptedServer
     """,
+    "reasonblocks.testing.rb_api": """
+        KEY LIES Drip Fault Hang HangUp Lie Lying QueuedNote Received ScriptedRbApi Slow Status
+    """,
     "reasonblocks.traces": """
         READERS Reader Record RecordedRun UNPACKED_BYTES UNPACKED_VARIABLE read_records read_runs
     """,
