@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+UNREDACTED = "[redaction failed]"
+"""Replaces a text that the caller's `redact` failed on."""
 KEY_RULE = "must be a string of printable ASCII that is not empty"
 
 

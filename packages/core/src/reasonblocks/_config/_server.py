@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from .._calibration_file import as_toml
-from .._files import toml_of
+from .._files import loads
 from .._json import evolve
 from .._monitors.builtin import Calibration
 from .._secret import Secret
@@ -78,9 +79,7 @@ def server_of(
     Raises `ConfigError`, and `ExtraMissing` without httpx. An empty `base_url` means none, whatever the environment
     has.
     """
-    if live_streaming_enabled not in (None, True, False) or isinstance(live_streaming_enabled, (int, float)) != (
-        isinstance(live_streaming_enabled, bool)
-    ):
+    if not isinstance(live_streaming_enabled, (bool, NoneType)):
         raise ConfigError("live_streaming_enabled", live_streaming_enabled, "must be True, False or None")
     name, url = ("base_url", base_url) if base_url is not None else (VARIABLE, environ.get(VARIABLE, ""))
     if url == "":
@@ -114,4 +113,5 @@ def refuse_embedder(embedder: Embedder | None) -> None:
 
 def as_table(calibration: Calibration) -> Mapping[str, Any]:
     """Return the calibration in the form of its file."""
-    return toml_of(as_toml(calibration))
+    table: Mapping[str, Any] = loads(as_toml(calibration))
+    return table

@@ -46,16 +46,18 @@ class Address:
 def address_of(name: str, url: object, key: Secret | None) -> Address:
     """Return the validated address. Raises `ConfigError` that names the option `name`; no error shows a secret."""
     rule = "must be the URL of a server, such as https://reasonblocks.example.com or http://127.0.0.1:8700"
+    if not isinstance(url, str) or not is_key(url) or " " in url:  # a URL is made of the same characters as a key
+        raise ConfigError(name, shown_url(url), rule)
     try:
-        parts = urlsplit(url) if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url else None
-        host, port = (parts.hostname, parts.port) if parts else (None, None)
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
     except ValueError:
-        parts = host = port = None
-    if parts is None or not host or parts.scheme not in ("http", "https"):
+        raise ConfigError(name, shown_url(url), rule) from None
+    if not host or parts.scheme not in ("http", "https"):
         raise ConfigError(name, shown_url(url), rule)
     if parts.username is not None or parts.password is not None:
         raise ConfigError(name, shown_url(url), "must have no user and no password: give the key as api_key")
-    if parts.query or parts.fragment or "?" in str(url) or "#" in str(url):
+    if "?" in url or "#" in url:
         raise ConfigError(name, shown_url(url), "must have no query and no fragment")
     netloc = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/").removesuffix(API).rstrip("/")

@@ -107,7 +107,7 @@ class _Pool:
             raise DeadlineExceeded(self._address.shown, seconds) from None
         except (NoReply, BadAnswer):
             raise
-        except Exception as exc:  # noqa: BLE001 - HTTP, TLS and DNS each have errors of their own
+        except Exception as exc:  # HTTP, TLS and DNS each have errors of their own
             raise NoReply(f"{type(exc).__name__}: {preview(str(exc), DETAIL_CHARS)}") from exc
 
     async def _exchange(self, ask: Ask, most: int) -> Reply:

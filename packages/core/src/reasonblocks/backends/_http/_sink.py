@@ -44,6 +44,7 @@ class HttpSink:
     def __init__(self, url: str, api_key: str | Secret | None = None) -> None:
         key = api_key if isinstance(api_key, Secret) else key_of("api_key", api_key)
         self._exchange = Exchange(address_of("url", url, key))
+        self.url = self._exchange.address.url
         self._most: int | None = None
         """The most events of a batch, once the server refused a larger one."""
         self._off_until = 0.0
