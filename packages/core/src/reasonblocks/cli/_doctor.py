@@ -15,7 +15,7 @@ from inspect import signature
 from .._discovery import ADAPTERS as OURS
 from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
-from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
+from ..exceptions import ConfigError, ForeignDistribution, ReasonBlocksError
 from ._output import OK, PROBLEM, Parsers, Table, show, warn
 
 CORE = "reasonblocks-core"
@@ -111,8 +111,6 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[
     defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:
         backends = configure(environment, **defaults).backends
-    except NotYetAvailable as error:  # its value may hold a secret
-        return {}, (f"{error.name}: {error.reason}",)
     except ReasonBlocksError as error:
         return {}, (str(error),)
     embedder = getattr(backends.store, "embedder", None)
