@@ -260,9 +260,7 @@ class Exchange:
         return network.submit(lambda: pool.exchange(ask, seconds, most))
 
     @contextmanager
-    def _attempt(
-        self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]
-    ) -> Iterator[_Attempt[T]]:
+    def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:
         """Make an attempt whose `reply` the block sets, and judge it for the breaker."""
         left = NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
         if left <= 0:
