@@ -96,9 +96,7 @@ class HttpEvaluator:
 
     def _ask(self, request: Evaluate) -> Ask:
         body = evaluate_request(evolve(request, step=bounded_step(request.step)), **self._given)
-        return Ask(
-            path="/monitors/evaluate", body=body.model_dump_json(exclude_none=True).encode(), headers=JSON_BODY
-        )
+        return Ask(path="/monitors/evaluate", body=body.model_dump_json(exclude_none=True).encode(), headers=JSON_BODY)
 
     def _read(self, body: bytes) -> EvaluateResponse:
         return read_answer(EvaluateResponse, self._exchange.address.shown, body)

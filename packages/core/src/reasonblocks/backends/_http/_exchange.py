@@ -61,11 +61,15 @@ class Reply:
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
+    def json(self, server: str) -> dict[str, Any]:
+        """Return the body, a JSON object. Raises `BadAnswer`."""
+        return json_object(server, self.body)
+
     @property
     def reason(self) -> str:
         """The status, and the reason that the server gave."""
         try:
-            detail = json_object("the server", self.body).get("detail")
+            detail = self.json("the server").get("detail")
         except BadAnswer:
             detail = None
         return f"HTTP {self.status}" + (f": {preview(detail, DETAIL_CHARS)}" if isinstance(detail, str) else "")
@@ -260,9 +264,7 @@ class Exchange:
         return network.submit(lambda: pool.exchange(ask, seconds, most))
 
     @contextmanager
-    def _attempt(
-        self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]
-    ) -> Iterator[_Attempt[T]]:
+    def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:
         """Make an attempt whose `reply` the block sets, and judge it for the breaker."""
         left = NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
         if left <= 0:
