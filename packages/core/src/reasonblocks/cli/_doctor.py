@@ -72,8 +72,8 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
         help="show what is installed and which backends are in use",
-        description="Reports what is installed and in use here, and changes nothing. Sends nothing, except two requests "
-        "to the server at REASONBLOCKS_BASE_URL, to find out if it is there and accepts the key.",
+        description="Reports what is installed and in use here, and changes nothing. Sends nothing, except two "
+        "requests to the server at REASONBLOCKS_BASE_URL, to find out if it is there and accepts the key.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
