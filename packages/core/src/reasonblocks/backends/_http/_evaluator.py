@@ -104,7 +104,7 @@ class HttpEvaluator:
     def _answered(self, request: Evaluate, answer: EvaluateResponse) -> tuple[Evaluation, Memories]:
         if request.takes_notes:
             self._keep_notes(request, answer)
-        if answer.partial and not self._said_partial:
+        if answer.partial and SERVER_MEMORY in request.memories and not self._said_partial:
             self._said_partial = True
             text = "%s could not use its memory of a run: the monitors judge it from step %d on (said once a client)"
             logger.warning(text, self._exchange.address.shown, request.index)

@@ -61,11 +61,15 @@ class Reply:
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
+    def json(self, server: str) -> dict[str, Any]:
+        """Return the body, a JSON object. Raises `BadAnswer`."""
+        return json_object(server, self.body)
+
     @property
     def reason(self) -> str:
         """The status, and the reason that the server gave."""
         try:
-            detail = json_object("the server", self.body).get("detail")
+            detail = self.json("the server").get("detail")
         except BadAnswer:
             detail = None
         return f"HTTP {self.status}" + (f": {preview(detail, DETAIL_CHARS)}" if isinstance(detail, str) else "")

@@ -15,7 +15,7 @@ from ..._text import clip, whole
 from ...events import Event
 from ...exceptions import BadAnswer, Refused, Unavailable
 from ._address import address_of, key_of
-from ._exchange import KEY_REFUSED, Ask, Exchange, Reply, json_object
+from ._exchange import KEY_REFUSED, Ask, Exchange, Reply
 
 logger = logging.getLogger("reasonblocks")
 
@@ -96,7 +96,7 @@ class HttpSink:
     def _say_refused(self, reply: Reply) -> None:
         """Log once that the server took a batch without some of its events."""
         try:
-            refused = json_object(self._exchange.address.shown, reply.body).get("refused")
+            refused = reply.json(self._exchange.address.shown).get("refused")
         except BadAnswer as exc:
             raise Unavailable(self._exchange.address.shown, exc.rule) from exc
         if refused and "refused" not in self._said:
