@@ -154,18 +154,24 @@ class _Steered:
 
 
 def _line(entry: StepLogEntry, decision: StepDecision, number: JSON) -> Line:
-    texts: list[JSON] = [injection.text for injection in (*decision.injections, *decision.withheld)]
-    said: Line = {"guidance": decision.guidance, "texts": texts, "standing_rules": decision.standing_rules}
+    said: Line = {"guidance": decision.guidance, "standing_rules": decision.standing_rules}
     return {**entry.as_dict(), **said, "scores": dict(decision.scores), "entry": number}
+
+
+def _texts(line: Line) -> list[JSON]:
+    """Return the texts that the agent was told with an entry's call, or that were withheld."""
+    texts: Any = line
+    return [*texts["intervention_texts"], *texts["withheld_texts"]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Compared:
-    """The runs and entries compared in one way, the differences, and the bytes on the wire by route."""
+    """The runs, entries and texts compared in one way, the differences, and the bytes on the wire by route."""
 
     way: str
     runs: int = 0
     entries: int = 0
+    texts: int = 0
     differences: list[str] = field(default_factory=list)
     up: dict[str, int] = field(default_factory=dict)
     down: dict[str, int] = field(default_factory=dict)
@@ -181,6 +187,7 @@ def compared(way: Way, runs: Iterable[RecordedRun], note: Callable[[RecordedRun]
             given = entries(there, run, way)
             found.runs += 1
             found.entries += len(expected)
+            found.texts += sum(len(_texts(line)) for line in expected)
             found.differences += run_differences(f"{way.name}, {run.file}, {run.run_id}", given, expected)
             if note is not None:
                 note(run)
