@@ -67,7 +67,9 @@ ACTS: Mapping[str, Act] = {
 
 def serve() -> None:
     """Serve until the input ends; each line names a fault, or is "open"."""
-    with ScriptedRbApi(store=LocalStore(patterns=starter_patterns())) as api:
+    store = LocalStore(patterns=starter_patterns())
+    store.load()
+    with ScriptedRbApi(store=store) as api:
         print(api.url, flush=True)
         for line in sys.stdin:
             name = line.strip()
@@ -108,7 +110,8 @@ class Server:
 
 
 def started(command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def say(process: subprocess.Popen[str], text: str) -> None:
@@ -134,7 +137,10 @@ def agent(task: Mapping[str, object], at_half: Callable[[], object]) -> dict[str
     say(process, "go")
     figures: dict[str, Any] = json.loads(line_of(process))
     process.wait(60)
-    return {**figures, "exit_s": round(time.time() - figures.pop("ended"), 2)}
+    exit_s = round(time.time() - figures.pop("ended"), 2)
+    assert process.stderr is not None
+    lines = process.stderr.read().splitlines()
+    return {**figures, "exit_s": exit_s, "said": len(lines), "lines": lines}
 
 
 def row(name: str, mode: str, steps: int) -> dict[str, Any]:
