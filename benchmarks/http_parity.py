@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice, zip_longest
 
-from reasonblocks.testing._http_parity import WAYS, Compared, compared, shared_out
+from reasonblocks.testing._http_parity import WAYS, Compared, compared, recorded, shared_out
+from reasonblocks.testing._parity_runs import long_runs
 from reasonblocks.traces import RecordedRun, read_runs
 
 RUNS = 500
@@ -36,6 +37,11 @@ def runs_of(path: str) -> Iterator[RecordedRun]:
     return (run for run in read_runs(path) if isinstance(run, RecordedRun) and len(run.steps) > 1)
 
 
+def own_run() -> RecordedRun:
+    """Return the long run of the parity tests as a recorded one."""
+    return recorded(next(long_runs()).script)
+
+
 def row(found: Compared, seconds: float) -> dict[str, object]:
     return {**asdict(found), "differences": len(found.differences), "seconds": round(seconds, 1)}
 
@@ -49,12 +55,12 @@ def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", help="files of recorded runs")
+    parser.add_argument("paths", nargs="*", help="files of recorded runs; without one, a run of the library's own")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs in all (default {RUNS})")
     parser.add_argument("--json", action="store_true", help="print one JSON object a way, and one of all")
     given = parser.parse_args()
     logging.getLogger("reasonblocks").setLevel(logging.ERROR)  # a doubt in a run is one of the compared fields
-    by_way = shared_out(chosen(given.paths, given.runs))
+    by_way = shared_out(chosen(given.paths, given.runs)) if given.paths else {way.name: [own_run()] for way in WAYS}
     rows: list[dict[str, object]] = []
     for way in WAYS:
         started = time.monotonic()

@@ -14,8 +14,8 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import shipped
 from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.testing import LoopHarness, ParityRun, Script, parity_lines
-from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, shared_out
+from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
+from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from reasonblocks.testing._parity import run_differences
 from reasonblocks.testing._parity_runs import LESSONS, LONG, long_runs, store_of
 from reasonblocks.testing.rb_api import ScriptedRbApi
@@ -35,21 +35,7 @@ each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 @cache
 def long_recorded() -> RecordedRun:
     """The long run of the package, as a recorded one."""
-    script = next(long_runs()).script
-    return recorded(script)
-
-
-def recorded(script: Script) -> RecordedRun:
-    return RecordedRun(
-        run_id=script.run_id,
-        steps=tuple(turn.step for turn in script.turns),
-        usages=tuple(turn.usage for turn in script.turns),
-        file="script",
-        line=1,
-        source="agent",
-        task=script.task,
-        model=script.model,
-    )
+    return recorded(next(long_runs()).script)
 
 
 @each_way
