@@ -242,8 +242,8 @@ class Exchange:
         name = self.address.shown
         try:
             return _result(self._start(ask, seconds), seconds)
-        except FutureTimeout:
-            raise DeadlineExceeded(name, seconds) from None
+        except (FutureTimeout, DeadlineExceeded):
+            raise Unavailable(name, f"no answer within {seconds:.1f} s") from None
         except NoReply as exc:
             raise Unavailable(name, exc.reason) from exc
 
