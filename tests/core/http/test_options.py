@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasonblocks import HashEmbedder, LocalStore, ReasonBlocks
 from reasonblocks.backends._http._address import address_of
+from reasonblocks.cli import main
 from reasonblocks.cli._doctor import examine
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.testing.rb_api import Hang, ScriptedRbApi, Status
@@ -46,6 +49,16 @@ def test_an_empty_url_is_none_whatever_the_environment_has(api: ScriptedRbApi, m
     assert api.requests == []
 
 
+def test_recorded_runs_are_replayed_here_whatever_the_environment_has(
+    api: ScriptedRbApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", api.url)
+    step = {"thought": "I look.", "action": "ls", "action_input": ".", "observation": "a.py"}
+    (tmp_path / "runs.jsonl").write_text(json.dumps({"run_id": "r", "steps": [step] * 3}))
+    assert main(["replay", str(tmp_path / "runs.jsonl")]) == 0
+    assert ("1 run" in capsys.readouterr().out, api.requests) == (True, [])
+
+
 def test_a_wrong_url_of_the_environment_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_BASE_URL", "ftp://host")
     with pytest.raises(ConfigError, match=r"^REASONBLOCKS_BASE_URL="):
@@ -75,7 +88,7 @@ def test_a_profile_is_a_name(api: ScriptedRbApi, profile: Any) -> None:
         client(api, task_profile=profile)
 
 
-PUBLIC = ["http://reasonblocks.example.com", "http://203.0.113.9:8700".replace("203.0.113.9", "8.8.8.8")]
+PUBLIC = ["http://reasonblocks.example.com", "http://8.8.8.8:8700"]
 PRIVATE = [
     "http://10.0.0.5",
     "http://192.168.1.1:80",

@@ -20,6 +20,8 @@ from ...exceptions import Unavailable
 
 T = TypeVar("T")
 
+THREAD_NAME = "reasonblocks-http"
+
 _blocking = Workers()
 
 
@@ -91,7 +93,7 @@ class NetworkThread:
     def _running(self) -> _Loop:
         if self._loop is None:
             loop = _Loop()
-            thread = threading.Thread(target=_serve, args=(loop,), name="reasonblocks-http", daemon=True)
+            thread = threading.Thread(target=_serve, args=(loop,), name=THREAD_NAME, daemon=True)
             try:
                 thread.start()
             except RuntimeError as exc:  # at exit, or with too many threads
