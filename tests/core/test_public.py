@@ -23,7 +23,8 @@ PROMISED = {
     "reasonblocks": """
         AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore Pattern
         QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession
-        Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage __version__
+        Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage
+        __version__
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level

@@ -159,3 +159,9 @@ def test_several_event_loops_share_one_connection(api: ScriptedRbApi) -> None:
         decision = asyncio.run(session.abegin_step(given(number)))
         session.end_step(decision, answered(number))
     assert [received.status for received in at(api, EVALUATE)] == [200] * 3
+
+
+def test_requests_leave_no_line_in_a_programs_log(api: ScriptedRbApi, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    run(client(api).session(), 3)
+    assert caplog.records == []

@@ -152,8 +152,7 @@ def _weights(config: Config, profile: str) -> Mapping[str, float]:
 
 def profile_of(profile: str, server: Server | None) -> str:
     """Return the profile whose weights are those of this process. A server has profiles that are not known here."""
-    if server is not None and isinstance(profile, str) and profile not in WEIGHTS:
-        text("task_profile", profile)
+    if server is not None and text("task_profile", profile) not in WEIGHTS:
         return "coding"
     return choice("task_profile", profile, tuple(WEIGHTS))
 

@@ -126,8 +126,10 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
         return {}, {}, (str(error),)
     backends = config.backends
     server, problems = ({}, ()) if config.server is None else _asked(config.server.exchange)
-    for closable in (*config.sinks, *filter(None, (config.server,))):
-        closable.close()
+    for sink in config.sinks:
+        sink.close()
+    if config.server is not None:
+        config.server.close()
     embedder = getattr(backends.store, "embedder", None)
     described, problem = _described(backends.store)
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 import weakref
@@ -15,13 +16,12 @@ from functools import partial
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..._extras import EXTRAS
 from ..._process import on_fork
 from ..._text import preview
 from ...exceptions import BadAnswer, DeadlineExceeded, ExtraMissing, Unavailable
 from ._address import Address
 from ._breaker import Breaker
-from ._loop import network
+from ._loop import THREAD_NAME, network
 
 if TYPE_CHECKING:
     import httpx
@@ -103,10 +103,10 @@ class _Pool:
         self._left_to_parent.append(self._client)
         self._client = None
 
-    async def exchange(self, ask: Ask, seconds: float, most: int) -> Reply:
+    async def exchange(self, ask: Ask, seconds: float) -> Reply:
         """Send a request and read its answer. Raises `NoReply`, and `DeadlineExceeded` after `seconds`."""
         try:
-            return await asyncio.wait_for(self._exchange(ask, most), seconds)
+            return await asyncio.wait_for(self._exchange(ask), seconds)
         except asyncio.TimeoutError:
             raise DeadlineExceeded(self._address.shown, seconds) from None
         except (NoReply, BadAnswer):
@@ -114,26 +114,26 @@ class _Pool:
         except Exception as exc:  # HTTP, TLS and DNS each have errors of their own
             raise NoReply(f"{type(exc).__name__}: {preview(str(exc), DETAIL_CHARS)}") from exc
 
-    async def _exchange(self, ask: Ask, most: int) -> Reply:
+    async def _exchange(self, ask: Ask) -> Reply:
         if self._client is None:
             self._client = connect(self._address)
         url = self._address.route(ask.path)
         async with self._client.stream(ask.method, url, content=ask.body, headers=dict(ask.headers)) as response:
             return Reply(
                 status=response.status_code,
-                body=await self._body(response, most),
+                body=await self._body(response),
                 retry_after=_seconds(response.headers.get("retry-after")),
             )
 
-    async def _body(self, response: httpx.Response, most: int) -> bytes:
+    async def _body(self, response: httpx.Response) -> bytes:
         """Return the body. It was asked for uncompressed, because a small compressed one may be huge."""
         body = bytearray()
         if response.headers.get("content-encoding", "identity") != "identity":
             raise BadAnswer(self._address.shown, response.headers["content-encoding"], "its answer must be plain")
         async for part in response.aiter_raw():
             body += part
-            if len(body) > most:
-                raise BadAnswer(self._address.shown, f"over {most} bytes", "its answer is too large")
+            if len(body) > ANSWER_BYTES:
+                raise BadAnswer(self._address.shown, f"over {ANSWER_BYTES} bytes", "its answer is too large")
         return bytes(body)
 
     async def disconnect(self) -> None:
@@ -147,7 +147,8 @@ def connect(address: Address) -> httpx.AsyncClient:
     try:
         import httpx  # for those who have a server
     except ImportError as exc:
-        raise ExtraMissing("a ReasonBlocks server", "httpx", "http", EXTRAS["http"]) from exc
+        raise ExtraMissing("a ReasonBlocks server", "httpx", "http") from exc
+    logging.getLogger("httpx").addFilter(_is_foreign)
     headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "reasonblocks-core"}
     if address.key is not None:
         headers["authorization"] = f"Bearer {address.key.reveal()}"
@@ -159,6 +160,11 @@ def connect(address: Address) -> httpx.AsyncClient:
         trust_env=not address.loopback,  # proxies
         verify=httpx.create_ssl_context(),
     )
+
+
+def _is_foreign(record: logging.LogRecord) -> bool:
+    """Return False for the line that httpx logs for each of our requests: a program's log would be full of them."""
+    return record.threadName != THREAD_NAME
 
 
 class _Pools:
@@ -242,8 +248,8 @@ class Exchange:
         name = self.address.shown
         try:
             return _result(self._start(ask, seconds), seconds)
-        except FutureTimeout:
-            raise DeadlineExceeded(name, seconds) from None
+        except (FutureTimeout, DeadlineExceeded):
+            raise Unavailable(name, f"no answer within {seconds:.1f} s") from None
         except NoReply as exc:
             raise Unavailable(name, exc.reason) from exc
 
@@ -259,9 +265,8 @@ class Exchange:
             attempt.reply = await _aresult(attempt.future, attempt.left)
         return attempt.answer
 
-    def _start(self, ask: Ask, seconds: float, most: int = ANSWER_BYTES) -> Future[Reply]:
-        pool = self._open()
-        return network.submit(lambda: pool.exchange(ask, seconds, most))
+    def _start(self, ask: Ask, seconds: float) -> Future[Reply]:
+        return network.submit(partial(self._open().exchange, ask, seconds))
 
     @contextmanager
     def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:

@@ -20,6 +20,8 @@ from ...exceptions import Unavailable
 
 T = TypeVar("T")
 
+THREAD_NAME = "reasonblocks-http"
+
 _blocking = Workers()
 
 
@@ -27,7 +29,13 @@ class _Loop(asyncio.SelectorEventLoop):
     """An event loop whose blocking calls, such as DNS queries, run in daemon threads: asyncio's delay the exit."""
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # as typed there, with type variables of a newer Python
-        return asyncio.wrap_future(_blocking.submit(partial(func, *args), "a DNS query"), loop=self)
+        call = partial(func, *args)
+        try:
+            return asyncio.wrap_future(_blocking.submit(call, "a DNS query"), loop=self)
+        except RuntimeError:  # no thread can be started at exit: this one may wait, because no exit waits for it
+            done = self.create_future()
+            done.set_result(call())
+            return done
 
 
 class NetworkThread:
@@ -85,7 +93,7 @@ class NetworkThread:
     def _running(self) -> _Loop:
         if self._loop is None:
             loop = _Loop()
-            thread = threading.Thread(target=_serve, args=(loop,), name="reasonblocks-http", daemon=True)
+            thread = threading.Thread(target=_serve, args=(loop,), name=THREAD_NAME, daemon=True)
             try:
                 thread.start()
             except RuntimeError as exc:  # at exit, or with too many threads

@@ -7,9 +7,10 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import fields
+from json import JSONEncoder
 from typing import Any
 
-from ..._json import compact, evolve
+from ..._json import canonical, compact, evolve, storable_json
 from ..._secret import Secret
 from ..._text import clip, whole
 from ...events import Event
@@ -39,7 +40,8 @@ class HttpSink:
     """
 
     remote = True
-    """It sends events to another process; REASONBLOCKS_DISABLED=1 leaves it out."""
+    """It sends events to another process: the end of a run hardly waits for it, and REASONBLOCKS_DISABLED=1 leaves it
+    out."""
 
     def __init__(self, url: str, api_key: str | Secret | None = None) -> None:
         key = api_key if isinstance(api_key, Secret) else key_of("api_key", api_key)
@@ -121,7 +123,15 @@ def _bodies(events: Sequence[Event]) -> list[bytes]:
 
 
 def _encoded(event: Event) -> bytes:
-    return whole(compact(event.as_dict())).encode()
+    """Return the event as JSON; one that is none, such as arguments with a NaN, as near to it as JSON comes."""
+    body = event.as_dict()
+    try:
+        return whole(_STRICT.encode(body)).encode()
+    except (TypeError, ValueError, RecursionError):
+        return whole(compact(storable_json(canonical(body)))).encode()
+
+
+_STRICT = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _shortened(event: Event) -> Event:
