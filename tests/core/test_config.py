@@ -21,7 +21,7 @@ import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
 from reasonblocks._config import configure
 from reasonblocks._fsm import DifficultyFSM
-from reasonblocks.exceptions import BadAnswer, ConfigError, NotYetAvailable
+from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
@@ -97,7 +97,13 @@ WRONG: list[tuple[str, Any]] = [
     *[("e2_requires_signal", value) for value in (None, 0, "no")],
     *[("standing_rules", value) for value in (None, "always", True, ["run"])],
     *[("sinks", value) for value in (5, None, "runs.jsonl", RecordingSink(), [5], [object()])],
-    *[("live_streaming_enabled", value) for value in ("no", 1)],
+    *[("live_streaming_enabled", value) for value in ("no", 1, True)],
+    *[
+        ("base_url", value)
+        for value in (5, b"http://host", "host", "host:8700", "ftp://host", "http://", "http://[bad")
+    ],
+    *[("base_url", value) for value in ("http://me:pw@host", "http://host?a=1", "http://host#a", "http://host:99999")],
+    *[("base_url", value) for value in ("http://host/a b", "http://hóst", "http://host\n")],
     *[("redact", value) for value in (5, "x")],
     *[("placement", value) for value in (None, "user", 5, ["system"])],
     *[("mode", value) for value in (None, "watch", 5, ["observe"])],
@@ -113,7 +119,7 @@ WRONG: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), WRONG, ids=lambda value: repr(value)[:50])
 def test_a_wrong_argument_is_refused_by_its_name(name: str, value: Any) -> None:
-    with pytest.raises((ConfigError, NotYetAvailable)) as caught:
+    with pytest.raises(ConfigError) as caught:
         ReasonBlocks(**{name: value})
     assert re.match(rf"(transition\.|tool_roles|calibration|weights|model_routing|fsm_)?{name}", str(caught.value))
 
@@ -135,7 +141,7 @@ def test_a_coroutine_function_is_refused_where_its_answer_decides(name: str, val
 def test_every_argument_has_a_wrong_value_above() -> None:
     import inspect
 
-    arguments = set(inspect.signature(ReasonBlocks).parameters) - {"base_url"}
+    arguments = set(inspect.signature(ReasonBlocks).parameters)
     assert arguments == {name for name, _ in WRONG}
 
 
@@ -241,31 +247,6 @@ def test_a_transition_sees_64_difficulties_where_it_does_not_ask() -> None:
 def test_a_machine_of_our_own_can_be_given_as_a_transition() -> None:
     rb = client(transition=DifficultyFSM(fast_window=2).transition, scorer=lambda step: 0.1)
     assert run(rb.session(), 5)[-1].fsm_state is FSMState.FAST
-
-
-# ------------------------------------------------------------ what this version does not have
-
-
-@pytest.mark.parametrize("url", ["https://api.example.com", "http://localhost:8000", ""])
-def test_a_base_url_is_refused_in_this_version(url: str) -> None:
-    with pytest.raises(NotYetAvailable, match="base_url"):
-        ReasonBlocks(base_url=url)
-
-
-def test_a_base_url_from_the_environment_is_refused_in_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "https://api.example.com")
-    with pytest.raises(NotYetAvailable, match="REASONBLOCKS_BASE_URL"):
-        ReasonBlocks()
-
-
-def test_live_streaming_is_refused_in_this_version() -> None:
-    with pytest.raises(NotYetAvailable, match="live_streaming_enabled"):
-        ReasonBlocks(live_streaming_enabled=True)
-
-
-@pytest.mark.parametrize("value", [None, False])
-def test_live_streaming_may_be_left_off(value: bool | None) -> None:
-    ReasonBlocks(live_streaming_enabled=value)
 
 
 @pytest.mark.parametrize(("given", "seconds"), [({}, 0.8), ({"step_deadline_ms": 1_500}, 1.5)])

@@ -21,9 +21,10 @@ ROOT = Path(reasonblocks.__file__).parent
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder JsonlSink LocalStore Pattern QdrantStore
-        ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession Step StepInput
-        StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage __version__
+        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore Pattern
+        QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession
+        Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage
+        __version__
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
@@ -37,8 +38,8 @@ PROMISED = {
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
-        NotYetAvailable ProtocolError ReasonBlocksError RecordError RunStopped SnapshotError StaleKey StoreError
-        SwitchedOff Unavailable
+        ProtocolError ReasonBlocksError RecordError Refused RunStopped SnapshotError StaleKey StoreError SwitchedOff
+        Unavailable
     """,
     "reasonblocks.events": """
         Event RunFinish RunStart StepEvent completed_of event_of step_event
@@ -68,6 +69,9 @@ PROMISED = {
     """,
     "reasonblocks.testing.server": """
         Answer Asked ProviderError ScriptedServer
+    """,
+    "reasonblocks.testing.rb_api": """
+        KEY LIES Drip Fault Hang HangUp Lie Lying QueuedNote Received ScriptedRbApi Slow Status
     """,
     "reasonblocks.traces": """
         READERS Reader Record RecordedRun UNPACKED_BYTES UNPACKED_VARIABLE read_records read_runs

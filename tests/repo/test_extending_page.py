@@ -32,6 +32,9 @@ from reasonblocks.types import StepDecision
 PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
+NO_OPTION = ["Evaluator", "A server for tests"]
+"""Examples of parts that are no option of the client."""
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -151,12 +154,17 @@ def test_every_option_of_replay_that_takes_a_part_is_named(capsys: pytest.Captur
     options = re.findall(r"^ +(--[\w-]+) MODULE:NAME", capsys.readouterr().out, re.MULTILINE)
     assert [option for option in options if option not in PAGE] == []
     on_other_pages = {"--on-injection"}
-    assert len(options) == len(EXAMPLES) - 1 + len(on_other_pages)  # there is none for an evaluator
+    assert len(options) == len(EXAMPLES) - len(NO_OPTION) + len(on_other_pages)
 
 
 def test_every_part_has_an_example() -> None:
     parts = re.findall(r"^\| \[([a-z ]+)\]\(#", PAGE, re.MULTILINE)
-    assert [*map(str.capitalize, parts), "Evaluator"] == list(EXAMPLES)
+    assert [*map(str.capitalize, parts), *NO_OPTION] == list(EXAMPLES)
+
+
+def test_the_server_for_tests_runs_and_is_asked_nothing_before_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    example("A server for tests")
+    assert capsys.readouterr().out == "[] []\n"
 
 
 # --- the limits that the page names

@@ -132,7 +132,7 @@ def test_switched_off_steering_is_warned_of() -> None:
 
 
 def test_settings_that_the_client_refuses_are_a_problem(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "https://example.invalid")
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "ftp://127.0.0.1")
     done = command("doctor")
     assert done.code == 1
     assert "base_url" in done.err.lower()
@@ -144,7 +144,7 @@ def test_a_sound_installation_is_ok(command: Command) -> None:
 
 def test_json_is_one_object(command: Command) -> None:
     found = json.loads(command("doctor", "--json").out)
-    assert list(found) == ["versions", "adapters", "backends", "environment", "warnings", "problems"]
+    assert list(found) == ["versions", "adapters", "backends", "server", "environment", "warnings", "problems"]
 
 
 def test_a_file_of_patterns_is_counted(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ._saving import RequestPart, SavingPlan, TokenSaving
     from ._session import RunView, SteeringSession, TraceStateManager
     from .backends._edge_store import EdgeStore
+    from .backends._http import HttpSink
     from .backends._jsonl_sink import JsonlSink
     from .backends._local_store import LocalStore
     from .backends._qdrant_store import QdrantStore
@@ -39,6 +40,7 @@ __all__ = [
     "EdgeStore",
     "FSMState",
     "HashEmbedder",
+    "HttpSink",
     "JsonlSink",
     "LocalStore",
     "Pattern",
@@ -69,6 +71,7 @@ _HOMES = {
     "DifficultyFSM": "_fsm",
     "EdgeStore": "backends._edge_store",
     "HashEmbedder": "backends.embed",
+    "HttpSink": "backends._http",
     "JsonlSink": "backends._jsonl_sink",
     "LocalStore": "backends._local_store",
     "QdrantStore": "backends._qdrant_store",

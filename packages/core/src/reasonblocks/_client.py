@@ -28,7 +28,7 @@ SINKS_SHARE = 0.9
 
 
 class ReasonBlocks:
-    """Steers any number of runs, at once and in any thread. Needs no server, no key and no network.
+    """Steers any number of runs, at once and in any thread. Needs no server, no key and no network by default.
 
     State machine and models: `fsm_thresholds` are the parameters of `DifficultyFSM`, and `transition` replaces that
     machine. `model_routing` maps "FAST", "NORMAL", "SLOW" and "SKIP" to a model identifier or object. `token_budget`
@@ -60,12 +60,17 @@ class ReasonBlocks:
     write to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
-    `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped. `base_url` and
-    `live_streaming_enabled` need a server and raise `NotYetAvailable` in this version.
+    `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped.
+
+    Server: with `base_url` and `api_key`, a ReasonBlocks server evaluates each step, finds the lessons unless there is
+    a `pattern_store`, passes on operators' notes, and receives the events unless `live_streaming_enabled` is False. All
+    texts pass `redact` first. If the server is slow or away, the agent continues unsteered. Nothing is sent anywhere
+    without a URL; an empty `base_url` means none, whatever the environment has.
 
     Environment variables for absent arguments: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
     REASONBLOCKS_HOME (the folder of that file, by default ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY.
-    REASONBLOCKS_DISABLED=1 disables steering. Raises `ConfigError` for an invalid value.
+    REASONBLOCKS_DISABLED=1 disables steering. Raises `ConfigError` for an invalid value, and `ExtraMissing` for a
+    server without httpx.
     """
 
     def __init__(

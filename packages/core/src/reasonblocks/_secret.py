@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+UNREDACTED = "[redaction failed]"
+"""Replaces a text that the caller's `redact` failed on."""
 KEY_RULE = "must be a string of printable ASCII that is not empty"
 
 
@@ -43,3 +45,12 @@ def shown_url(url: object) -> str:
     host = parts.netloc.rpartition("@")[2]
     hidden = " (the rest is hidden)" if host != parts.netloc or parts.query or parts.fragment else ""
     return f"{parts.scheme}://{host}{parts.path}{hidden}" if host else f"{len(url)} characters that are no URL"
+
+
+def masked(secret: Secret) -> str:
+    """Return what identifies a key and opens nothing: the id of a key `rbk_<id>_<secret>`, else only its length."""
+    text = secret.reveal()
+    parts = text.split("_", 2)
+    if len(parts) == 3 and parts[0] == "rbk" and 0 < len(parts[1]) <= 32 and parts[2]:
+        return f"rbk_{parts[1]}_***"
+    return f"*** ({len(text)} characters)"

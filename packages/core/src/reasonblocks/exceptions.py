@@ -17,10 +17,10 @@ __all__ = [
     "EventError",
     "ExtraMissing",
     "ForeignDistribution",
-    "NotYetAvailable",
     "ProtocolError",
     "ReasonBlocksError",
     "RecordError",
+    "Refused",
     "RunStopped",
     "SnapshotError",
     "StaleKey",
@@ -54,14 +54,6 @@ class ConfigError(ReasonBlocksError, ValueError):
         near = nearest(name, names)
         hint = f"did you mean {near!r}? " if near else ""
         return cls(what, name, f"unknown; {hint}valid: {', '.join(names)}")
-
-
-class NotYetAvailable(ReasonBlocksError):
-    """A setting of a feature that this version does not have. `name`, `value`, `reason`."""
-
-    def __init__(self, name: str, value: object, reason: str) -> None:
-        self.name, self.value, self.reason = name, value, reason
-        super().__init__(f"{name}={value!r}: {reason}")
 
 
 class AdapterMissing(ReasonBlocksError, AttributeError):
@@ -120,11 +112,19 @@ class DeadlineExceeded(Unavailable):
 
 
 class SwitchedOff(Unavailable):
-    """A backend is switched off after repeated deadlines, for `seconds` more."""
+    """A backend is switched off after repeated failures or deadlines, for `seconds` more."""
 
     def __init__(self, backend: str, seconds: float) -> None:
         self.seconds = seconds
-        super().__init__(backend, f"switched off after repeated deadlines, tried again in {seconds:.0f} s")
+        super().__init__(backend, f"switched off after repeated failures, tried again in {seconds:.0f} s")
+
+
+class Refused(ReasonBlocksError):
+    """A server refused the key, or these events for good. `server`, `reason`."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        self.server, self.reason = server, reason
+        super().__init__(f"{server} refused: {reason}")
 
 
 class BadAnswer(ReasonBlocksError):

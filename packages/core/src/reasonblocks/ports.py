@@ -52,7 +52,7 @@ class Evaluator(Protocol):
     An evaluator that also has `async aevaluate(request)` (`AsyncEvaluator`) is awaited on event loops; any other is
     called in a worker thread. Both have until `request.ends`; then the step continues without an evaluation. An
     evaluator with `inline = True` keeps that deadline itself and calls no other code: it is called in place, without a
-    worker, and its answer is not validated.
+    worker, and its answer is not validated, unless it also has `remote = True` because it asks another process.
 
     An answer has at most 64 scores. `fired` names monitors that have a score, texts have at most 8 KB, and the memories
     at most 16 KB of JSON in all, beside those of the caller's own monitors.

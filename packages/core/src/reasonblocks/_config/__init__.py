@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from .._calibration_file import calibration_of
-from .._monitors.builtin import WEIGHTS, resolve_weights
+from .._monitors.builtin import resolve_weights
 from .._routing import check_routing
 from .._session import Profiles
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
@@ -22,7 +22,6 @@ from ._options import (
     flag,
     machine,
     mapping,
-    refuse_server,
     switch,
     text,
 )
@@ -30,8 +29,8 @@ from ._parts import (
     Config,
     OnInjection,
     StopWhen,
+    all_sinks,
     backends_of,
-    counting,
     custom_monitors,
     profiles_of,
     sinks_of,
@@ -39,7 +38,8 @@ from ._parts import (
     tool_roles_of,
     with_control,
 )
-from ._run import check_options, options_of, run_info, settings_of, unable
+from ._run import check_options, options_of, profile_of, run_info, settings_of, unable
+from ._server import as_table, server_of
 
 __all__ = [
     "CalibrationSource",
@@ -77,17 +77,17 @@ def configure(
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
     disabled = switch("REASONBLOCKS_DISABLED", environ)
-    if not disabled:
-        refuse_server(base_url, live_streaming_enabled, environ)
+    key = api_key_of(api_key, environ)
+    call_back("redact", redact)
+    server = server_of(base_url, key, live_streaming_enabled, redact, environ, disabled=disabled)
     own = tuple(custom_monitors(monitors))
     routing = dict(mapping("model_routing", model_routing))
     check_routing(routing)
     own_weights = dict(mapping("weights", weights))
-    choice("task_profile", task_profile, tuple(WEIGHTS))
+    known_profile = profile_of(task_profile, server)
     built_in, history_limit = machine(transition, fsm_thresholds)
     numbers = calibration_of(calibration)
-    call_back("redact", redact)
-    store = store_of(pattern_store, embedder, environ)
+    store = store_of(pattern_store, embedder, environ, server)
     profiles = profiles_of(profile, environ)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
@@ -97,7 +97,7 @@ def configure(
         caller_scorer=call_back("scorer", scorer) is not None,
         custom_monitors=bool(own),
         task_profile=task_profile,
-        weights=resolve_weights(task_profile, own_weights, [monitor.name for monitor in own]),
+        weights=resolve_weights(known_profile, own_weights, [monitor.name for monitor in own]),
         org_id=text("org_id", org_id),
         token_budget=budget(token_budget),
         e_traces_enabled=flag("e_traces_enabled", e_traces_enabled),
@@ -108,6 +108,9 @@ def configure(
         disabled=disabled,
     )
     backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
+    if server is not None:
+        given = None if calibration is None else as_table(numbers)
+        backends = server.evaluating(backends, weights=own_weights, tool_roles=tool_roles, calibration=given)
     settings, backends = with_control(
         settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
     )
@@ -116,10 +119,11 @@ def configure(
         backends=backends,
         owns_store=pattern_store is None,
         project_id=text("project_id", project_id),
-        sinks=(*sinks_of(sinks), *counting(store)),
+        sinks=all_sinks(sinks_of(sinks), server, store, disabled=disabled),
         model_routing=routing,
         weights=own_weights,
-        api_key=api_key_of(api_key, environ),
+        api_key=key,
+        server=server,
         deadline_seconds=deadline(step_deadline_ms),
         strict=strict,
     )

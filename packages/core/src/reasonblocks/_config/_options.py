@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from .._fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
 from .._json import MAX_INT, is_number
-from .._secret import KEY_RULE, Secret, described, is_key, shown_url
-from ..exceptions import ConfigError, NotYetAvailable
+from .._secret import KEY_RULE, Secret, described, is_key
+from ..exceptions import ConfigError
 from ..types import Transition
 from ..types._steering import Condition
 
@@ -105,17 +105,6 @@ def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
     if not isinstance(value, str) or not is_key(value):
         raise ConfigError(name, described(value), KEY_RULE)
     return Secret(value)
-
-
-def refuse_server(base_url: object, live_streaming_enabled: object, environ: Mapping[str, str]) -> None:
-    """Raise `NotYetAvailable` for an option of the server client, which this version does not have."""
-    reason = "this version runs embedded only and cannot talk to a server; leave it out"
-    if base_url is not None:
-        raise NotYetAvailable("base_url", shown_url(base_url), reason)
-    if environ.get("REASONBLOCKS_BASE_URL"):
-        raise NotYetAvailable("REASONBLOCKS_BASE_URL", shown_url(environ["REASONBLOCKS_BASE_URL"]), reason)
-    if live_streaming_enabled:
-        raise NotYetAvailable("live_streaming_enabled", True, reason)
 
 
 def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] | None) -> tuple[Transition | None, int]:

@@ -25,6 +25,7 @@ from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
 from ..types import Mode, Settings, Step, Transition
 from ._options import choice, condition, flag, items, mapping, plain_call_back
+from ._server import Server, refuse_embedder
 
 if TYPE_CHECKING:
     from .._session import RunView
@@ -62,6 +63,7 @@ class Config:
     api_key: Secret | None
     deadline_seconds: float
     strict: bool
+    server: Server | None = None
 
     def load(self) -> None:
         """Read patterns and search tables now, so that no step has to."""
@@ -74,7 +76,12 @@ class Config:
                 raise
 
     def close(self, seconds: float, faults: Faults) -> None:
-        """Close the store, unless it is the caller's. A store that does not close in time is abandoned."""
+        """Close the connections to a server, and the store, unless it is the caller's.
+
+        A store that does not close in time is abandoned.
+        """
+        if self.server is not None:
+            self.server.close()
         store = self.backends.store
         if not (self.owns_store and isinstance(store, Closes)):
             return
@@ -207,10 +214,15 @@ def sinks_of(given: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
     return found
 
 
-def store_of(store: PatternStore | None, embedder: Embedder | None, environ: Mapping[str, str]) -> PatternStore:
-    """Return the caller's store, else ours over the starter library. Nothing is opened yet."""
+def store_of(
+    store: PatternStore | None, embedder: Embedder | None, environ: Mapping[str, str], server: Server | None
+) -> PatternStore:
+    """Return the caller's store, else the server's, else ours over the starter library. Nothing is opened yet."""
     if store is not None:
         return _checked(store, embedder)
+    if server is not None:
+        refuse_embedder(embedder)
+        return server.store()
     embedder, layer = _embedder(embedder), starter_patterns()
     if url := environ.get("QDRANT_URL"):
         from ..backends._qdrant_store import QdrantStore  # with the client, for those who have a server
@@ -242,6 +254,15 @@ def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
     if isinstance(given, str) and not {".", "/", sep} & {*given}:  # a word, perhaps misspelled
         raise ConfigError.unknown("profile", given, (IN_MEMORY, IN_HOME, "the path of a file, such as ./profiles.db"))
     return ProfileFile(path)
+
+
+def all_sinks(
+    given: tuple[TelemetrySink, ...], server: Server | None, store: PatternStore, *, disabled: bool
+) -> tuple[TelemetrySink, ...]:
+    """Return the caller's sinks and our own; without those that send events away if steering is disabled."""
+    if disabled:
+        given = tuple([sink for sink in given if getattr(sink, "remote", False) is not True])
+    return (*given, *(server.sinks(given) if server else ()), *counting(store))
 
 
 def counting(store: PatternStore) -> tuple[TelemetrySink, ...]:

@@ -16,8 +16,9 @@ from .._text import bounded, whole
 from ..exceptions import ConfigError
 from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
 from ..types._steering import Condition
-from ._options import choice, json_by_name, optional_text
+from ._options import choice, json_by_name, optional_text, text
 from ._parts import Config
+from ._server import Server
 
 RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
@@ -144,10 +145,16 @@ def unable(config: Config, caps: AdapterCaps, settings: Settings) -> list[str]:
 def _weights(config: Config, profile: str) -> Mapping[str, float]:
     if profile == config.settings.task_profile:
         return config.settings.weights
-    if profile not in WEIGHTS:
-        raise ConfigError.unknown("task_profile", profile, WEIGHTS)
+    profile = profile_of(profile, config.server)
     custom = [monitor.name for monitor in config.backends.monitors]
     return resolve_weights(profile, config.weights, custom)
+
+
+def profile_of(profile: str, server: Server | None) -> str:
+    """Return the profile whose weights are those of this process. A server has profiles that are not known here."""
+    if server is not None and text("task_profile", profile) not in WEIGHTS:
+        return "coding"
+    return choice("task_profile", profile, tuple(WEIGHTS))
 
 
 def _placement(wanted: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:

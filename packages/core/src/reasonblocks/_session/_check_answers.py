@@ -219,8 +219,8 @@ async def aevaluation_of(evaluator: AsyncEvaluator, request: Evaluate) -> tuple[
 
 
 def _checked_answer(evaluator: object, answer: object, request: Evaluate) -> tuple[Evaluation, Memories]:
-    """Validate an evaluator's answer; one of an `inline` evaluator is built from validated values."""
-    if getattr(evaluator, "inline", False) is True:
+    """Validate an evaluator's answer; that of an `inline` evaluator of this process is built from validated values."""
+    if getattr(evaluator, "inline", False) is True and getattr(evaluator, "remote", False) is not True:
         return answer  # type: ignore[return-value]  # as our own is typed
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Evaluation):
         raise BadAnswer(EVALUATOR, answer, "must be (Evaluation, memories)")
@@ -257,6 +257,7 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
         fired=_checked_fired(given.fired, scores),
         scores=scores,
         composite=unit(EVALUATOR, given.composite),
+        persistence=None if given.persistence is None else unit(EVALUATOR, given.persistence),
         doubts=tuple(map(_doubt, given.doubts[:MAX_SCORES])),
         **texts,
     )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..exceptions import ProtocolError, RunStopped, StoreError, Unavailable
+from ..exceptions import ProtocolError, Refused, RunStopped, StoreError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
 
@@ -61,7 +61,7 @@ class Faults:
         if kind in self._logged:
             return
         self._logged.add(kind)
-        plain = exc is None or isinstance(exc, (Unavailable, StoreError))  # a traceback adds nothing
+        plain = exc is None or isinstance(exc, (Refused, Unavailable, StoreError))  # a traceback adds nothing
         trace = None if plain or exc is None else (type(exc), exc, exc.__traceback__)
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
 

@@ -28,6 +28,8 @@ BATCH_SECONDS = 5.0
 """The time that a batch sink has for one offer, except while it is closed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 """Seconds until a batch sink that took nothing is called again: doubled each time, and varied by half."""
+REMOTE_SECONDS = 0.5
+"""The most that the end of a run waits for a sink of another process."""
 SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER = 0.05, 3_600.0
 """The bounds of a pause, in seconds, that a sink may request. Zero, a negative value or no number requests none."""
 
@@ -57,6 +59,7 @@ class SinkQueue:
     def __init__(self, sink: TelemetrySink) -> None:
         self._sink, self._name = sink, type(sink).__name__
         self._batch = sink if isinstance(sink, BatchSink) else None
+        self._is_remote = getattr(sink, "remote", False) is True
         self._faults = Faults("telemetry", strict=False)
         self.dropped = 0
         self._reset()
@@ -97,10 +100,14 @@ class SinkQueue:
     def flush(self, ends: float) -> bool:
         """Wait until the sink has received every event, at most until `ends`; return False if it has not.
 
-        A sink that pauses beyond `ends` is not waited for.
+        A sink that pauses beyond `ends` is not waited for; one of another process at most `REMOTE_SECONDS`, and not at
+        all while it pauses, because a run must not end later if its server is slow.
         """
+        resumes_by = ends
+        if self._is_remote:
+            resumes_by, ends = time.monotonic(), min(ends, time.monotonic() + REMOTE_SECONDS)
         with self._wake:
-            self._wake.wait_for(lambda: self._is_idle or self._resumes > ends, ends - time.monotonic())
+            self._wake.wait_for(lambda: self._is_idle or self._resumes > resumes_by, ends - time.monotonic())
             return self._is_idle
 
     @property

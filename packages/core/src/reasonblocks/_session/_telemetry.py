@@ -10,6 +10,7 @@ from typing import Any
 
 from .._json import evolve
 from .._process import on_fork
+from .._secret import UNREDACTED
 from .._threads import Workers, contained
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
 from ..exceptions import BadAnswer
@@ -20,7 +21,6 @@ from ._log import Closed
 from ._sink_queue import QueuedEvent, SinkQueue
 
 Redact = Callable[[str], str]
-UNREDACTED = "[redaction failed]"
 TEXTS = ("thought", "action_input", "observation", "reasoning")
 TEXTS_IN_METADATA = ("error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt")
 """Metadata fields that are redacted."""

@@ -11,18 +11,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from inspect import signature
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from .._discovery import ADAPTERS as OURS
 from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
-from ..exceptions import ConfigError, ForeignDistribution, NotYetAvailable, ReasonBlocksError
+from ..exceptions import ConfigError, ForeignDistribution, ReasonBlocksError
 from ._output import OK, PROBLEM, Parsers, Table, show, warn
+
+if TYPE_CHECKING:
+    from ..backends._http import Exchange
 
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
 LIBRARIES: Mapping[str, str | None] = {"numpy": None, "pydantic": None, "qdrant-client": "qdrant", "rich": "cli"}
 """The extra that installs each library; None if the core requires it."""
+SERVER_SECONDS = 3.0
+"""The limit of each of the two requests to a server."""
+KEY_UNKNOWN, NOT_ALLOWED = 401, 403
 EXAMPLE = "pip install ./packages/core ./packages/langchain"
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
@@ -54,6 +62,7 @@ class Examination:
     versions: Mapping[str, str | None]
     adapters: tuple[Adapter, ...]
     backends: Mapping[str, str]
+    server: Mapping[str, str]
     environment: Mapping[str, str]
     warnings: tuple[str, ...]
     problems: tuple[str, ...]
@@ -63,7 +72,8 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
         help="show what is installed and which backends are in use",
-        description="Reports what is installed and in use here. Sends nothing and changes nothing.",
+        description="Reports what is installed and in use here, and changes nothing. Sends nothing, except two "
+        "requests to the server at REASONBLOCKS_BASE_URL, to find out if it is there and accepts the key.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
@@ -84,7 +94,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def examine(environment: Mapping[str, str]) -> Examination:
-    backends, problems = _backends(environment)
+    backends, server, problems = _backends(environment)
     if _version(FOREIGN) is not None:
         problems = (str(ForeignDistribution(FOREIGN)), *problems)
     adapters = _adapters()
@@ -96,33 +106,67 @@ def examine(environment: Mapping[str, str]) -> Examination:
         },
         adapters=adapters,
         backends=backends,
+        server=server,
         environment={name: _shown(name, environment[name]) for name in VARIABLES if environment.get(name)},
         warnings=(*_unknown(environment), *_switches(environment), *_mixed(adapters)),
         problems=problems,
     )
 
 
-def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return the backends that `ReasonBlocks()` would use here, or the problem that it would report."""
+def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str], tuple[str, ...]]:
+    """Return the backends that `ReasonBlocks()` would use here, its server's answers, and the problems."""
     from .._client import ReasonBlocks
     from .._config import configure
     from ..backends.embed._default import embedder_line
 
     defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:
-        backends = configure(environment, **defaults).backends
-    except NotYetAvailable as error:  # its value may hold a secret
-        return {}, (f"{error.name}: {error.reason}",)
+        config = configure(environment, **defaults)
     except ReasonBlocksError as error:
-        return {}, (str(error),)
+        return {}, {}, (str(error),)
+    backends = config.backends
+    server, problems = ({}, ()) if config.server is None else _asked(config.server.exchange)
+    for sink in config.sinks:
+        sink.close()
+    if config.server is not None:
+        config.server.close()
     embedder = getattr(backends.store, "embedder", None)
     described, problem = _described(backends.store)
-    return {
-        "evaluator": _named(backends.evaluator),
-        "pattern store": described,
-        "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
-        "default embedder": embedder_line(),
-    }, problem
+    return (
+        {
+            "evaluator": _named(backends.evaluator),
+            "pattern store": described,
+            "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+            "default embedder": embedder_line(),
+        },
+        server,
+        (*problem, *problems),
+    )
+
+
+def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Ask a server if it is there, and if it accepts the key. Both requests only read."""
+    from ..backends._http import Ask
+
+    name, begun = exchange.address.shown, monotonic()
+    found = {"url": exchange.address.url}
+    try:
+        health = exchange.send(Ask(path="/health"), SERVER_SECONDS)
+        found["answers"] = f"in {(monotonic() - begun) * 1000:.0f} ms"
+        if not health.is_success or "status" not in (answer := health.json(name)):
+            return found, (f"{name} is no ReasonBlocks server: {health.reason}",)
+        found["version"] = str(answer.get("version", "unknown"))[:40]
+        runs = exchange.send(Ask(path="/monitor/runs?limit=1"), SERVER_SECONDS)
+    except ReasonBlocksError as error:
+        return found, (str(error),)
+    key = exchange.address.shown_key
+    if runs.status == KEY_UNKNOWN:
+        return {**found, "key": "refused"}, (f"{name} refuses {key}: {runs.reason}",)
+    if runs.status == NOT_ALLOWED:
+        return {**found, "key": "accepted; it may not read runs"}, ()
+    if not runs.is_success:
+        return {**found, "key": "unknown"}, (f"{name} cannot list its runs: {runs.reason}",)
+    return {**found, "key": "accepted"}, ()
 
 
 def _described(store: object) -> tuple[str, tuple[str, ...]]:
@@ -225,6 +269,7 @@ def _tables(found: Examination) -> list[Table]:
         ("versions", [(name, version or _absent(name)) for name, version in found.versions.items()]),
         ("adapters", adapters or [("none", f"for instance, in a clone of ReasonBlocks: {EXAMPLE}")]),
         ("backends", list(found.backends.items())),
+        ("server", list(found.server.items())),
         ("environment", list(found.environment.items()) or [("none", "no variable of ours is set")]),
     )
     return [Table(title=title, head=("", ""), rows=rows) for title, rows in parts if rows]

@@ -170,7 +170,7 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
     if "tool_roles" in settings:
         settings["tool_roles"] = dict(settings["tool_roles"])
     seen: Counter[str] = Counter()
-    with closing(ReasonBlocks(e_traces_enabled=False, **settings)) as rb:
+    with closing(ReasonBlocks(e_traces_enabled=False, base_url="", **settings)) as rb:
         runs = _runs(arguments.runs, seen, task_profile=arguments.task_profile)
         found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
     if seen["runs"] and seen["no outcome"]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from .. import __version__
-from ..exceptions import ConfigError, NotYetAvailable, ReasonBlocksError
+from ..exceptions import ConfigError, ReasonBlocksError
 from . import (
     _calibrate_command,
     _doctor,
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):  # after a full disk, flushing the buffer would fail again at exit
             _drop_output()
         print(f"reasonblocks: {printable(str(error))}", file=sys.stderr)
-        return USAGE if isinstance(error, (ConfigError, NotYetAvailable)) else PROBLEM
+        return USAGE if isinstance(error, ConfigError) else PROBLEM
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -80,7 +80,7 @@ def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:
     from .._client import ReasonBlocks
 
     try:
-        return ReasonBlocks(**settings)
+        return ReasonBlocks(**settings, base_url="")  # recorded runs stay here
     except ConfigError as error:
         if file is None:
             raise

@@ -95,19 +95,25 @@ def _client(
     settings: Mapping[str, Any],
     sink: TelemetrySink,
     notes: Mapping[int, Note] = MappingProxyType({}),
+    **options: Any,
 ) -> ReasonBlocks:
-    """Return a client with the real scorer and monitors, every starter pattern, and without the user's patterns."""
-    starter = [replace(pattern, off=False) for pattern in starter_patterns()]
-    store = LocalStore(patterns=[*starter, *lessons])
-    mailbox = ScriptedMailbox(notes) if notes else None
-    return ReasonBlocks(
-        sinks=[sink],
-        strict=True,
-        step_deadline_ms=PATIENCE_MS,
-        pattern_store=store,
-        mailbox=mailbox,
-        **settings,
-    )
+    """Return a client with the real scorer and monitors, every starter pattern, and without the user's patterns.
+
+    `options` take precedence.
+    """
+    given: dict[str, Any] = {
+        "sinks": [sink],
+        "strict": True,
+        "step_deadline_ms": PATIENCE_MS,
+        "pattern_store": store_of(lessons),
+        "mailbox": ScriptedMailbox(notes) if notes else None,
+    }
+    return ReasonBlocks(**{**given, **settings, **options})
+
+
+def store_of(lessons: tuple[Pattern, ...]) -> LocalStore:
+    """Return a store of every starter pattern and these lessons."""
+    return LocalStore(patterns=[*(replace(pattern, off=False) for pattern in starter_patterns()), *lessons])
 
 
 # --- a recorded run as a script

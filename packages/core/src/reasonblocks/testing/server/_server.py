@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
-import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from itertools import chain, count
-from socketserver import ThreadingTCPServer
 from typing import Any, Protocol, TypeAlias
 
+from .._loopback import Listener
 from .._script import Script, Turn
 from . import _chat, _messages, _responses
 from ._asked import ApiName, Asked, Item, Json, NewId, Past, ProviderError, asked_of
@@ -136,12 +133,6 @@ class Responder:
                 raise ProviderError("try again", status=500)
 
 
-CLOSING_SECONDS = 1.0
-"""Seconds that closing waits for unfinished answers."""
-POLL_SECONDS = 0.02
-"""Seconds between the accepting thread's checks for the end."""
-
-
 class ScriptedServer:
     """A model provider on 127.0.0.1, within its `with` block.
 
@@ -153,14 +144,14 @@ class ScriptedServer:
 
     def __init__(self, answer: Answer | Script | Sequence[Script]) -> None:
         self._responder = Responder(answer)
-        self._listener: _Listener | None = None
+        self._listener: Listener | None = None
 
     @property
     def url(self) -> str:
         """The address `http://127.0.0.1:PORT`. Raises `RuntimeError` outside its `with`."""
         if self._listener is None:
             raise RuntimeError("the server is not running: use it as a context manager")
-        return f"http://127.0.0.1:{self._listener.server_address[1]}"
+        return f"http://127.0.0.1:{self._listener.port}"
 
     @property
     def openai_url(self) -> str:
@@ -184,56 +175,11 @@ class ScriptedServer:
             self._listener = None
 
     def __enter__(self) -> ScriptedServer:
-        self._listener = _Listener(self._responder)
+        self._listener = Listener(partial(_Connection, self._responder))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Listener(ThreadingTCPServer):
-    """Accepts connections, each in its own thread. Not an `HTTPServer`, which asks DNS for the host's name."""
-
-    daemon_threads = True
-    request_queue_size = 128  # the default of 5 makes a client of many tasks wait for a second
-
-    def __init__(self, responder: Responder) -> None:
-        self._sockets: set[Any] = set()
-        self._workers: list[threading.Thread] = []
-        super().__init__(("127.0.0.1", 0), partial(_Connection, responder))
-        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), daemon=True)
-        self._accepting.start()
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-        for connection in list(self._sockets):
-            _hang_up(connection)
-        ends = time.monotonic() + CLOSING_SECONDS
-        for thread in [self._accepting, *self._workers]:
-            thread.join(max(0.0, ends - time.monotonic()))
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
-        self._workers = [worker for worker in self._workers if worker.is_alive()] + [thread]
-        self._sockets.add(request)
-        thread.start()
-
-    def shutdown_request(self, request: Any) -> None:
-        self._sockets.discard(request)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that disconnected."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
-
-def _hang_up(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # gone already
-        return
 
 
 class _Connection(BaseHTTPRequestHandler):

@@ -1,0 +1,80 @@
+"""Whether a client of a server decides as an embedded one: recorded runs, entry by entry, with the bytes on the wire.
+
+Each run is steered twice, in one of several ways: plain, with monitors of the caller's own, in mode observe, restored
+from a snapshot in its middle, beside a fork of itself, on event loops, with settings of its own. The server is a
+scripted rb-api on 127.0.0.1. The runs are shared out over all files, and within a file chosen by a digest of their id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import chain, islice, zip_longest
+
+from reasonblocks.testing._http_parity import WAYS, Compared, compared, recorded, shared_out
+from reasonblocks.testing._parity_runs import long_runs
+from reasonblocks.traces import RecordedRun, read_runs
+
+RUNS = 500
+SHOWN = 5
+"""Differences of one way that are printed."""
+
+
+def chosen(paths: Sequence[str], count: int) -> list[RecordedRun]:
+    """Return runs of all files in turn, those of a file in the order of their ids' digests."""
+    files = [sorted(runs_of(path), key=lambda run: hashlib.sha256(run.run_id.encode()).digest()) for path in paths]
+    in_turn = (run for run in chain.from_iterable(zip_longest(*files)) if run is not None)
+    return list(islice(in_turn, count))
+
+
+def runs_of(path: str) -> Iterator[RecordedRun]:
+    return (run for run in read_runs(path) if isinstance(run, RecordedRun) and len(run.steps) > 1)
+
+
+def own_run() -> RecordedRun:
+    """Return the long run of the parity tests as a recorded one."""
+    return recorded(next(long_runs()).script)
+
+
+def row(found: Compared, seconds: float) -> dict[str, object]:
+    return {**asdict(found), "differences": len(found.differences), "seconds": round(seconds, 1)}
+
+
+def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
+    return {
+        "way": "all",
+        **{name: sum(int(str(row[name])) for row in rows) for name in ("runs", "entries", "texts", "differences")},
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", help="files of recorded runs; without one, a run of the library's own")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"runs in all (default {RUNS})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a way, and one of all")
+    given = parser.parse_args()
+    logging.getLogger("reasonblocks").setLevel(logging.ERROR)  # a doubt in a run is one of the compared fields
+    by_way = shared_out(chosen(given.paths, given.runs)) if given.paths else {way.name: [own_run()] for way in WAYS}
+    rows: list[dict[str, object]] = []
+    for way in WAYS:
+        started = time.monotonic()
+        found = compared(way, by_way[way.name])
+        rows.append(row(found, time.monotonic() - started))
+        for text in found.differences[:SHOWN]:
+            print(text, file=sys.stderr)
+    for line in (*rows, total(rows)):
+        shown = (
+            f"{line['way']:<24}{line['runs']:>6} runs{line['entries']:>8} entries{line['differences']:>6} differences"
+        )
+        print(json.dumps(line) if given.json else shown)
+    return 1 if total(rows)["differences"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Chooses between the backends of this process and those of a server, and connects the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from .._calibration_file import as_toml
+from .._files import loads
+from .._json import evolve
+from .._monitors.builtin import Calibration
+from .._secret import Secret
+from .._session import Backends, BoundedCall, Workers
+from ..exceptions import ConfigError
+from ..ports import Embedder, PatternStore, TelemetrySink
+
+if TYPE_CHECKING:
+    from ..backends._http import Address, Exchange
+
+VARIABLE = "REASONBLOCKS_BASE_URL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server in place of the evaluator and of the pattern store, and the sink that streams the runs to it.
+
+    `redact` is the caller's, and runs in a worker with a deadline.
+    """
+
+    exchange: Exchange
+    streams: bool
+    redact: Callable[[str], str] | None
+
+    def close(self) -> None:
+        self.exchange.close()
+
+    def store(self) -> PatternStore:
+        from ..backends._http._store import HttpStore
+
+        return HttpStore(self.exchange, self._redaction())
+
+    def evaluating(self, backends: Backends, **given: Any) -> Backends:
+        """Return the backends with the server's evaluator, which is also a mailbox."""
+        from ..backends._http._evaluator import HttpEvaluator
+
+        types = {monitor.name: monitor.failure_type for monitor in backends.monitors}
+        evaluator = HttpEvaluator(self.exchange, failure_types=types, redaction=self._redaction(), **given)
+        return evolve(backends, evaluator=evaluator, mailboxes=(*backends.mailboxes, evaluator))
+
+    def sinks(self, others: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
+        """Return the sink that streams the runs, unless the caller gave one for the same server."""
+        from ..backends._http import HttpSink
+
+        address = self.exchange.address
+        known = any(isinstance(sink, HttpSink) and sink.url == address.url for sink in others)
+        return (HttpSink(address.url, address.key),) if self.streams and not known else ()
+
+    def _redaction(self) -> Any:
+        if self.redact is None:
+            return None
+        from ..backends._http._texts import Redaction
+
+        return Redaction(self.redact, BoundedCall("redact", Workers()))
+
+
+def server_of(
+    base_url: object,
+    key: Secret | None,
+    live_streaming_enabled: object,
+    redact: Callable[[str], str] | None,
+    environ: Mapping[str, str],
+    *,
+    disabled: bool,
+) -> Server | None:
+    """Return the server of the options, else of the environment; None without one. Nothing is sent yet.
+
+    Raises `ConfigError`, and `ExtraMissing` without httpx. An empty `base_url` means none, whatever the environment
+    has.
+    """
+    if not isinstance(live_streaming_enabled, (bool, NoneType)):
+        raise ConfigError("live_streaming_enabled", live_streaming_enabled, "must be True, False or None")
+    name, url = ("base_url", base_url) if base_url is not None else (VARIABLE, environ.get(VARIABLE, ""))
+    if url == "":
+        if live_streaming_enabled:
+            raise ConfigError("live_streaming_enabled", True, f"needs a server: give base_url, or set {VARIABLE}")
+        return None
+    if disabled:
+        return None
+    return Server(
+        exchange=_exchange(_address(name, url, key)), streams=live_streaming_enabled is not False, redact=redact
+    )
+
+
+def _address(name: str, url: object, key: Secret | None) -> Address:
+    from ..backends._http import address_of
+
+    return address_of(name, url, key)
+
+
+def _exchange(address: Address) -> Exchange:
+    from ..backends._http import Exchange
+
+    return Exchange(address)
+
+
+def refuse_embedder(embedder: Embedder | None) -> None:
+    """Raise `ConfigError` for an embedder beside the server's pattern store."""
+    if embedder is not None:
+        raise ConfigError("embedder", embedder, "the server's pattern store embeds by itself: give a pattern_store too")
+
+
+def as_table(calibration: Calibration) -> Mapping[str, Any]:
+    """Return the calibration in the form of its file."""
+    table: Mapping[str, Any] = loads(as_toml(calibration))
+    return table

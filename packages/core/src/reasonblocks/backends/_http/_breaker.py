@@ -1,0 +1,95 @@
+"""Switches a server off after failures in a row, so that a dead one costs three steps their time and not each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from ..._process import on_fork
+from ...exceptions import SwitchedOff
+
+logger = logging.getLogger("reasonblocks")
+
+FAILURES_IN_A_ROW = 3
+"""Failures after which a server is off."""
+OFF_SECONDS = 30.0
+"""Seconds that it stays off before one request tries it."""
+REFUSED_SECONDS = 60.0
+"""Seconds that it stays off after it refused the key."""
+
+
+class Breaker:
+    """The switch of one server and key, shared by all runs. `server` names both in log lines.
+
+    `begin` returns a turn, which goes to exactly one of `answered`, `failed`, `refused` and `abandoned`. A turn that
+    began before the last switch changes nothing.
+    """
+
+    def __init__(self, server: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._server, self._monotonic = server, monotonic
+        self._failures = self._switches = 0
+        self._off_until: float | None = None
+        self._trying = False
+        self._new_lock()
+        on_fork(self._new_lock)
+
+    def _new_lock(self) -> None:
+        self._lock = threading.Lock()
+        self._trying = False
+
+    def begin(self, backend: str) -> int:
+        """Return a turn. Raises `SwitchedOff` while off, except for the one request that tries the server."""
+        with self._lock:
+            if self._off_until is not None:
+                left = self._off_until - self._monotonic()
+                if left > 0 or self._trying:
+                    raise SwitchedOff(backend, max(left, 0.0))
+                self._trying = True
+            return self._switches
+
+    def answered(self, turn: int) -> None:
+        """Note an answer: the server is back on."""
+        with self._lock:
+            if turn != self._switches:
+                return
+            was_off, self._off_until, self._failures, self._trying = self._off_until is not None, None, 0, False
+            self._switches += was_off
+        if was_off:
+            logger.warning("%s answers again: it is back on", self._server)
+
+    def failed(self, turn: int, reason: str) -> None:
+        """Note a transport error, a missed deadline, a status of 5xx or an unreadable body."""
+        with self._lock:
+            if turn != self._switches:
+                return
+            self._failures += 1
+            switches = self._failures == FAILURES_IN_A_ROW
+            if self._failures >= FAILURES_IN_A_ROW or self._trying:
+                self._off(OFF_SECONDS)
+        if switches:
+            text = "%s failed %d times in a row (%s): off, tried again in %d s; runs go on without it"
+            logger.warning(text, self._server, FAILURES_IN_A_ROW, reason, OFF_SECONDS)
+
+    def refused(self, turn: int, status: int) -> None:
+        """Note that the server refused the key."""
+        with self._lock:
+            if turn != self._switches:
+                return
+            was_off = self._off_until is not None
+            self._off(REFUSED_SECONDS)
+        if not was_off:
+            text = "%s was refused (%d): off, tried again in %d s; runs go on without it"
+            logger.warning(text, self._server, status, REFUSED_SECONDS)
+
+    def abandoned(self, turn: int) -> None:
+        """Note a request whose caller left: another one may try the server."""
+        with self._lock:
+            if turn == self._switches:
+                self._trying = False
+
+    def _off(self, seconds: float) -> None:
+        self._off_until = self._monotonic() + seconds
+        self._switches += 1
+        self._trying = False

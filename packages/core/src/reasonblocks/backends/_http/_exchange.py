@@ -1,0 +1,364 @@
+"""Exchanges requests and answers with one server: a deadline over the whole exchange, bounded bodies, one breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from json import JSONDecoder
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..._process import on_fork
+from ..._text import preview
+from ...exceptions import BadAnswer, DeadlineExceeded, ExtraMissing, Unavailable
+from ._address import Address
+from ._breaker import Breaker
+from ._loop import THREAD_NAME, network
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+ANSWER_BYTES = 1_000_000
+"""The largest body of an answer that is read."""
+IDLE_SECONDS = 30.0
+"""Seconds that an unused connection is kept: agents make a step every few seconds."""
+NO_DEADLINE_SECONDS = 5.0
+"""Seconds for a request that has no deadline, such as one in a test of a backend alone."""
+DETAIL_CHARS = 120
+"""Characters of a server's own reason in a log line or an error."""
+KEY_REFUSED = (401, 403)
+THIS_REQUEST_ONLY = (400, 413, 422, 429)
+"""Statuses that concern one request: the server is well."""
+
+
+class NoReply(Exception):
+    """An exchange failed before there was an answer. `reason`."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer of any status."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    def json(self, server: str) -> dict[str, Any]:
+        """Return the body, a JSON object. Raises `BadAnswer`."""
+        return json_object(server, self.body)
+
+    @property
+    def reason(self) -> str:
+        """The status, and the reason that the server gave."""
+        try:
+            detail = self.json("the server").get("detail")
+        except BadAnswer:
+            detail = None
+        return f"HTTP {self.status}" + (f": {preview(detail, DETAIL_CHARS)}" if isinstance(detail, str) else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request: its method, path below the server's URL, JSON body and headers."""
+
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+
+class _Pool:
+    """The connections and the breaker of one server and key, for all clients of this process."""
+
+    def __init__(self, address: Address, client: httpx.AsyncClient) -> None:
+        self.breaker = Breaker(f"{address.shown} with {address.shown_key}")
+        self.users = 0
+        self._address = address
+        self._client: httpx.AsyncClient | None = client
+        self._left_to_parent: list[object] = []
+        on_fork(self._forget_connections)
+
+    def _forget_connections(self) -> None:
+        self._left_to_parent.append(self._client)
+        self._client = None
+
+    async def exchange(self, ask: Ask, seconds: float) -> Reply:
+        """Send a request and read its answer. Raises `NoReply`, and `DeadlineExceeded` after `seconds`."""
+        try:
+            return await asyncio.wait_for(self._exchange(ask), seconds)
+        except asyncio.TimeoutError:
+            raise DeadlineExceeded(self._address.shown, seconds) from None
+        except (NoReply, BadAnswer):
+            raise
+        except Exception as exc:  # HTTP, TLS and DNS each have errors of their own
+            raise NoReply(f"{type(exc).__name__}: {preview(str(exc), DETAIL_CHARS)}") from exc
+
+    async def _exchange(self, ask: Ask) -> Reply:
+        if self._client is None:
+            self._client = connect(self._address)
+        url = self._address.route(ask.path)
+        async with self._client.stream(ask.method, url, content=ask.body, headers=dict(ask.headers)) as response:
+            return Reply(
+                status=response.status_code,
+                body=await self._body(response),
+                retry_after=_seconds(response.headers.get("retry-after")),
+            )
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Return the body. It was asked for uncompressed, because a small compressed one may be huge."""
+        body = bytearray()
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise BadAnswer(self._address.shown, response.headers["content-encoding"], "its answer must be plain")
+        async for part in response.aiter_raw():
+            body += part
+            if len(body) > ANSWER_BYTES:
+                raise BadAnswer(self._address.shown, f"over {ANSWER_BYTES} bytes", "its answer is too large")
+        return bytes(body)
+
+    async def disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+
+def connect(address: Address) -> httpx.AsyncClient:
+    """Return a client without connections. Raises `ExtraMissing`."""
+    try:
+        import httpx  # for those who have a server
+    except ImportError as exc:
+        raise ExtraMissing("a ReasonBlocks server", "httpx", "http") from exc
+    logging.getLogger("httpx").addFilter(_is_foreign)
+    headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "reasonblocks-core"}
+    if address.key is not None:
+        headers["authorization"] = f"Bearer {address.key.reveal()}"
+    return httpx.AsyncClient(
+        headers=headers,
+        timeout=None,  # the deadline is one for the whole exchange, and cancels it
+        follow_redirects=False,  # a redirect would carry the agent's texts to another server
+        limits=httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
+        trust_env=not address.loopback,  # proxies
+        verify=httpx.create_ssl_context(),
+    )
+
+
+def _is_foreign(record: logging.LogRecord) -> bool:
+    """Return False for the line that httpx logs for each of our requests: a program's log would be full of them."""
+    return record.threadName != THREAD_NAME
+
+
+class _Pools:
+    """The pools of this process by URL and key; one is closed with its last user."""
+
+    def __init__(self) -> None:
+        self._pools: dict[tuple[str, str], _Pool] = {}
+        self._new_lock()
+        on_fork(self._new_lock)
+
+    def _new_lock(self) -> None:
+        self._lock = threading.Lock()
+
+    def enter(self, address: Address) -> _Pool:
+        key = _identity(address)
+        with self._lock:
+            pool = self._pools.get(key)
+            if pool is None:
+                pool = self._pools[key] = _Pool(address, connect(address))
+            pool.users += 1
+        network.enter()
+        return pool
+
+    def leave(self, address: Address) -> None:
+        key = _identity(address)
+        with self._lock:
+            pool = self._pools[key]
+            pool.users -= 1
+            last = not pool.users
+            if last:
+                del self._pools[key]
+        network.leave(pool.disconnect if last else _nothing)
+
+
+def _identity(address: Address) -> tuple[str, str]:
+    return address.url, "" if address.key is None else address.key.reveal()
+
+
+async def _nothing() -> None:
+    return None
+
+
+pools = _Pools()
+
+
+class _Attempt(Generic[T]):
+    """One request behind the breaker."""
+
+    __slots__ = ("answer", "future", "left", "reply")
+
+    answer: T
+    reply: Reply
+
+    def __init__(self, future: Future[Reply], left: float) -> None:
+        self.future, self.left = future, left
+
+
+class Exchange:
+    """A user of one server's connections: sync and async, from any thread and event loop, also after `close`."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._pool: _Pool | None = None
+        self._open()
+
+    def _open(self) -> _Pool:
+        if self._pool is None:
+            self._pool = pools.enter(self.address)
+            self._collected = weakref.finalize(self, network.later, partial(pools.leave, self.address))
+            self._collected.atexit = False
+        return self._pool
+
+    def close(self) -> None:
+        """Close the connections, unless another client uses them. The next request opens new ones."""
+        if self._collected.detach() is not None:
+            self._pool = None
+            pools.leave(self.address)
+
+    def send(self, ask: Ask, seconds: float) -> Reply:
+        """Send a request past the breaker. Raises `Unavailable`, and `BadAnswer` for a body that is too large."""
+        name = self.address.shown
+        try:
+            return _result(self._start(ask, seconds), seconds)
+        except (FutureTimeout, DeadlineExceeded):
+            raise Unavailable(name, f"no answer within {seconds:.1f} s") from None
+        except NoReply as exc:
+            raise Unavailable(name, exc.reason) from exc
+
+    def ask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
+        """Send a request and return its answer, read. Raises `Unavailable`, and `BadAnswer` if it cannot be read."""
+        with self._attempt(backend, ask, ends, read) as attempt:
+            attempt.reply = _result(attempt.future, attempt.left)
+        return attempt.answer
+
+    async def aask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
+        """Ask without blocking the caller's event loop."""
+        with self._attempt(backend, ask, ends, read) as attempt:
+            attempt.reply = await _aresult(attempt.future, attempt.left)
+        return attempt.answer
+
+    def _start(self, ask: Ask, seconds: float) -> Future[Reply]:
+        return network.submit(partial(self._open().exchange, ask, seconds))
+
+    @contextmanager
+    def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:
+        """Make an attempt whose `reply` the block sets, and judge it for the breaker."""
+        left = NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
+        if left <= 0:
+            raise DeadlineExceeded(backend, 0.0)
+        breaker = self._open().breaker
+        turn = breaker.begin(backend)
+        try:
+            attempt: _Attempt[T] = _Attempt(self._start(_with_deadline(ask, left), left), left)
+            yield attempt
+            reply = attempt.reply
+            if reply.is_success:
+                attempt.answer = read(reply.body)
+        except (FutureTimeout, DeadlineExceeded):
+            breaker.failed(turn, "no answer in time")
+            raise DeadlineExceeded(backend, left) from None
+        except NoReply as exc:
+            breaker.failed(turn, exc.reason)
+            raise Unavailable(backend, exc.reason) from exc
+        except BadAnswer:
+            breaker.failed(turn, "an unreadable answer")
+            raise
+        except BaseException:
+            breaker.abandoned(turn)
+            raise
+        self._judge(backend, breaker, turn, reply)
+
+    @staticmethod
+    def _judge(backend: str, breaker: Breaker, turn: int, reply: Reply) -> None:
+        if reply.is_success:
+            breaker.answered(turn)
+            return
+        if reply.status in KEY_REFUSED:
+            breaker.refused(turn, reply.status)
+        elif reply.status in THIS_REQUEST_ONLY:
+            breaker.answered(turn)
+        else:
+            breaker.failed(turn, reply.reason)
+        raise Unavailable(backend, reply.reason, retry_after=reply.retry_after)
+
+
+def _with_deadline(ask: Ask, left: float) -> Ask:
+    headers = {**ask.headers, "reasonblocks-deadline-ms": str(max(1, int(left * 1000)))}
+    return Ask(path=ask.path, body=ask.body, headers=headers)
+
+
+def _result(future: Future[Reply], seconds: float) -> Reply:
+    """Wait for the reply; a caller that stops waiting cancels the exchange."""
+    try:
+        return future.result(seconds)
+    except CancelledError:
+        raise NoReply("the client was closed") from None
+    finally:
+        future.cancel()
+
+
+async def _aresult(future: Future[Reply], seconds: float) -> Reply:
+    waited = asyncio.wrap_future(future)
+    try:
+        await asyncio.wait((waited,), timeout=seconds)
+        if not waited.done():
+            raise FutureTimeout
+        if waited.cancelled():
+            raise NoReply("the client was closed")
+        return waited.result()
+    finally:
+        waited.cancel()
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of a Retry-After header; a date is not read."""
+    try:
+        return float(retry_after) if retry_after is not None else None
+    except ValueError:
+        return None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER = JSONDecoder(parse_constant=_no_number)
+
+
+def json_object(source: str, body: bytes) -> dict[str, Any]:
+    """Read a JSON object. Raises `BadAnswer` for anything else: NaN, a list, or nesting that has no end."""
+    try:
+        value = _DECODER.decode(body.decode())
+    except (ValueError, RecursionError) as exc:
+        raise BadAnswer(source, preview(repr(body[:DETAIL_CHARS]), DETAIL_CHARS), "must be JSON") from exc
+    if not isinstance(value, dict):
+        raise BadAnswer(source, type(value).__name__, "must be a JSON object")
+    return value

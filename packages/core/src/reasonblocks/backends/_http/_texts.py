@@ -1,0 +1,141 @@
+"""Prepares the texts of a request: applies the caller's `redact`, and cuts what no monitor reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol, TypeVar
+
+from ..._json import DEEPEST, evolve
+from ..._secret import UNREDACTED
+from ..._text import clip, whole
+from ..._threads import contained
+from ...exceptions import BadAnswer, Unavailable
+from ...ports import Evaluate, Retrieve
+from ...types import JSON, Step, ToolCall, ToolResult
+
+logger = logging.getLogger("reasonblocks")
+
+T = TypeVar("T")
+Change = Callable[[str], str]
+
+
+class Guest(Protocol):
+    """Calls a caller's code with a deadline."""
+
+    def call(self, work: Callable[[], T], seconds: float) -> T: ...
+    async def acall(self, work: Callable[[], T], seconds: float) -> T: ...
+
+
+class Redaction:
+    """Applies the caller's `redact` to every text of a request, in at most half of the time that is left.
+
+    A text that it fails on is replaced as a whole; so are all texts of the request if it does not finish.
+    """
+
+    def __init__(self, redact: Change, guest: Guest) -> None:
+        self._redact, self._guest = redact, guest
+        self._said: set[str] = set()
+
+    def applied(self, change: Callable[[Change], T], seconds: float) -> T:
+        """Return what `change` makes with the redacting function."""
+        try:
+            return self._guest.call(partial(change, self._text), seconds / 2)
+        except Unavailable as exc:
+            return change(self._replaced(exc))
+
+    async def aapplied(self, change: Callable[[Change], T], seconds: float) -> T:
+        """Return the same without blocking the event loop."""
+        try:
+            return await self._guest.acall(partial(change, self._text), seconds / 2)
+        except Unavailable as exc:
+            return change(self._replaced(exc))
+
+    def _text(self, text: str) -> str:
+        try:
+            with contained("redact"):
+                redacted: object = self._redact(text)
+            if isinstance(redacted, str):
+                return str(redacted)
+            raise BadAnswer("redact", redacted, "must be text")
+        except Exception as exc:  # noqa: BLE001 - a caller's function raises anything
+            return self._replaced(exc)(text)
+
+    def _replaced(self, exc: Exception) -> Change:
+        kind = type(exc).__name__
+        if kind not in self._said:
+            self._said.add(kind)
+            logger.warning("redact failed (%s); the server gets %r instead of the text (said once)", kind, UNREDACTED)
+        return _unredacted
+
+
+def _unredacted(text: str) -> str:
+    return UNREDACTED if text else text
+
+
+def evaluate_with(request: Evaluate, change: Change) -> Evaluate:
+    """Return the request with `change` applied to the texts of its task and step."""
+    return evolve(request, task=change(request.task), step=step_with(request.step, change))
+
+
+def retrieve_with(request: Retrieve, change: Change) -> Retrieve:
+    """Return the request with `change` applied to its texts."""
+    return evolve(request, texts=tuple(map(change, request.texts)), words=None, memo=None)
+
+
+def step_with(step: Step, change: Change) -> Step:
+    """Return the step with `change` applied to its texts, and to those in the arguments of its calls."""
+    return Step(
+        thought=change(step.thought),
+        reasoning=change(step.reasoning),
+        tool_calls=tuple([evolve(call, arguments=_within(call.arguments, change, 0)) for call in step.tool_calls]),
+        tool_results=tuple([evolve(result, output=change(result.output)) for result in step.tool_results]),
+    )
+
+
+def bounded_step(step: Step) -> Step:
+    """Return the step in valid UTF-8, with the first and last 8,000 characters of each text: monitors read no more."""
+    cut = step_with(step, _bounded)
+    return evolve(
+        cut,
+        tool_calls=tuple(map(_named_call, cut.tool_calls)),
+        tool_results=tuple(map(_named_result, cut.tool_results)),
+    )
+
+
+def _bounded(text: str) -> str:
+    cut = clip(text)
+    if cut is not text and cut.isspace() and not text.isspace():
+        return whole(text)  # whether a text is blank is asked of the whole
+    return whole(cut)
+
+
+def _named_call(call: ToolCall) -> ToolCall:
+    return evolve(call, id=whole(str(call.id)), name=whole(str(call.name)))
+
+
+def _named_result(result: ToolResult) -> ToolResult:
+    return evolve(result, call_id=whole(str(result.call_id)), name=whole(str(result.name)))
+
+
+def _within(value: JSON, change: Change, depth: int) -> JSON:
+    """Return JSON with `change` applied to its texts, but not to the names in it; any other value becomes text."""
+    if isinstance(value, str):
+        return change(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if depth >= DEEPEST:
+        return "..."
+    if isinstance(value, Mapping):
+        return {whole(str(key)): _within(item, change, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_within(item, change, depth + 1) for item in value]
+    return change(_shown(value))
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - whatever a foreign object's __str__ raises
+        return type(value).__name__

@@ -1,0 +1,111 @@
+"""A server that lies is unavailable: nothing moves, and the agent gets nothing of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reasonblocks.backends._http._evaluator import read_answer
+from reasonblocks.exceptions import BadAnswer
+from reasonblocks.testing.rb_api import LIES, Lie, Lying, ScriptedRbApi, Status
+from reasonblocks.types import Evaluation
+from reasonblocks.wire import EvaluateResponse, RetrieveResponse
+from tests.core.http.world import EVALUATE, RETRIEVE, asked, at, client, gates, run
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_a_step_moves_nothing(api: ScriptedRbApi, lie: Lie) -> None:
+    session = client(api).session()
+    run(session, 2)
+    api.misbehave(Lying(lie=lie), at=EVALUATE)
+    before = session.trace.state
+    (decided,) = run(session, 1, start=2)
+    after = session.trace.state
+    assert (decided.gate_decision, decided.scores, decided.injections) == ("unavailable", {}, ())
+    assert (after.memories["_server"], after.injected, after.maxima) == (
+        before.memories["_server"], before.injected, before.maxima,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_lessons_gives_none(api: ScriptedRbApi, lie: Lie) -> None:
+    api.misbehave(Lying(lie=lie), at=RETRIEVE)
+    decided = run(client(api, e_traces_enabled=True).session(), 3)
+    assert at(api, RETRIEVE) != []
+    assert not any(ids for decision in decided for ids in decision.retrieved.values())
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_with_strict_a_lie_is_raised_with_the_server(api: ScriptedRbApi, lie: Lie) -> None:
+    session = client(api, strict=True).session()
+    run(session, 1)
+    api.misbehave(Lying(lie=lie))
+    if lie == "cut off":  # no answer at all
+        assert gates(run(session, 1, start=1)) == ["unavailable"]
+        return
+    with pytest.raises(BadAnswer):
+        run(session, 1, start=1)
+
+
+WRONG: list[dict[str, Any]] = [
+    {"inject": "false"}, {"inject": 1}, {"composite": "0.5"}, {"composite": 1.5}, {"composite": True},
+    {"scores": {"a": 2}}, {"scores": {"a": None}}, {"scores": []}, {"fired": "a"}, {"fired": [1]},
+    {"intervention_text": 5}, {"notes": [{"id": "a"}]}, {"notes": ["a"]}, {"partial": "no"}, {"doubts": [5]},
+    {"persistence": -1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_a_wrong_field_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadAnswer, match=f"the server: {next(iter(wrong))}"):
+        read_answer(EvaluateResponse, "the server", json.dumps(wrong).encode())
+
+
+BODIES = [
+    b"",
+    b"\xff\xfe",
+    b"NaN",
+    b'{"composite": NaN}',
+    b"[]",
+    b"null",
+    b'"text"',
+    b"{",
+    b"[" * 100_000,
+    b"9" * 10_000,
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:20]))
+@pytest.mark.parametrize("model", [EvaluateResponse, RetrieveResponse])
+def test_a_body_that_is_no_object_is_refused(model: Any, body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        read_answer(model, "the server", body)
+
+
+def test_fields_of_a_newer_server_are_ignored() -> None:
+    assert read_answer(EvaluateResponse, "the server", b'{"new": [1]}').evaluation() == Evaluation()
+
+
+def test_a_redirect_is_not_followed(api: ScriptedRbApi) -> None:
+    with ScriptedRbApi() as other:
+        api.misbehave(Status(code=307, headers={"Location": f"{other.url}/v1/monitors/evaluate"}))
+        assert gates(run(client(api).session(), 2))[1] == "unavailable"
+        assert other.requests == []
+
+
+def test_a_step_with_anything_in_it_can_be_sent(api: ScriptedRbApi) -> None:
+    from reasonblocks.types import Step, StepInput, ToolCall, ToolResult
+
+    odd: Any = {"bytes": b"x", "set": {1}, "nan": float("nan"), "deep": None, 5: "five", "lone": "\ud800", "\udfff": 1}
+    for _ in range(50):
+        odd = {"deep": odd}
+    call = ToolCall(id="\ud800", name="\ud800", arguments=odd)
+    step = Step(
+        thought="\ud800 hm", tool_calls=(call,), tool_results=(ToolResult(call_id="\ud800", output="\x00\ud800"),)
+    )
+    session = client(api, strict=True).session(task="\ud800")
+    run(session, 1)
+    assert session.begin_step(StepInput(key="odd", completed=step)).gate_decision not in (None, "unavailable")
+    assert asked().index == 0

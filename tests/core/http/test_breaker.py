@@ -1,0 +1,177 @@
+"""A server that fails again and again is left alone for a while, and tried once after that."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from reasonblocks.backends._http._breaker import OFF_SECONDS, REFUSED_SECONDS, Breaker
+from reasonblocks.exceptions import SwitchedOff
+from reasonblocks.testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
+from reasonblocks.testing.rb_api._faults import Fault
+from tests.core.http.world import EVALUATE, RETRIEVE, SHORT_MS, at, client, gates, run
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def breaker() -> tuple[Breaker, Clock]:
+    clock = Clock()
+    return Breaker("the server", clock), clock
+
+
+def fails(breaker: Breaker, times: int) -> None:
+    for _ in range(times):
+        breaker.failed(breaker.begin("the evaluator"), "HTTP 500")
+
+
+def is_off(breaker: Breaker) -> bool:
+    try:
+        breaker.abandoned(breaker.begin("the evaluator"))
+    except SwitchedOff:
+        return True
+    return False
+
+
+def test_three_failures_in_a_row_switch_off() -> None:
+    tested, clock = breaker()
+    fails(tested, 2)
+    assert not is_off(tested)
+    fails(tested, 1)
+    assert is_off(tested)
+    clock.now = OFF_SECONDS - 0.1
+    assert is_off(tested)
+
+
+def test_an_answer_between_failures_keeps_it_on() -> None:
+    tested, _ = breaker()
+    fails(tested, 2)
+    tested.answered(tested.begin("the evaluator"))
+    fails(tested, 2)
+    assert not is_off(tested)
+
+
+def test_one_request_tries_it_after_the_pause() -> None:
+    tested, clock = breaker()
+    fails(tested, 3)
+    clock.now = OFF_SECONDS
+    turn = tested.begin("the evaluator")
+    assert is_off(tested)
+    tested.answered(turn)
+    assert not is_off(tested)
+
+
+def test_a_failed_try_costs_another_pause() -> None:
+    tested, clock = breaker()
+    fails(tested, 3)
+    clock.now = OFF_SECONDS
+    fails(tested, 1)
+    assert is_off(tested)
+    clock.now = 2 * OFF_SECONDS
+    assert not is_off(tested)
+
+
+def test_an_abandoned_try_leaves_room_for_another() -> None:
+    tested, clock = breaker()
+    fails(tested, 3)
+    clock.now = OFF_SECONDS
+    tested.abandoned(tested.begin("the evaluator"))
+    tested.answered(tested.begin("the evaluator"))
+    assert not is_off(tested)
+
+
+def test_a_late_answer_from_before_the_switch_changes_nothing() -> None:
+    tested, _ = breaker()
+    late = tested.begin("the evaluator")
+    fails(tested, 3)
+    tested.answered(late)
+    assert is_off(tested)
+
+
+def test_a_refused_key_switches_off_at_once_for_a_minute() -> None:
+    tested, clock = breaker()
+    tested.refused(tested.begin("the evaluator"), 401)
+    clock.now = REFUSED_SECONDS - 0.1
+    assert is_off(tested)
+    clock.now = REFUSED_SECONDS
+    assert not is_off(tested)
+
+
+def test_each_switch_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    tested, clock = breaker()
+    fails(tested, 3)
+    for _ in range(3):
+        clock.now += OFF_SECONDS
+        fails(tested, 1)
+    clock.now += OFF_SECONDS
+    tested.answered(tested.begin("the evaluator"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the server failed 3 times in a row (HTTP 500): off, tried again in 30 s; runs go on without it",
+        "the server answers again: it is back on",
+    ]
+
+
+FAILURES: list[Fault] = [Status(code=500), Status(code=404), Status(code=307), HangUp(), Hang(), Lying(lie="html")]
+
+
+@pytest.mark.parametrize("fault", FAILURES, ids=repr)
+def test_a_failing_server_is_asked_three_times(api: ScriptedRbApi, fault: Fault) -> None:
+    session = client(api, step_deadline_ms=SHORT_MS).session()
+    api.misbehave(fault)
+    assert gates(run(session, 8))[1:] == ["unavailable"] * 7
+    assert len(at(api, EVALUATE)) == 3
+
+
+def test_a_server_that_is_not_there_is_one_line(api: ScriptedRbApi, caplog: pytest.LogCaptureFixture) -> None:
+    session = client(api).session()
+    api.close_port()
+    assert gates(run(session, 6))[1:] == ["unavailable"] * 5
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"the server {api.url} with the key rbk_scripted_*** failed 3 times in a row (ConnectError")
+
+
+def test_evaluator_and_store_share_a_breaker(api: ScriptedRbApi) -> None:
+    session = client(api, e_traces_enabled=True).session()
+    api.misbehave(Status(code=503), at=EVALUATE)
+    run(session, 1)
+    before = len(at(api, RETRIEVE))
+    api.misbehave(Status(code=503))
+    run(session, 6, start=1)
+    assert len(at(api, EVALUATE)) + len(at(api, RETRIEVE)) - before == 3
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 429])
+def test_a_refused_step_costs_that_step_only(api: ScriptedRbApi, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    session = client(api).session()
+    api.misbehave(Status(code=status), at=EVALUATE, times=5)
+    decided = gates(run(session, 7))
+    assert decided[1:6] == ["unavailable"] * 5
+    assert decided[6] != "unavailable"
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_one_line_that_does_not_show_it(
+    api: ScriptedRbApi, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    session = client(api).session()
+    api.misbehave(Status(code=status, detail="the key is not valid"))
+    assert gates(run(session, 5))[1:] == ["unavailable"] * 4
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "reasonblocks"]
+    shown = f"the server {api.url} with the key rbk_scripted_*** was refused ({status})"
+    assert line == f"{shown}: off, tried again in 60 s; runs go on without it"
+    assert KEY not in caplog.text
+    assert len(at(api, EVALUATE)) == 1
+
+
+def test_another_key_of_the_same_server_is_not_off(api: ScriptedRbApi) -> None:
+    refused = client(api, api_key="rbk_other_secret").session()
+    run(refused, 2)
+    assert gates(run(refused, 1, start=2)) == ["unavailable"]
+    assert gates(run(client(api).session(), 2))[1] != "unavailable"

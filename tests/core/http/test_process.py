@@ -1,0 +1,153 @@
+"""Connections belong to a process: a fork makes its own, no exit waits for a server, and no thread is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from reasonblocks import HttpSink
+from reasonblocks.exceptions import ExtraMissing
+from reasonblocks.testing.rb_api import Hang, ScriptedRbApi
+from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
+
+EXIT_MOST = 2.0
+"""Seconds from the end of a program to that of its process: one for the sinks, the rest for a busy machine."""
+
+
+def process(program: str, **variables: str) -> tuple[subprocess.CompletedProcess[str], float]:
+    """The process once it ended, and the seconds from the end of its program to its own."""
+    program = textwrap.dedent(program) + "\nimport time\nprint(time.time())"
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    ended = time.time()
+    assert done.returncode == 0, done.stderr
+    return done, ended - float(done.stdout.split()[-1])
+
+
+RUN = """
+    from reasonblocks import ReasonBlocks, Step, StepInput, StepOutcome
+    rb = ReasonBlocks()
+    session = rb.session(run_id="r")
+    for number in range(4):
+        decision = session.begin_step(StepInput(completed=Step(thought="hm") if number else None))
+        session.end_step(decision, StepOutcome())
+"""
+
+
+def test_a_program_that_closes_nothing_delivers_its_events(api: ScriptedRbApi) -> None:
+    done, seconds = process(RUN, REASONBLOCKS_BASE_URL=api.url, REASONBLOCKS_API_KEY=api.key)
+    assert seconds < EXIT_MOST
+    assert done.stderr == ""
+    assert [event["event"] for event in api.events] == ["run_start", *["step"] * 4, "run_finish"]
+    assert len(at(api, EVALUATE)) == 3
+
+
+def test_no_exit_waits_for_a_server_that_hangs(api: ScriptedRbApi) -> None:
+    api.misbehave(Hang())
+    _, seconds = process(RUN, REASONBLOCKS_BASE_URL=api.url, REASONBLOCKS_API_KEY=api.key)
+    assert seconds < EXIT_MOST
+
+
+def test_no_exit_waits_for_a_server_that_is_not_there() -> None:
+    _, seconds = process(RUN, REASONBLOCKS_BASE_URL="http://127.0.0.1:9")
+    assert seconds < EXIT_MOST
+
+
+def test_no_exit_waits_for_a_name_that_does_not_resolve() -> None:
+    program = f"""
+    import socket, threading
+    socket.getaddrinfo = lambda *given, **named: threading.Event().wait()
+    {RUN}"""
+    _, seconds = process(program, REASONBLOCKS_BASE_URL="http://somewhere.localhost:9")
+    assert seconds < EXIT_MOST
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_makes_its_own_connections(api: ScriptedRbApi) -> None:
+    rb = client(api, strict=True)
+    session = rb.session(run_id="parent")
+    run(session, 2)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            decided = gates(run(rb.session(run_id="child"), 3))
+            os.write(writing, json.dumps(decided).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert "unavailable" not in json.loads(pipe.read())
+    assert "unavailable" not in gates(run(session, 2, start=2))
+    runs = [received.body["run_id"] for received in at(api, EVALUATE)]
+    assert runs == ["parent", "child", "child", "parent", "parent"]
+
+
+def network_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "reasonblocks-http"]
+
+
+def test_one_thread_serves_every_client_and_ends_with_the_last(api: ScriptedRbApi) -> None:
+    import gc
+
+    gc.collect()  # clients of other tests
+    clients = [client(api), client(api, api_key="rbk_other_key"), client(api)]
+    for rb in clients:
+        run(rb.session(), 2)
+    assert network_threads() == ["reasonblocks-http"]
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "reasonblocks-http"]
+    for rb in clients:
+        rb.close()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_a_client_that_is_forgotten_closes_its_connection() -> None:
+    with Silent() as server:
+        sink = HttpSink(server.url)
+        thread = threading.Thread(target=_offer, args=(sink,))
+        thread.start()
+        assert server.asked.wait(5)
+        thread.join(5)
+        del sink, thread
+        assert server.closed.wait(5)
+
+
+def _offer(sink: HttpSink) -> None:
+    from reasonblocks.events import RunFinish
+    from reasonblocks.exceptions import Unavailable
+
+    with pytest.raises(Unavailable):
+        sink.emit_many([RunFinish(run_id="r", outcome="success", timestamp=1.0)], 0.3)
+
+
+def test_a_client_without_a_server_loads_no_network() -> None:
+    program = """
+    import sys
+    from reasonblocks import ReasonBlocks
+    ReasonBlocks()
+    assert not {"httpx", "asyncio", "reasonblocks.backends._http", "reasonblocks.wire"} & {*sys.modules}
+    """
+    process(program, REASONBLOCKS_BASE_URL="")
+
+
+@pytest.mark.parametrize("made", [lambda api: client(api), lambda api: HttpSink(api.url)])
+def test_without_httpx_the_error_has_the_line_that_installs_it(
+    api: ScriptedRbApi, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ExtraMissing, match=r"needs httpx: pip install 'httpx") as caught:
+        made(api)
+    assert (caught.value.distribution, caught.value.extra) == ("httpx", "http")
