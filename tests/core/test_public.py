@@ -21,9 +21,10 @@ ROOT = Path(reasonblocks.__file__).parent
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder JsonlSink LocalStore Pattern QdrantStore
-        ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession Step StepInput
-        StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage __version__
+        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder JsonlSink LocalStore OpenTelemetrySink Pattern
+        QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession
+        Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage
+        __version__
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .backends._edge_store import EdgeStore
     from .backends._jsonl_sink import JsonlSink
     from .backends._local_store import LocalStore
+    from .backends._otel_sink import OpenTelemetrySink
     from .backends._qdrant_store import QdrantStore
     from .backends._sqlite_sink import SQLiteMonitorSink
     from .backends.embed import HashEmbedder
@@ -41,6 +42,7 @@ __all__ = [
     "HashEmbedder",
     "JsonlSink",
     "LocalStore",
+    "OpenTelemetrySink",
     "Pattern",
     "QdrantStore",
     "ReasonBlocks",
@@ -71,6 +73,7 @@ _HOMES = {
     "HashEmbedder": "backends.embed",
     "JsonlSink": "backends._jsonl_sink",
     "LocalStore": "backends._local_store",
+    "OpenTelemetrySink": "backends._otel_sink",
     "QdrantStore": "backends._qdrant_store",
     "ReasonBlocks": "_client",
     "ReasonBlocksError": "exceptions",

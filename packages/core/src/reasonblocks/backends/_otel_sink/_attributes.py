@@ -1,0 +1,313 @@
+"""Makes the attributes of spans and events from our own events. Imports nothing of OpenTelemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import TypeAlias
+
+from ..._json import MAX_INT, canonical
+from ..._text import clip, whole
+from ...events import RunFinish, StepEvent
+from ...types import RunInfo, Step, ToolCall, ToolResult
+from . import _names as names
+
+Value: TypeAlias = "bool | int | float | str | Sequence[str]"
+Attributes: TypeAlias = "dict[str, Value]"
+
+NAME_CHARACTERS = 200
+"""The most characters of a name, an id or a reason."""
+MOST_EVALUATIONS = 20
+"""Evaluations on one span, fired ones first: four attributes each, and the SDK keeps 128 a span by default."""
+MOST_CALLS = 8
+"""Tool calls that OpenInference's attributes of an answer have; `gen_ai.output.messages` has all."""
+NOT_CALLED = "not called"
+"""The error of a step whose call was never made."""
+
+
+def cleaned(given: Mapping[str, object]) -> Attributes:
+    """Return what OpenTelemetry can hold: no None, no empty texts, no numbers that are not finite.
+
+    Of a text over 16,000 characters, both ends are kept.
+    """
+    known = {key: _value(value) for key, value in given.items()}
+    return {key: value for key, value in known.items() if value is not None and value != "" and value != ()}
+
+
+def _value(value: object) -> Value | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return whole(clip(value))
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int) and abs(value) <= MAX_INT:
+        return value
+    return tuple([short(item) for item in value]) if isinstance(value, (list, tuple)) else as_json(value)
+
+
+def as_json(value: object) -> str:
+    """Return JSON in which every text is at most 16,000 characters long."""
+    return whole(canonical(value))
+
+
+def short(text: object) -> str:
+    """Return a name or a reason, as text of at most 200 characters."""
+    name = whole(text if isinstance(text, str) else str(text))
+    return name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 1]}…"
+
+
+def error_type(error: str) -> str:
+    """Return the name of an exception from "Name" or "Name: text"; "_OTHER" for anything else."""
+    name = error.removeprefix("failure: ").partition(":")[0].strip()
+    return short(name) if name.replace(".", "_").isidentifier() else names.OTHER_ERROR
+
+
+# --- runs
+
+
+def run_name(run: RunInfo | None) -> str:
+    return f"{names.INVOKE_AGENT} {short(run.agent_name)}" if run and run.agent_name else names.INVOKE_AGENT
+
+
+def run_attributes(run_id: str, run: RunInfo | None, *, content: bool) -> Attributes:
+    """Return the attributes of a run's span; a run that began elsewhere has no `run`."""
+    known: dict[str, object] = {names.OPERATION: names.INVOKE_AGENT, names.OI_KIND: "AGENT", names.RUN_ID: run_id}
+    if run is not None:
+        own = {
+            "parent_id": run.parent_run_id,
+            "parent_call_id": run.parent_call_id,
+            "framework": run.framework,
+            "mode": run.mode,
+            "task_profile": run.task_profile,
+            "org_id": run.org_id,
+            "project_id": run.project_id,
+            "codebase_id": run.codebase_id,
+        }
+        known |= {names.AGENT_NAME: run.agent_name, names.OI_AGENT_NAME: run.agent_name}
+        known |= {names.CONVERSATION_ID: run.session_id, names.OI_SESSION_ID: run.session_id}
+        known |= {names.REQUEST_MODEL: run.model}
+        known |= {f"{names.PREFIX}run.{key}": value for key, value in own.items()}
+    metadata = {"run_id": run_id, **(run.metadata if run is not None else {})}
+    found = cleaned(known) | {names.OI_METADATA: as_json(metadata)}
+    return found | _task(run.task) if content and run is not None and run.task else found
+
+
+def _task(task: str) -> Attributes:
+    message = {"role": "user", "parts": [{"type": "text", "content": task}]}
+    return cleaned({names.OI_INPUT: task}) | {names.INPUT_MESSAGES: as_json([message])}
+
+
+def outcome_attributes(finish: RunFinish) -> Attributes:
+    known: dict[str, object] = {names.RUN_OUTCOME: short(finish.outcome)}
+    return cleaned({**known, names.RUN_DOUBTS: [doubt.monitor for doubt in finish.doubts]})
+
+
+def failure_of(outcome: str) -> str | None:
+    """Return the `error.type` of an outcome; None for a success, and for a run that `stop_when` ended."""
+    return None if outcome == "success" or outcome.startswith("stopped") else error_type(outcome)
+
+
+# --- steps
+
+_FROM_METADATA = {
+    "step.fsm.state": "fsm_state",
+    "step.difficulty": "difficulty",
+    "step.gate.decision": "gate_decision",
+    "step.skipped_reason": "skipped_reason",
+    "step.overhead_ms": "overhead_ms",
+    "step.latency_ms": "latency_ms",
+    "step.attempts": "attempts",
+    "step.final": "final",
+    "step.finding_kind": "finding_kind",
+    "step.judged_by": "judged_by",
+    "step.stop": "stop",
+    "step.interrupt": "interrupt",
+    "route": "route",
+    "withheld.route": "withheld_route",
+    "withheld.stop": "withheld_stop",
+    "withheld.interrupt": "withheld_interrupt",
+}
+"""Our attributes of a step, without the prefix, and their fields in an event's metadata."""
+
+
+def step_attributes(event: StepEvent) -> Attributes:
+    """Return the attributes of a step's span: the decision before the call, and the call's tokens and model."""
+    metadata = event.metadata
+    own: dict[str, object] = {
+        "step.index": event.step_index,
+        "step.mode": metadata.get("mode", "steer"),
+        "step.composite": event.composite,
+        "step.failure_type": event.failure_type,
+        "step.monitors_fired": event.monitors_fired,
+        "step.injection_sources": event.injection_sources,
+        "step.tokens": event.tokens,
+        **{key: metadata.get(field) for key, field in _FROM_METADATA.items()},
+        "step.doubts": _doubting(metadata.get("doubts")),
+    }
+    kept = cleaned(own)
+    known: dict[str, object] = {f"{names.PREFIX}{key}": value for key, value in kept.items()}
+    known |= {names.RUN_ID: event.run_id, names.OI_KIND: "CHAIN"}
+    if "route" in kept:
+        known[names.REQUEST_MODEL] = event.step_model
+    return cleaned(known) | {names.OI_METADATA: as_json({"run_id": event.run_id, **kept})}
+
+
+def _doubting(doubts: object) -> list[str]:
+    """Return the names of the monitors that raised doubts; their texts quote the agent."""
+    listed = doubts if isinstance(doubts, Sequence) else ()
+    return [str(doubt.get("monitor")) for doubt in listed if isinstance(doubt, Mapping)]
+
+
+def injections(event: StepEvent, *, content: bool) -> list[Attributes]:
+    """Return the attributes of each injection's event; of those that mode "observe" withheld as well."""
+    found = [_injection(event, *shown, content) for shown in _paired(event.injection_sources, event.intervention_texts)]
+    withheld = _paired(event.metadata.get("withheld_sources"), event.metadata.get("withheld_texts"))
+    return found + [_injection(event, *one, content) | {f"{names.INJECTION}.withheld": True} for one in withheld]
+
+
+def _paired(sources: object, texts: object) -> list[tuple[str, str]]:
+    listed = [list(items) if isinstance(items, (list, tuple)) else [] for items in (sources, texts)]
+    return [(str(source), str(text)) for source, text in zip(*listed)]
+
+
+def _injection(event: StepEvent, source: str, text: str, content: bool) -> Attributes:
+    known: dict[str, object] = {"source": source, "placement": event.metadata.get("placement")}
+    if source.startswith("E"):
+        known["pattern_ids"] = event.metadata.get("pattern_ids")
+    elif source == "OperatorInjection":
+        known["note_ids"] = event.metadata.get("note_ids")
+    return cleaned(
+        {f"{names.INJECTION}.{key}": value for key, value in {**known, "text": text if content else None}.items()}
+    )
+
+
+# --- evaluations
+
+
+def evaluations(event: StepEvent, *, content: bool) -> list[Attributes]:
+    """Return the attributes of each monitor's evaluation, the fired ones first."""
+    fired = set(event.monitors_fired)
+    said = _monitor_text(event) if content else None
+    return [
+        cleaned({
+            names.EVALUATION_NAME: name,
+            names.EVALUATION_SCORE: event.scores[name],
+            names.EVALUATION_LABEL: "fired" if name in fired else "quiet",
+            names.EVALUATION_EXPLANATION: said if name in fired else None,
+        })
+        for name in sorted(event.scores, key=lambda name: name not in fired)
+    ]  # fmt: skip
+
+
+def _monitor_text(event: StepEvent) -> str | None:
+    shown = _paired(event.injection_sources, event.intervention_texts)
+    shown += _paired(event.metadata.get("withheld_sources"), event.metadata.get("withheld_texts"))
+    return next((text for source, text in shown if source == "MonitorSteeringInjection"), None)
+
+
+_OI_FIELDS = {
+    names.EVALUATION_NAME: "name",
+    names.EVALUATION_SCORE: "score",
+    names.EVALUATION_LABEL: "label",
+    names.EVALUATION_EXPLANATION: "explanation",
+}
+
+
+def span_evaluations(found: Sequence[Attributes]) -> Attributes:
+    """Return the evaluations as attributes of the judged step's span, in the form of OpenInference."""
+    known: Attributes = {}
+    for at, one in enumerate(found[:MOST_EVALUATIONS]):
+        start = f"{names.OI_EVALUATIONS}.{at}.evaluation"
+        known |= {f"{start}.{_OI_FIELDS[key]}": value for key, value in one.items()}
+        known[f"{start}.annotator_kind"] = "CODE"
+    return known
+
+
+# --- calls and tools
+
+
+def call_attributes(event: StepEvent, done: Step, *, content: bool) -> Attributes:
+    """Return the attributes of a call's span; with `content`, its answer as well."""
+    model = event.step_model
+    known: dict[str, object] = {
+        names.OPERATION: names.CHAT,
+        names.OI_KIND: "LLM",
+        names.RUN_ID: event.run_id,
+        names.STEP_INDEX: event.step_index,
+        names.REQUEST_MODEL: model if "route" in event.metadata else None,
+        names.RESPONSE_MODEL: model,
+        names.OI_MODEL: model,
+        names.INPUT_TOKENS: event.input_tokens,
+        names.OUTPUT_TOKENS: event.output_tokens,
+        names.CACHE_READ_TOKENS: event.cache_read_tokens,
+        names.CACHE_WRITE_TOKENS: event.metadata.get("cache_write_tokens"),
+        names.OI_PROMPT_TOKENS: event.input_tokens,
+        names.OI_COMPLETION_TOKENS: event.output_tokens,
+        names.OI_TOTAL_TOKENS: event.tokens,
+        names.OI_CACHE_READ_TOKENS: event.cache_read_tokens,
+        names.OI_CACHE_WRITE_TOKENS: event.metadata.get("cache_write_tokens"),
+    }
+    return cleaned(known) | (_answer(done) if content else {})
+
+
+def _answer(done: Step) -> Attributes:
+    """Return the model's answer in both conventions; nothing for an answer that is not known."""
+    texts = [{"type": "reasoning", "content": done.reasoning}, {"type": "text", "content": done.thought}]
+    calls = [
+        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in done.tool_calls
+    ]
+    parts = [part for part in texts if part["content"]] + calls
+    if not parts:
+        return {}
+    message = {"role": "assistant", "parts": parts, "finish_reason": "tool_call" if calls else "stop"}
+    known: dict[str, object] = {
+        f"{names.OI_ANSWER}.role": "assistant",
+        f"{names.OI_ANSWER}.content": done.thought,
+        names.OI_OUTPUT: done.thought or done.reasoning,
+    }
+    for at, call in enumerate(done.tool_calls[:MOST_CALLS]):
+        start = f"{names.OI_ANSWER}.tool_calls.{at}.tool_call"
+        known |= {f"{start}.id": call.id, f"{start}.function.name": call.name}
+        known[f"{start}.function.arguments"] = as_json(call.arguments)
+    return cleaned(known) | {names.OUTPUT_MESSAGES: as_json([message])}
+
+
+def tool_name(call: ToolCall) -> str:
+    return f"{names.EXECUTE_TOOL} {short(call.name)}" if call.name else names.EXECUTE_TOOL
+
+
+def tool_attributes(event: StepEvent, call: ToolCall, result: ToolResult | None, *, content: bool) -> Attributes:
+    """Return the attributes of a tool call's span; with `content`, its arguments and result as well."""
+    known: dict[str, object] = {
+        names.OPERATION: names.EXECUTE_TOOL,
+        names.OI_KIND: "TOOL",
+        names.RUN_ID: event.run_id,
+        names.STEP_INDEX: event.step_index,
+        names.TOOL_NAME: call.name,
+        names.OI_TOOL_NAME: call.name,
+        names.TOOL_CALL_ID: call.id,
+        names.OI_TOOL_ID: call.id,
+        names.TOOL_IS_ERROR: result.is_error if result is not None else None,
+        names.ERROR_TYPE: names.TOOL_ERROR if result is not None and result.is_error else None,
+    }
+    found = cleaned(known)
+    if content:
+        arguments = as_json(call.arguments)
+        found |= {names.TOOL_ARGUMENTS: arguments, names.OI_INPUT: arguments}
+    if content and result is not None:
+        output = whole(clip(result.output))
+        found |= {names.TOOL_RESULT: output, names.OI_OUTPUT: output}
+    return found
+
+
+def tools_of(done: Step) -> list[tuple[ToolCall, ToolResult | None]]:
+    """Return the step's tool calls with their results; a result without a call comes with an empty call."""
+    left = list(done.tool_results)
+    found: list[tuple[ToolCall, ToolResult | None]] = []
+    for call in done.tool_calls:
+        result = next((result for result in left if result.call_id == call.id), None)
+        if result is not None:
+            left.remove(result)
+        found.append((call, result))
+    return found + [(ToolCall(id=result.call_id, name=result.name), result) for result in left]
