@@ -1,36 +1,26 @@
-"""Writes spans and log records as OTLP/JSON, the format of the collector's file exporter, for the tests of readers."""
+"""Writes spans as OTLP/JSON, the format of the collector's file exporter, for the tests of readers."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common", reason="needs opentelemetry-exporter-otlp-proto-common")
-from google.protobuf.json_format import MessageToDict
-from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk.trace import ReadableSpan
 
 IDS = ("traceId", "spanId", "parentSpanId")
+message_to_dict: Any = import_module("google.protobuf.json_format").MessageToDict  # has no types
 
 
 def spans_json(spans: Sequence[ReadableSpan]) -> str:
-    """Return one line of a traces file."""
-    return _json(encode_spans(spans))
-
-
-def logs_json(records: Sequence[ReadableLogRecord]) -> str:
-    """Return one line of a logs file."""
-    return _json(encode_logs(records))
-
-
-def _json(request: Any) -> str:
-    body = MessageToDict(request, use_integers_for_enums=True)
+    """Return one line of a file of spans."""
+    body = message_to_dict(encode_spans(spans), use_integers_for_enums=True)
     return json.dumps(_with_hexadecimal_ids(body), ensure_ascii=False)
 
 

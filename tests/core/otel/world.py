@@ -64,7 +64,8 @@ class Memory:
     """Providers whose spans and records stay in memory."""
 
     def __init__(self) -> None:
-        self._spans, self._records = InMemorySpanExporter(), InMemoryLogRecordExporter()
+        self._spans = InMemorySpanExporter()
+        self._records = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
         self.tracers = TracerProvider(shutdown_on_exit=False)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         self.loggers = LoggerProvider(shutdown_on_exit=False)
@@ -102,8 +103,9 @@ class Memory:
 
 
 def id_of(span: ReadableSpan) -> int:
-    assert span.context is not None
-    return span.context.span_id
+    found = span.get_span_context()
+    assert found is not None
+    return found.span_id
 
 
 def started(run_id: str = "run", at: float = 100.0, **more: Any) -> RunStart:

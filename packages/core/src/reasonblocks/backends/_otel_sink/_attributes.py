@@ -53,7 +53,7 @@ def as_json(value: object) -> str:
 
 def short(text: object) -> str:
     """Return a name or a reason, as text of at most 200 characters."""
-    name = whole(text if isinstance(text, str) else str(text))
+    name = whole(text) if isinstance(text, str) else as_json(text)
     return name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 1]}…"
 
 

@@ -31,6 +31,7 @@ class OpenRun:
     span: Span
     run: RunInfo | None
     parent: SpanContext | None
+    begun: float
     newest: float
     waiting: StepEvent | None = None
     steps: int = 0
@@ -124,7 +125,7 @@ class OpenTelemetrySink:
         self, run_id: str, run: RunInfo | None, at: float, parent: SpanContext | None, link: SpanContext | None
     ) -> OpenRun:
         span = self._spans.run(run_id, run, at, parent, link)
-        begun = self._open[run_id] = OpenRun(run_id=run_id, span=span, run=run, parent=parent, newest=at)
+        begun = self._open[run_id] = OpenRun(run_id=run_id, span=span, run=run, parent=parent, begun=at, newest=at)
         if len(self._open) > RUNS:
             self._end_unfinished(next(iter(self._open)))
         return begun
@@ -180,7 +181,7 @@ class OpenTelemetrySink:
         if run.waiting is not None:
             self._spans.step(run.context, run.waiting, at, Step(), None)
         run.span.set_attributes({names.RUN_STEPS: run.steps, names.RUN_TOKENS: run.tokens})
-        self._spans.end_run(run.span, at, finish)
+        self._spans.end_run(run.span, run.begun, at, finish)
 
     def _remember(self, run: OpenRun, finish: RunFinish | None) -> None:
         known = evolve(run.run, task="", metadata={}) if run.run is not None else None

@@ -68,13 +68,13 @@ class Spans:
         )
 
     @staticmethod
-    def end_run(span: Span, at: float, finish: RunFinish | None) -> None:
-        """End the span of a run; without `finish`, as unfinished."""
+    def end_run(span: Span, begun: float, at: float, finish: RunFinish | None) -> None:
+        """End the span of a run that began at `begun`; without `finish`, as unfinished."""
         if finish is None:
             span.set_attribute(names.RUN_UNFINISHED, True)
         else:
             put_outcome(span, finish)
-        span.end(nanoseconds(at))
+        span.end(max(nanoseconds(begun), nanoseconds(at)))
 
     def outcome(self, of: SpanContext, run_id: str, finish: RunFinish) -> None:
         """Emit a span of its own for an outcome that arrives after the span of its run has ended."""
