@@ -1,20 +1,30 @@
-"""Writes spans as OTLP/JSON, the format of the collector's file exporter, for the tests of readers."""
+"""Writes spans as OTLP/JSON, the format of the collector's file exporter, for the tests of readers.
+
+`python -m tests.core.otel.otlp FILE` writes those of the recorded run.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.common", reason="needs opentelemetry-exporter-otlp-proto-common")
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+COMMON = "opentelemetry.exporter.otlp.proto.common"
+pytest.importorskip(COMMON, reason="needs opentelemetry-exporter-otlp-proto-common")
 from opentelemetry.sdk.trace import ReadableSpan
 
+from tests.core.otel.recorded import record
+from tests.core.otel.world import CONTENT, Memory
+
 IDS = ("traceId", "spanId", "parentSpanId")
+encode_spans: Any = import_module(f"{COMMON}.trace_encoder").encode_spans
 message_to_dict: Any = import_module("google.protobuf.json_format").MessageToDict  # has no types
 
 
@@ -33,3 +43,10 @@ def _with_hexadecimal_ids(value: Any) -> Any:
     return {
         key: base64.b64decode(item).hex() if key in IDS else _with_hexadecimal_ids(item) for key, item in value.items()
     }
+
+
+if __name__ == "__main__":
+    os.environ[CONTENT] = "true"
+    memory = Memory()
+    record(memory)
+    Path(sys.argv[1]).write_text(spans_json(memory.spans) + "\n", encoding="utf-8")

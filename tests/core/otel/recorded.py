@@ -1,16 +1,11 @@
-"""A run that has everything a reader has to read, and its file of spans: `python -m tests.core.otel.recorded FILE`."""
+"""A run that has everything that a reader has to read."""
 
 from __future__ import annotations
-
-import os
-import sys
-from pathlib import Path
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.testing import LoopHarness, Ran, Script, Turn, tool_call, tool_result
 from reasonblocks.types import Step, Usage
-from tests.core.otel.otlp import spans_json
-from tests.core.otel.world import CONTENT, Memory
+from tests.core.otel.world import Memory
 
 TURNS = (
     Turn(
@@ -47,10 +42,3 @@ def record(memory: Memory) -> Ran:
     (ran,) = LoopHarness().run(rb, SCRIPT, "sync")
     rb.close()
     return ran
-
-
-if __name__ == "__main__":
-    os.environ[CONTENT] = "true"
-    memory = Memory()
-    record(memory)
-    Path(sys.argv[1]).write_text(spans_json(memory.spans) + "\n", encoding="utf-8")

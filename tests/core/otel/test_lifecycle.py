@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.testing import LoopHarness
-from reasonblocks.types import RunInfo, ToolCall, ToolResult
+from reasonblocks.types import RunInfo, StepOutcome, ToolCall, ToolResult
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.world import Memory, emitted, finished, id_of, started, step
 from tests.core.world import begin, called, client, run, through_json
+from tests.core.world import step as completed
 
 ROOT = Path(__file__).parents[3]
 UNFINISHED, CONTINUED = "reasonblocks.run.unfinished", "reasonblocks.run.continued"
@@ -132,6 +133,43 @@ def test_clocks_that_go_back_make_no_span_end_before_it_starts() -> None:
         assert one.times[0] <= one.times[1]
 
 
+def indexes(memory: Memory) -> list[tuple[int, list[str]]]:
+    """The number of each step, and the names below it."""
+    return [(one.attributes["reasonblocks.step.index"], [two.name for two in one.below]) for one in memory.run.below]
+
+
+def test_what_a_lost_step_did_is_not_given_to_the_one_before_it() -> None:
+    memory = emitted(started(), step(0), step(2, action="bash", scores={"a": 0.5}), finished(), calls=True)
+    assert indexes(memory) == [(0, ["chat"]), (1, ["chat", "execute_tool bash"]), (2, ["chat"])]
+    assert judged(memory) == [1]
+
+
+def test_a_run_that_goes_back_to_an_earlier_state_repeats_its_steps() -> None:
+    events = [step(0), step(1, action="bash"), step(2, action="bash"), step(1, at=110.0, action="python")]
+    memory = emitted(started(), *events, finished(at=120.0), calls=True)
+    assert [index for index, _ in indexes(memory)] == [0, 1, 2, 0, 1]
+    assert indexes(memory)[3] == (0, ["chat", "execute_tool python"])
+
+
+def judged(memory: Memory) -> list[Any]:
+    """The number of the judged step of each evaluation."""
+    return [(record.log_record.attributes or {})["reasonblocks.step.index"] for record in memory.records]
+
+
+def test_after_a_failed_call_the_step_before_it_is_judged_again_and_not_repeated() -> None:
+    memory = Memory()
+    session = client(sinks=[memory.sink(calls=True)]).session()
+    run(session, 1)
+    for outcome in (StepOutcome(error="TimeoutError"), StepOutcome(error="TimeoutError"), called(1)):
+        session.end_step(begin(session, 1), outcome)
+    session.finish(completed=completed(1))
+    session.close()
+    chat, tool = "chat agent-model", "execute_tool read_file"
+    assert indexes(memory) == [(0, [chat, tool]), (1, ["chat"]), (2, ["chat"]), (3, [chat, tool]), (4, [])]
+    assert judged(memory) == [0, 0, 0, 3]
+    assert {record.log_record.span_id for record in memory.records[:3]} == {id_of(memory.run.below[0].span)}
+
+
 # ------------------------------------------------------------ pauses
 
 
@@ -223,8 +261,8 @@ def test_no_value_of_an_event_raises_or_loses_a_span(data: st.DataObject) -> Non
         RunFinish(run_id="run", outcome="success", timestamp=data.draw(st.floats())),
     ]  # fmt: skip
     memory = emitted(*events, calls=True)
-    kinds = [span.name.split()[0] for span in memory.spans]
-    assert (kinds.count("invoke_agent"), kinds.count("reasonblocks.step"), len(memory.records)) == (1, 2, 1)
+    steps = [one.attributes["reasonblocks.step.index"] for one in memory.run.below]
+    assert ({*steps}, len(memory.records)) == ({0, 1}, 1)
     for span in memory.spans:
         assert (span.start_time or 0) <= (span.end_time or 0)
         for value in (span.attributes or {}).values():

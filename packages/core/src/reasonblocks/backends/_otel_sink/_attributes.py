@@ -17,8 +17,8 @@ Attributes: TypeAlias = "dict[str, Value]"
 
 NAME_CHARACTERS = 200
 """The most characters of a name, an id or a reason."""
-MOST_EVALUATIONS = 20
-"""Evaluations on one span, fired ones first: four attributes each, and the SDK keeps 128 a span by default."""
+MOST_EVALUATIONS = 16
+"""Evaluations on one span, fired ones first: up to five attributes each, and the SDK keeps 128 a span by default."""
 MOST_CALLS = 8
 """Tool calls that OpenInference's attributes of an answer have; `gen_ai.output.messages` has all."""
 NOT_CALLED = "not called"
@@ -74,20 +74,7 @@ def run_attributes(run_id: str, run: RunInfo | None, *, content: bool) -> Attrib
     """Return the attributes of a run's span; a run that began elsewhere has no `run`."""
     known: dict[str, object] = {names.OPERATION: names.INVOKE_AGENT, names.OI_KIND: "AGENT", names.RUN_ID: run_id}
     if run is not None:
-        own = {
-            "parent_id": run.parent_run_id,
-            "parent_call_id": run.parent_call_id,
-            "framework": run.framework,
-            "mode": run.mode,
-            "task_profile": run.task_profile,
-            "org_id": run.org_id,
-            "project_id": run.project_id,
-            "codebase_id": run.codebase_id,
-        }
-        known |= {names.AGENT_NAME: run.agent_name, names.OI_AGENT_NAME: run.agent_name}
-        known |= {names.CONVERSATION_ID: run.session_id, names.OI_SESSION_ID: run.session_id}
-        known |= {names.REQUEST_MODEL: run.model}
-        known |= {f"{names.PREFIX}run.{key}": value for key, value in own.items()}
+        known |= {key: getattr(run, field) for key, field in names.RUN_FIELDS.items()}
     metadata = {"run_id": run_id, **(run.metadata if run is not None else {})}
     found = cleaned(known) | {names.OI_METADATA: as_json(metadata)}
     return found | _task(run.task) if content and run is not None and run.task else found
@@ -110,76 +97,47 @@ def failure_of(outcome: str) -> str | None:
 
 # --- steps
 
-_FROM_METADATA = {
-    "step.fsm.state": "fsm_state",
-    "step.difficulty": "difficulty",
-    "step.gate.decision": "gate_decision",
-    "step.skipped_reason": "skipped_reason",
-    "step.overhead_ms": "overhead_ms",
-    "step.latency_ms": "latency_ms",
-    "step.attempts": "attempts",
-    "step.final": "final",
-    "step.finding_kind": "finding_kind",
-    "step.judged_by": "judged_by",
-    "step.stop": "stop",
-    "step.interrupt": "interrupt",
-    "route": "route",
-    "withheld.route": "withheld_route",
-    "withheld.stop": "withheld_stop",
-    "withheld.interrupt": "withheld_interrupt",
-}
-"""Our attributes of a step, without the prefix, and their fields in an event's metadata."""
-
 
 def step_attributes(event: StepEvent) -> Attributes:
     """Return the attributes of a step's span: the decision before the call, and the call's tokens and model."""
     metadata = event.metadata
-    own: dict[str, object] = {
-        "step.index": event.step_index,
-        "step.mode": metadata.get("mode", "steer"),
-        "step.composite": event.composite,
-        "step.failure_type": event.failure_type,
-        "step.monitors_fired": event.monitors_fired,
-        "step.injection_sources": event.injection_sources,
-        "step.tokens": event.tokens,
-        **{key: metadata.get(field) for key, field in _FROM_METADATA.items()},
-        "step.doubts": _doubting(metadata.get("doubts")),
-    }
-    kept = cleaned(own)
-    known: dict[str, object] = {f"{names.PREFIX}{key}": value for key, value in kept.items()}
-    known |= {names.RUN_ID: event.run_id, names.OI_KIND: "CHAIN"}
-    if "route" in kept:
-        known[names.REQUEST_MODEL] = event.step_model
-    return cleaned(known) | {names.OI_METADATA: as_json({"run_id": event.run_id, **kept})}
+    own = cleaned(
+        {key: getattr(event, field) for key, field in names.STEP_FIELDS.items()}
+        | {key: metadata.get(field) for key, field in names.STEP_METADATA.items()}
+        | {names.STEP_MODE: metadata.get("mode", "steer"), names.STEP_DOUBTS: _doubting(metadata.get("doubts"))}
+    )
+    described = {key.removeprefix(names.PREFIX): value for key, value in own.items()}
+    model = event.step_model if names.ROUTE in own else None
+    known = cleaned({names.RUN_ID: event.run_id, names.OI_KIND: "CHAIN", names.REQUEST_MODEL: model})
+    return own | known | {names.OI_METADATA: as_json({"run_id": event.run_id, **described})}
 
 
 def _doubting(doubts: object) -> list[str]:
     """Return the names of the monitors that raised doubts; their texts quote the agent."""
     listed = doubts if isinstance(doubts, Sequence) else ()
-    return [str(doubt.get("monitor")) for doubt in listed if isinstance(doubt, Mapping)]
+    return [short(doubt.get("monitor")) for doubt in listed if isinstance(doubt, Mapping)]
 
 
 def injections(event: StepEvent, *, content: bool) -> list[Attributes]:
     """Return the attributes of each injection's event; of those that mode "observe" withheld as well."""
     found = [_injection(event, *shown, content) for shown in _paired(event.injection_sources, event.intervention_texts)]
     withheld = _paired(event.metadata.get("withheld_sources"), event.metadata.get("withheld_texts"))
-    return found + [_injection(event, *one, content) | {f"{names.INJECTION}.withheld": True} for one in withheld]
+    return found + [_injection(event, *one, content) | {names.INJECTION_WITHHELD: True} for one in withheld]
 
 
 def _paired(sources: object, texts: object) -> list[tuple[str, str]]:
     listed = [list(items) if isinstance(items, (list, tuple)) else [] for items in (sources, texts)]
-    return [(str(source), str(text)) for source, text in zip(*listed)]
+    return [(short(source), text if isinstance(text, str) else as_json(text)) for source, text in zip(*listed)]
 
 
 def _injection(event: StepEvent, source: str, text: str, content: bool) -> Attributes:
-    known: dict[str, object] = {"source": source, "placement": event.metadata.get("placement")}
+    metadata = event.metadata
+    known: dict[str, object] = {names.INJECTION_SOURCE: source, names.INJECTION_PLACEMENT: metadata.get("placement")}
     if source.startswith("E"):
-        known["pattern_ids"] = event.metadata.get("pattern_ids")
+        known[names.INJECTION_PATTERN_IDS] = metadata.get("pattern_ids")
     elif source == "OperatorInjection":
-        known["note_ids"] = event.metadata.get("note_ids")
-    return cleaned(
-        {f"{names.INJECTION}.{key}": value for key, value in {**known, "text": text if content else None}.items()}
-    )
+        known[names.INJECTION_NOTE_IDS] = metadata.get("note_ids")
+    return cleaned({**known, names.INJECTION_TEXT: text if content else None})
 
 
 # --- evaluations
@@ -206,21 +164,13 @@ def _monitor_text(event: StepEvent) -> str | None:
     return next((text for source, text in shown if source == "MonitorSteeringInjection"), None)
 
 
-_OI_FIELDS = {
-    names.EVALUATION_NAME: "name",
-    names.EVALUATION_SCORE: "score",
-    names.EVALUATION_LABEL: "label",
-    names.EVALUATION_EXPLANATION: "explanation",
-}
-
-
 def span_evaluations(found: Sequence[Attributes]) -> Attributes:
     """Return the evaluations as attributes of the judged step's span, in the form of OpenInference."""
     known: Attributes = {}
     for at, one in enumerate(found[:MOST_EVALUATIONS]):
-        start = f"{names.OI_EVALUATIONS}.{at}.evaluation"
-        known |= {f"{start}.{_OI_FIELDS[key]}": value for key, value in one.items()}
-        known[f"{start}.annotator_kind"] = "CODE"
+        start = f"{names.OI_EVALUATIONS}.{at}"
+        known |= {f"{start}.{key}": one[ours] for key, ours in names.OI_EVALUATION_FIELDS.items() if ours in one}
+        known[f"{start}.{names.OI_ANNOTATOR}"] = names.OI_CODE
     return known
 
 
@@ -229,25 +179,11 @@ def span_evaluations(found: Sequence[Attributes]) -> Attributes:
 
 def call_attributes(event: StepEvent, done: Step, *, content: bool) -> Attributes:
     """Return the attributes of a call's span; with `content`, its answer as well."""
-    model = event.step_model
-    known: dict[str, object] = {
-        names.OPERATION: names.CHAT,
-        names.OI_KIND: "LLM",
-        names.RUN_ID: event.run_id,
-        names.STEP_INDEX: event.step_index,
-        names.REQUEST_MODEL: model if "route" in event.metadata else None,
-        names.RESPONSE_MODEL: model,
-        names.OI_MODEL: model,
-        names.INPUT_TOKENS: event.input_tokens,
-        names.OUTPUT_TOKENS: event.output_tokens,
-        names.CACHE_READ_TOKENS: event.cache_read_tokens,
-        names.CACHE_WRITE_TOKENS: event.metadata.get("cache_write_tokens"),
-        names.OI_PROMPT_TOKENS: event.input_tokens,
-        names.OI_COMPLETION_TOKENS: event.output_tokens,
-        names.OI_TOTAL_TOKENS: event.tokens,
-        names.OI_CACHE_READ_TOKENS: event.cache_read_tokens,
-        names.OI_CACHE_WRITE_TOKENS: event.metadata.get("cache_write_tokens"),
-    }
+    known: dict[str, object] = {names.OPERATION: names.CHAT, names.OI_KIND: "LLM", names.RUN_ID: event.run_id}
+    known |= {key: getattr(event, field) for key, field in names.CALL_FIELDS.items()}
+    known |= {key: event.metadata.get(field) for key, field in names.CALL_METADATA.items()}
+    if "route" in event.metadata:
+        known[names.REQUEST_MODEL] = event.step_model
     return cleaned(known) | (_answer(done) if content else {})
 
 
@@ -262,14 +198,14 @@ def _answer(done: Step) -> Attributes:
         return {}
     message = {"role": "assistant", "parts": parts, "finish_reason": "tool_call" if calls else "stop"}
     known: dict[str, object] = {
-        f"{names.OI_ANSWER}.role": "assistant",
-        f"{names.OI_ANSWER}.content": done.thought,
+        names.OI_ANSWER_ROLE: "assistant",
+        names.OI_ANSWER_TEXT: done.thought,
         names.OI_OUTPUT: done.thought or done.reasoning,
     }
     for at, call in enumerate(done.tool_calls[:MOST_CALLS]):
-        start = f"{names.OI_ANSWER}.tool_calls.{at}.tool_call"
-        known |= {f"{start}.id": call.id, f"{start}.function.name": call.name}
-        known[f"{start}.function.arguments"] = as_json(call.arguments)
+        start = f"{names.OI_CALLS}.{at}"
+        known |= {f"{start}.{names.OI_CALL_ID}": call.id, f"{start}.{names.OI_CALL_NAME}": call.name}
+        known[f"{start}.{names.OI_CALL_ARGUMENTS}"] = as_json(call.arguments)
     return cleaned(known) | {names.OUTPUT_MESSAGES: as_json([message])}
 
 

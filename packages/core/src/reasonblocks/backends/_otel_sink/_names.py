@@ -58,7 +58,12 @@ OI_COMPLETION_TOKENS = "llm.token_count.completion"
 OI_TOTAL_TOKENS = "llm.token_count.total"
 OI_CACHE_READ_TOKENS = "llm.token_count.prompt_details.cache_read"
 OI_CACHE_WRITE_TOKENS = "llm.token_count.prompt_details.cache_write"
-OI_ANSWER = "llm.output_messages.0.message"
+OI_ANSWER_ROLE = "llm.output_messages.0.message.role"
+OI_ANSWER_TEXT = "llm.output_messages.0.message.content"
+OI_CALLS = "llm.output_messages.0.message.tool_calls"
+OI_CALL_ID = "tool_call.id"
+OI_CALL_NAME = "tool_call.function.name"
+OI_CALL_ARGUMENTS = "tool_call.function.arguments"
 OI_TOOL_NAME = "tool.name"
 OI_TOOL_ID = "tool.id"
 OI_EVALUATIONS = "evaluations"
@@ -74,7 +79,85 @@ RUN_DOUBTS = "reasonblocks.run.doubts"
 RUN_UNFINISHED = "reasonblocks.run.unfinished"
 RUN_CONTINUED = "reasonblocks.run.continued"
 STEP_INDEX = "reasonblocks.step.index"
+STEP_MODE = "reasonblocks.step.mode"
+STEP_DOUBTS = "reasonblocks.step.doubts"
+ROUTE = "reasonblocks.route"
+INJECTION_SOURCE = "reasonblocks.injection.source"
+INJECTION_PLACEMENT = "reasonblocks.injection.placement"
+INJECTION_PATTERN_IDS = "reasonblocks.injection.pattern_ids"
+INJECTION_NOTE_IDS = "reasonblocks.injection.note_ids"
+INJECTION_TEXT = "reasonblocks.injection.text"
+INJECTION_WITHHELD = "reasonblocks.injection.withheld"
 TOOL_IS_ERROR = "reasonblocks.tool.is_error"
+
+# --- attributes that have the value of one field
+
+RUN_FIELDS = {
+    AGENT_NAME: "agent_name",
+    OI_AGENT_NAME: "agent_name",
+    CONVERSATION_ID: "session_id",
+    OI_SESSION_ID: "session_id",
+    REQUEST_MODEL: "model",
+    "reasonblocks.run.parent_id": "parent_run_id",
+    "reasonblocks.run.parent_call_id": "parent_call_id",
+    "reasonblocks.run.framework": "framework",
+    "reasonblocks.run.mode": "mode",
+    "reasonblocks.run.task_profile": "task_profile",
+    "reasonblocks.run.org_id": "org_id",
+    "reasonblocks.run.project_id": "project_id",
+    "reasonblocks.run.codebase_id": "codebase_id",
+}
+"""Fields of `RunInfo`."""
+STEP_FIELDS = {
+    STEP_INDEX: "step_index",
+    "reasonblocks.step.composite": "composite",
+    "reasonblocks.step.failure_type": "failure_type",
+    "reasonblocks.step.monitors_fired": "monitors_fired",
+    "reasonblocks.step.injection_sources": "injection_sources",
+    "reasonblocks.step.tokens": "tokens",
+}
+"""Fields of `StepEvent`."""
+STEP_METADATA = {
+    "reasonblocks.step.fsm.state": "fsm_state",
+    "reasonblocks.step.difficulty": "difficulty",
+    "reasonblocks.step.gate.decision": "gate_decision",
+    "reasonblocks.step.skipped_reason": "skipped_reason",
+    "reasonblocks.step.overhead_ms": "overhead_ms",
+    "reasonblocks.step.latency_ms": "latency_ms",
+    "reasonblocks.step.attempts": "attempts",
+    "reasonblocks.step.final": "final",
+    "reasonblocks.step.finding_kind": "finding_kind",
+    "reasonblocks.step.judged_by": "judged_by",
+    "reasonblocks.step.stop": "stop",
+    "reasonblocks.step.interrupt": "interrupt",
+    ROUTE: "route",
+    "reasonblocks.withheld.route": "withheld_route",
+    "reasonblocks.withheld.stop": "withheld_stop",
+    "reasonblocks.withheld.interrupt": "withheld_interrupt",
+}
+"""Fields of the metadata of a `StepEvent`."""
+CALL_FIELDS = {
+    STEP_INDEX: "step_index",
+    RESPONSE_MODEL: "step_model",
+    OI_MODEL: "step_model",
+    INPUT_TOKENS: "input_tokens",
+    OUTPUT_TOKENS: "output_tokens",
+    CACHE_READ_TOKENS: "cache_read_tokens",
+    OI_PROMPT_TOKENS: "input_tokens",
+    OI_COMPLETION_TOKENS: "output_tokens",
+    OI_TOTAL_TOKENS: "tokens",
+    OI_CACHE_READ_TOKENS: "cache_read_tokens",
+}
+"""Fields of `StepEvent`, for the span of its call."""
+CALL_METADATA = {CACHE_WRITE_TOKENS: "cache_write_tokens", OI_CACHE_WRITE_TOKENS: "cache_write_tokens"}
+OI_EVALUATION_FIELDS = {
+    "evaluation.name": EVALUATION_NAME,
+    "evaluation.score": EVALUATION_SCORE,
+    "evaluation.label": EVALUATION_LABEL,
+    "evaluation.explanation": EVALUATION_EXPLANATION,
+}
+"""The fields of one of OpenInference's evaluations, and the attributes of ours that have their values."""
+OI_ANNOTATOR, OI_CODE = "evaluation.annotator_kind", "CODE"
 
 # --- environment
 

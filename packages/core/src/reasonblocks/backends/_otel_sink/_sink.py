@@ -25,7 +25,11 @@ RUNS = 1_024
 
 @dataclass(slots=True, kw_only=True)
 class OpenRun:
-    """A run whose span has not ended. `waiting` is its newest step, whose span ends with the next event."""
+    """A run whose span has not ended.
+
+    `waiting` is its newest step, whose span ends with the next event, `asides` counts the auxiliary calls since then,
+    and `completed` is the newest completed step: its span, which has ended, and its number.
+    """
 
     run_id: str
     span: Span
@@ -34,6 +38,8 @@ class OpenRun:
     begun: float
     newest: float
     waiting: StepEvent | None = None
+    asides: int = 0
+    completed: tuple[SpanContext, int] | None = None
     steps: int = 0
     tokens: int = 0
 
@@ -140,13 +146,26 @@ class OpenTelemetrySink:
         run.tokens += event.tokens or 0
         if event.metadata.get("skipped_reason") == "auxiliary":  # between two steps, and no step itself
             self._spans.step(run.context, event, _end_of(event), Step(), None)
+            run.asides += 1
             return
-        done = completed_of(event)
-        if waiting is None and (event.scores or done != Step()):  # the call was made in another process
-            waiting = StepEvent(run_id=event.run_id, step_index=max(0, event.step_index - 1), timestamp=event.timestamp)
-        run.waiting = event
+        self._end_step(run, event)
+        run.waiting, run.asides = event, 0
+
+    def _end_step(self, run: OpenRun, event: StepEvent) -> None:
+        """End the step that waits. The event has its answer, unless its call failed or events between are missing."""
+        waiting, done = run.waiting, completed_of(event)
+        is_next = waiting is not None and event.step_index == waiting.step_index + 1 + run.asides
+        if waiting is not None and is_next and not waiting.metadata.get("error"):
+            run.completed = self._spans.step(run.context, waiting, event.timestamp, done, event), waiting.step_index
+            return
         if waiting is not None:
-            self._spans.step(run.context, waiting, event.timestamp, done, event)
+            self._spans.step(run.context, waiting, event.timestamp, Step(), None)
+        if is_next and run.completed is not None:  # after a failed call, the step before it is judged once more
+            self._spans.judge(*run.completed, event)
+        elif event.scores or done != Step():  # its call was made in another process, or its own event was lost
+            index = max(0, event.step_index - (2 if is_next else 1))
+            missing = StepEvent(run_id=event.run_id, step_index=index, timestamp=event.timestamp)
+            run.completed = self._spans.step(run.context, missing, event.timestamp, done, event), index
 
     def _run_of(self, event: StepEvent | RunFinish) -> OpenRun:
         """Return the open run of an event; begin another span for one that has ended, or began in another process."""

@@ -85,7 +85,7 @@ class Spans:
         put_outcome(span, finish)
         span.end(at)
 
-    def step(self, of: SpanContext, step: StepEvent, until: float, done: Step, judged: StepEvent | None) -> None:
+    def step(self, of: SpanContext, step: StepEvent, until: float, done: Step, judged: StepEvent | None) -> SpanContext:
         """Emit a step that lasted until `until` and led to `done`; the event `judged` has the evaluations of it."""
         start = nanoseconds(step.timestamp)
         end = max(start, nanoseconds(until))
@@ -99,8 +99,13 @@ class Spans:
         if self._calls and is_called(step):
             self._tools(within, step, done, self._call(within, step, done, start, end), end)
         span.end(end)
-        for evaluation in found:
-            self._evaluation(within, step, evaluation, until)
+        if judged is not None:
+            self._judge(within, step.step_index, judged, found)
+        return span.get_span_context()
+
+    def judge(self, of: SpanContext, index: int, judged: StepEvent) -> None:
+        """Emit the evaluations of step `index`, whose span has ended."""
+        self._judge(_within(of), index, judged, attributes.evaluations(judged, content=self._content))
 
     def _fail(self, span: Span, step: StepEvent) -> None:
         """Mark the span of a step, or of its call, as failed if the call has failed."""
@@ -142,14 +147,15 @@ class Spans:
             duration = result.duration_ms if result is not None else None
             span.end(max(start + at, min(end, start + at + _duration(duration)) if is_number(duration) else end))
 
-    def _evaluation(self, within: Context, step: StepEvent, known: attributes.Attributes, at: float) -> None:
-        self._logger.emit(
-            timestamp=nanoseconds(at),
-            context=within,
-            severity_number=SeverityNumber.INFO,
-            attributes={**known, names.RUN_ID: step.run_id, names.STEP_INDEX: step.step_index},
-            event_name=names.EVALUATION,
-        )
+    def _judge(self, within: Context, index: int, judged: StepEvent, found: list[attributes.Attributes]) -> None:
+        for evaluation in found:
+            self._logger.emit(
+                timestamp=nanoseconds(judged.timestamp),
+                context=within,
+                severity_number=SeverityNumber.INFO,
+                attributes={**evaluation, names.RUN_ID: judged.run_id, names.STEP_INDEX: index},
+                event_name=names.EVALUATION,
+            )
 
 
 def put_outcome(span: Span, finish: RunFinish) -> None:
