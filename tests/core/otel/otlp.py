@@ -16,14 +16,12 @@ from typing import Any
 
 import pytest
 
-COMMON = "opentelemetry.exporter.otlp.proto.common"
-pytest.importorskip(COMMON, reason="needs opentelemetry-exporter-otlp-proto-common")
-from opentelemetry.sdk.trace import ReadableSpan
-
 from tests.core.otel.recorded import record
-from tests.core.otel.world import CONTENT, Memory
+from tests.core.otel.world import CONTENT, Memory, ReadableSpan
 
+COMMON = "opentelemetry.exporter.otlp.proto.common"
 IDS = ("traceId", "spanId", "parentSpanId")
+pytest.importorskip(COMMON, reason="needs opentelemetry-exporter-otlp-proto-common")
 encode_spans: Any = import_module(f"{COMMON}.trace_encoder").encode_spans
 message_to_dict: Any = import_module("google.protobuf.json_format").MessageToDict  # has no types
 

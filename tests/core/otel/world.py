@@ -19,6 +19,8 @@ from reasonblocks import OpenTelemetrySink
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.types import RunInfo
 
+__all__ = ["CONTENT", "Emitted", "Memory", "ReadableSpan", "emitted", "finished", "id_of", "started", "step"]
+
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
