@@ -47,8 +47,9 @@ def _loaded(point: EntryPoint, taken: Collection[str]) -> AnyReader:
     reader = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(reader, (Reader, FileReader)):
         raise TypeError("a reader has name, sniff(value) and read(file, records), or opens(head) and read_file(...)")
-    if not isinstance(reader.name, str) or not reader.name or reader.name in taken:
-        raise ValueError(f"its name {reader.name!r} is no text, or is taken")
+    name: object = reader.name
+    if not isinstance(name, str) or not name or name in taken:
+        raise ValueError(f"its name {name!r} is no text, or is taken")
     return _InstalledFileReader(reader) if isinstance(reader, FileReader) else _InstalledReader(reader)
 
 

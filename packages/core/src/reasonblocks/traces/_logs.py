@@ -52,8 +52,9 @@ class OpenLog:
         """Return True if the event starts another run under the same id: every event of a run follows its start."""
         if self.start is not None:
             return event.timestamp != self.start.timestamp
-        held = [*self.steps.values(), *filter(None, [self.finish])]
-        return any(before.timestamp < event.timestamp for before in held)
+        times = [step.timestamp for step in self.steps.values()]
+        times += [self.finish.timestamp] if self.finish else []
+        return any(time < event.timestamp for time in times)
 
     def add(self, event: Event) -> None:
         if isinstance(event, RunStart):
