@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAGIC = b"SQLite format 3\0"
+WAL_AT, WAL = 18, b"\2"
+"""The byte of a file's head that says that it is in WAL mode (SQLite's file format, section 1.3)."""
 BUSY_S = 5.0
 """Seconds to wait for a writer's lock, as in the sink."""
 NEEDED = {"runs": {"run_id"}, "steps": {"run_id", "step_index", "body"}}
@@ -55,11 +57,12 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
 
     try:
         with closing(_opened(path)) as db:
-            if missing := _missing(db):
-                yield RecordError(path, None, f"is a SQLite file that SQLiteMonitorSink did not write: no {missing}")
-                return
-            for number, run_id in enumerate([run_id for query in _RUN_IDS for (run_id,) in db.execute(query)], 1):
-                yield from _log(db, path, number, run_id)
+            missing = _missing(db)
+            run_ids = [] if missing else [run_id for query in _RUN_IDS for (run_id,) in db.execute(query)]
+        if missing:
+            yield RecordError(path, None, f"is a SQLite file that SQLiteMonitorSink did not write: no {missing}")
+        for number, run_id in enumerate(run_ids, 1):
+            yield from _log(path, number, run_id)
         if progress:
             progress(os.path.getsize(path))
     except (sqlite3.Error, OSError) as error:
@@ -67,17 +70,14 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    """Open the file to read. Without its write-ahead log and in a folder that is read-only, it cannot change."""
-    import sqlite3
+    """Open the file for a moment, to read. Opening a file in WAL mode makes its log, unless it is said not to change.
 
-    if not os.path.isfile(path):
-        raise OSError("no such file")
-    try:
-        return _connected(path, "mode=ro")
-    except sqlite3.OperationalError:
-        if os.path.exists(f"{path}-wal"):
-            raise
-        return _connected(path, "mode=ro&immutable=1")
+    A file without its log has no writer now; a writer that opens it changes the log first.
+    """
+    with open(path, "rb") as file:
+        is_wal = file.read(WAL_AT + 1)[WAL_AT:] == WAL
+    unchanged = is_wal and not os.path.exists(f"{path}-wal")
+    return _connected(path, "immutable=1" if unchanged else "mode=ro")
 
 
 def _connected(path: str, options: str) -> sqlite3.Connection:
@@ -109,15 +109,13 @@ def _columns(db: sqlite3.Connection, table: str) -> set[str]:
     return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
 
 
-def _log(db: sqlite3.Connection, path: str, number: int, run_id: Any) -> Logs:
-    """Yield one run, before it the errors of its rows; a writer may add steps between two runs, not within one."""
+def _log(path: str, number: int, run_id: Any) -> Logs:
+    """Yield one run, before it the errors of its rows."""
     log = OpenLog(run_id=str(run_id), line=number)
-    db.execute("BEGIN")
-    try:
+    with closing(_opened(path)) as db:
+        db.execute("BEGIN")  # a writer may add steps between two runs, not within one
         row = _row(db, run_id)
         bodies = [body for (body,) in db.execute(_STEPS, (run_id,))]
-    finally:
-        db.rollback()
     for body in [row["body"]] if row.get("body") is not None else []:
         yield from _added(log, path, body)
     for event in _of_columns(log, row):
