@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..exceptions import ConfigError, RecordError
 from ..types import JSON
+from ._atif import Atif
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
@@ -21,6 +22,7 @@ READERS: tuple[AnyReader, ...] = (
     OurJSONL(),
     JsonlLog(),
     SQLiteLog(),
+    Atif(),
     LangChainMessages(),
 )
 """The readers of this library."""
