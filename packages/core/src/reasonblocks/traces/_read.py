@@ -14,6 +14,7 @@ from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
 from ._logs import JsonlLog, Logs, is_event, logs_of
+from ._otlp import OtlpSpans
 from ._ours import OurJSONL
 from ._run import FileReader, Reader, Runs
 from ._sqlite import SQLiteLog, is_sqlite, sqlite_logs
@@ -23,6 +24,7 @@ READERS: tuple[AnyReader, ...] = (
     JsonlLog(),
     SQLiteLog(),
     Atif(),
+    OtlpSpans(),
     LangChainMessages(),
 )
 """The readers of this library."""
