@@ -197,7 +197,9 @@ def test_a_failed_call_is_an_error() -> None:
 
 def test_an_auxiliary_call_does_not_end_the_step_around_it() -> None:
     aside = step(1, at=101.5, metadata={"skipped_reason": "auxiliary", "latency_ms": 200.0}, tokens=3)
-    run = emitted(started(), step(0), aside, step(2, at=103.0, action="bash"), finished(), calls=True).run
+    run = emitted(
+        started(), step(0), aside, step(2, at=103.0, action="bash", observation="ok"), finished(), calls=True
+    ).run
     assert [(one.attributes["reasonblocks.step.index"], one.times) for one in run.below] == [
         (0, (101.0, 103.0)), (1, (101.5, 101.7)), (2, (103.0, 110.0)),
     ]  # fmt: skip
@@ -206,13 +208,14 @@ def test_an_auxiliary_call_does_not_end_the_step_around_it() -> None:
     ]  # fmt: skip
 
 
-def test_a_result_without_its_call_and_a_call_without_its_result_have_spans() -> None:
+def test_a_tool_has_a_span_if_it_has_a_result() -> None:
     calls = (ToolCall(id="a", name="one"), ToolCall(id="a", name="two"), ToolCall(id="b", name=""))
-    results = (ToolResult(call_id="a", output="1"), ToolResult(call_id="z", output="2", name="lost"))
+    results = (
+        ToolResult(call_id="b", output="0"), ToolResult(call_id="a", output="1"),
+        ToolResult(call_id="z", output="2", name="lost"),
+    )  # fmt: skip
     tools = timed(tool_calls=calls, tool_results=results)[1:]
-    assert [tool.name for tool in tools] == [
-        "execute_tool one", "execute_tool two", "execute_tool", "execute_tool lost",
-    ]  # fmt: skip
+    assert [tool.name for tool in tools] == ["execute_tool one", "execute_tool", "execute_tool lost"]
 
 
 def test_a_real_call_has_its_latency() -> None:

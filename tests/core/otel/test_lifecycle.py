@@ -139,13 +139,20 @@ def indexes(memory: Memory) -> list[tuple[int, list[str]]]:
 
 
 def test_what_a_lost_step_did_is_not_given_to_the_one_before_it() -> None:
-    memory = emitted(started(), step(0), step(2, action="bash", scores={"a": 0.5}), finished(), calls=True)
+    memory = emitted(
+        started(), step(0), step(2, action="bash", observation="ok", scores={"a": 0.5}), finished(), calls=True
+    )
     assert indexes(memory) == [(0, ["chat"]), (1, ["chat", "execute_tool bash"]), (2, ["chat"])]
     assert judged(memory) == [1]
 
 
 def test_a_run_that_goes_back_to_an_earlier_state_repeats_its_steps() -> None:
-    events = [step(0), step(1, action="bash"), step(2, action="bash"), step(1, at=110.0, action="python")]
+    events = [
+        step(0),
+        step(1, action="bash"),
+        step(2, action="bash"),
+        step(1, at=110.0, action="python", observation="ok"),
+    ]
     memory = emitted(started(), *events, finished(at=120.0), calls=True)
     assert [index for index, _ in indexes(memory)] == [0, 1, 2, 0, 1]
     assert indexes(memory)[3] == (0, ["chat", "execute_tool python"])

@@ -213,7 +213,7 @@ def tool_name(call: ToolCall) -> str:
     return f"{names.EXECUTE_TOOL} {short(call.name)}" if call.name else names.EXECUTE_TOOL
 
 
-def tool_attributes(event: StepEvent, call: ToolCall, result: ToolResult | None, *, content: bool) -> Attributes:
+def tool_attributes(event: StepEvent, call: ToolCall, result: ToolResult, *, content: bool) -> Attributes:
     """Return the attributes of a tool call's span; with `content`, its arguments and result as well."""
     known: dict[str, object] = {
         names.OPERATION: names.EXECUTE_TOOL,
@@ -224,26 +224,23 @@ def tool_attributes(event: StepEvent, call: ToolCall, result: ToolResult | None,
         names.OI_TOOL_NAME: call.name,
         names.TOOL_CALL_ID: call.id,
         names.OI_TOOL_ID: call.id,
-        names.TOOL_IS_ERROR: result.is_error if result is not None else None,
-        names.ERROR_TYPE: names.TOOL_ERROR if result is not None and result.is_error else None,
+        names.TOOL_IS_ERROR: result.is_error,
+        names.ERROR_TYPE: names.TOOL_ERROR if result.is_error else None,
     }
-    found = cleaned(known)
-    if content:
-        arguments = as_json(call.arguments)
-        found |= {names.TOOL_ARGUMENTS: arguments, names.OI_INPUT: arguments}
-    if content and result is not None:
-        output = whole(clip(result.output))
-        found |= {names.TOOL_RESULT: output, names.OI_OUTPUT: output}
-    return found
+    if not content:
+        return cleaned(known)
+    arguments, output = as_json(call.arguments), whole(clip(result.output))
+    given = {names.TOOL_ARGUMENTS: arguments, names.OI_INPUT: arguments}
+    return cleaned(known) | given | {names.TOOL_RESULT: output, names.OI_OUTPUT: output}
 
 
-def tools_of(done: Step) -> list[tuple[ToolCall, ToolResult | None]]:
-    """Return the step's tool calls with their results; a result without a call comes with an empty call."""
+def executed(done: Step) -> list[tuple[ToolCall, ToolResult]]:
+    """Return the tool calls that have a result, in order, and an empty call for each result without one."""
     left = list(done.tool_results)
-    found: list[tuple[ToolCall, ToolResult | None]] = []
+    found: list[tuple[ToolCall, ToolResult]] = []
     for call in done.tool_calls:
         result = next((result for result in left if result.call_id == call.id), None)
         if result is not None:
             left.remove(result)
-        found.append((call, result))
+            found.append((call, result))
     return found + [(ToolCall(id=result.call_id, name=result.name), result) for result in left]

@@ -135,16 +135,16 @@ class Spans:
 
         A call without a duration lasts until the end of the step.
         """
-        for at, (call, result) in enumerate(attributes.tools_of(done), start=1):
+        for at, (call, result) in enumerate(attributes.executed(done), start=1):
             span = self._tracer.start_span(
                 attributes.tool_name(call),
                 within,
                 attributes=attributes.tool_attributes(step, call, result, content=self._content),
                 start_time=start + at,
             )
-            if result is not None and result.is_error:
+            if result.is_error:
                 span.set_status(Status(StatusCode.ERROR))
-            duration = result.duration_ms if result is not None else None
+            duration = result.duration_ms
             span.end(max(start + at, min(end, start + at + _duration(duration)) if is_number(duration) else end))
 
     def _judge(self, within: Context, index: int, judged: StepEvent, found: list[attributes.Attributes]) -> None:
