@@ -15,7 +15,7 @@ import pytest
 import reasonblocks
 
 HEAVY = ("httpx", "numpy", "qdrant_client", "grpc", "langchain", "langchain_core", "langgraph", "agents", "openai",
-         "anthropic", "claude_agent_sdk", "rich", "pytest")  # fmt: skip
+         "anthropic", "claude_agent_sdk", "opentelemetry", "rich", "pytest")  # fmt: skip
 ROOT = Path(reasonblocks.__file__).parent
 
 
