@@ -14,12 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks import OpenTelemetrySink, __version__
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.testing import LoopHarness
 from reasonblocks.types import RunInfo, StepOutcome, ToolCall, ToolResult
 from tests.core.otel.recorded import SCRIPT
-from tests.core.otel.world import Memory, emitted, finished, id_of, started, step
+from tests.core.otel.world import (
+    Memory,
+    NoOpLoggerProvider,
+    NoOpTracerProvider,
+    emitted,
+    finished,
+    id_of,
+    started,
+    step,
+)
 from tests.core.world import begin, called, client, run, through_json
 from tests.core.world import step as completed
 
@@ -45,6 +55,22 @@ def test_closing_shuts_nobodys_provider_down() -> None:
     with memory.tracers.get_tracer("theirs").start_as_current_span("theirs"):
         pass
     assert [span.name for span in memory.spans] == ["invoke_agent", "theirs"]
+
+
+def test_without_an_sdk_nothing_is_emitted_and_nothing_raises() -> None:
+    sink = OpenTelemetrySink(tracer_provider=NoOpTracerProvider(), logger_provider=NoOpLoggerProvider(), calls=True)
+    rb = client(sinks=[sink])
+    LoopHarness().run(rb, SCRIPT, "sync")
+    rb.close()
+    assert not sink._open
+
+
+def test_the_scope_of_spans_and_events_is_this_library() -> None:
+    memory = emitted(started(), step(0), step(1, scores={"a": 0.5}), finished())
+    scopes = [span.instrumentation_scope for span in memory.spans] + [
+        one.instrumentation_scope for one in memory.records
+    ]
+    assert {(scope.name, scope.version) for scope in scopes if scope} == {("reasonblocks", __version__)}
 
 
 def test_beyond_1024_open_runs_the_one_without_news_for_the_longest_time_ends() -> None:

@@ -9,17 +9,31 @@ from typing import Any
 import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="needs opentelemetry-sdk")
+from opentelemetry._logs import NoOpLoggerProvider
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import NoOpTracerProvider
 
 from reasonblocks import OpenTelemetrySink
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.types import RunInfo
 
-__all__ = ["CONTENT", "Emitted", "Memory", "ReadableSpan", "emitted", "finished", "id_of", "started", "step"]
+__all__ = [
+    "CONTENT",
+    "Emitted",
+    "Memory",
+    "NoOpLoggerProvider",
+    "NoOpTracerProvider",
+    "ReadableSpan",
+    "emitted",
+    "finished",
+    "id_of",
+    "started",
+    "step",
+]
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 

@@ -109,7 +109,6 @@ class OpenTelemetrySink:
         run = event.run
         if run.run_id in self._open:  # a new run under the same id
             self._end_unfinished(run.run_id)
-        self._ended.pop(run.run_id, None)
         parent, link = self._parents(run)
         self._begin(run.run_id, run, event.timestamp, parent, link)
 
@@ -131,6 +130,7 @@ class OpenTelemetrySink:
         self, run_id: str, run: RunInfo | None, at: float, parent: SpanContext | None, link: SpanContext | None
     ) -> OpenRun:
         span = self._spans.run(run_id, run, at, parent, link)
+        self._ended.pop(run_id, None)
         begun = self._open[run_id] = OpenRun(run_id=run_id, span=span, run=run, parent=parent, begun=at, newest=at)
         if len(self._open) > RUNS:
             self._end_unfinished(next(iter(self._open)))

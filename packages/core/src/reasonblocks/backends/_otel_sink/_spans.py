@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from opentelemetry._logs import LoggerProvider, SeverityNumber, get_logger
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -19,13 +21,14 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from ... import __version__
 from ..._json import is_number
 from ...events import RunFinish, StepEvent
 from ...types import RunInfo, Step
 from . import _attributes as attributes
 from . import _names as names
 
+SCOPE = "reasonblocks"
+"""The instrumentation scope of all spans and events, with the version of this library."""
 LATEST = 2**63 / 1e9
 """The last second whose nanoseconds OTLP can hold."""
 
@@ -41,8 +44,9 @@ class Spans:
         calls: bool,
         content: bool,
     ) -> None:
-        self._tracer = get_tracer("reasonblocks", __version__, tracer_provider)
-        self._logger = get_logger("reasonblocks", __version__, logger_provider)
+        version: str = import_module(SCOPE).__version__  # not imported above: that module names all others
+        self._tracer = get_tracer(SCOPE, version, tracer_provider)
+        self._logger = get_logger(SCOPE, version, logger_provider)
         self._calls, self._content = calls, content
 
     @staticmethod
