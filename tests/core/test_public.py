@@ -15,13 +15,13 @@ import pytest
 import reasonblocks
 
 HEAVY = ("httpx", "numpy", "qdrant_client", "grpc", "langchain", "langchain_core", "langgraph", "agents", "openai",
-         "anthropic", "claude_agent_sdk", "rich", "pytest")  # fmt: skip
+         "anthropic", "claude_agent_sdk", "opentelemetry", "rich", "pytest")  # fmt: skip
 ROOT = Path(reasonblocks.__file__).parent
 
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore Pattern
+        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore OpenTelemetrySink Pattern
         QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession
         Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage
         __version__
@@ -74,7 +74,8 @@ PROMISED = {
         KEY LIES Drip Fault Hang HangUp Lie Lying QueuedNote Received ScriptedRbApi Slow Status
     """,
     "reasonblocks.traces": """
-        READERS Reader Record RecordedRun UNPACKED_BYTES UNPACKED_VARIABLE read_records read_runs
+        FileReader READERS Reader Record RecordedRun RunLog UNPACKED_BYTES UNPACKED_VARIABLE installed_readers read_logs
+        read_records read_runs
     """,
     "reasonblocks.learning": """
         Distil Evidence Gathered Proposal RunDigest digest_of distil learn proposals read_proposals together

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .backends._http import HttpSink
     from .backends._jsonl_sink import JsonlSink
     from .backends._local_store import LocalStore
+    from .backends._otel_sink import OpenTelemetrySink
     from .backends._qdrant_store import QdrantStore
     from .backends._sqlite_sink import SQLiteMonitorSink
     from .backends.embed import HashEmbedder
@@ -43,6 +44,7 @@ __all__ = [
     "HttpSink",
     "JsonlSink",
     "LocalStore",
+    "OpenTelemetrySink",
     "Pattern",
     "QdrantStore",
     "ReasonBlocks",
@@ -74,6 +76,7 @@ _HOMES = {
     "HttpSink": "backends._http",
     "JsonlSink": "backends._jsonl_sink",
     "LocalStore": "backends._local_store",
+    "OpenTelemetrySink": "backends._otel_sink",
     "QdrantStore": "backends._qdrant_store",
     "ReasonBlocks": "_client",
     "ReasonBlocksError": "exceptions",

@@ -15,7 +15,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "learn": ("detect-secrets>=1.5",),
         "model2vec": ("model2vec>=0.4",),
         "openai-embed": ("httpx>=0.27",),
-        "otel": ("opentelemetry-api>=1.30",),
+        "otel": ("opentelemetry-api>=1.38",),
         "qdrant": ("httpx[http2]>=0.27", "qdrant-client>=1.12"),
         "report": ("jinja2>=3.1",),
         "sentence-transformers": ("sentence-transformers>=3",),

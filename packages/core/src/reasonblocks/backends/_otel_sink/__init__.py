@@ -1,0 +1,7 @@
+"""The sink that turns runs into OpenTelemetry spans and log events."""
+
+from __future__ import annotations
+
+from ._sink import OpenTelemetrySink
+
+__all__ = ["OpenTelemetrySink"]
