@@ -13,6 +13,7 @@ from ._atif import Atif
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
+from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
 from ._otlp import OtlpSpans
 from ._ours import OurJSONL
@@ -25,6 +26,7 @@ READERS: tuple[AnyReader, ...] = (
     SQLiteLog(),
     Atif(),
     OtlpSpans(),
+    LangSmithRuns(),
     LangChainMessages(),
 )
 """The readers of this library."""
