@@ -43,8 +43,9 @@ def chat(id: str, at: int, message: Node, **fields: Any) -> Node:
 
 
 def test_the_model_calls_of_a_trace_are_its_steps_with_the_results_of_its_tools() -> None:
-    calls = tuple(ToolCall(id=f"c{n}", name="read_file", arguments={"path": p}) for n, p in ((1, "a.py"), (2, "b.py")))
-    results = tuple(ToolResult(call_id=c.id, name="read_file", output=f"text of {c.arguments['path']}") for c in calls)
+    read = (("c1", "a.py"), ("c2", "b.py"))
+    calls = tuple(ToolCall(id=id, name="read_file", arguments={"path": path}) for id, path in read)
+    results = tuple(ToolResult(call_id=id, name="read_file", output=f"text of {path}") for id, path in read)
     assert runs(FILE)[0].steps == (
         Step(thought="I look.", tool_calls=calls, tool_results=results),
         Step(thought="Done."),

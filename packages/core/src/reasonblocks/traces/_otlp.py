@@ -55,11 +55,13 @@ class OtlpSpans:
         return "no 'resourceSpans', only logs or metrics"
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
+        is_empty = True
         for trace in traces_of(file, records):
-            if isinstance(trace, RecordError):
-                yield trace
-            else:
-                yield from runs_of(file, trace)
+            for item in [trace] if isinstance(trace, RecordError) else runs_of(file, trace):
+                is_empty = False
+                yield item
+        if is_empty:
+            yield RecordError(file, None, f"has no span of a model call ({OPERATION} or {KIND})")
 
 
 @dataclass(slots=True, kw_only=True)
