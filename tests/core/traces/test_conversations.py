@@ -264,8 +264,8 @@ def test_the_task_is_the_first_text_of_the_user(write: Write) -> None:
 # ------------------------------------------------------------ any JSON
 
 NAMES = (
-    "role type content tool_calls function_call function choices message output usage id call_id tool_call_id arguments "
-    "input text summary messages name model error".split()
+    "role type content tool_calls function_call function choices message output usage id call_id tool_call_id "
+    "arguments input text summary messages name model error".split()
 )
 WORDS = (
     "assistant user tool function message function_call function_call_output reasoning text tool_use tool_result "

@@ -87,6 +87,6 @@ def test_only_anthropic_marks_errors() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_every_recording_is_claimed_by_one_reader(name: str) -> None:
     records = [record for record in read_records(str(FIXTURES / name)) if isinstance(record, Record)]
-    json_readers = [reader for reader in READERS if isinstance(reader, Reader)]
-    claims = {reader.name for record in records for reader in json_readers if reader.sniff(record.value)}
+    readers = [reader for reader in READERS if isinstance(reader, Reader)]
+    claims = {reader.name for record in records for reader in readers if reader.sniff(record.value)}
     assert claims == {MADE[name]}

@@ -69,7 +69,7 @@ class _Run:
     def answer(self, line: Line) -> None:
         error = first_text(line.value, "error")
         if error or line.value.get("isApiErrorMessage"):
-            self.failure = f"failure: {error or anthropic.text_of(line.message.get('content'))}"
+            self.failure = f"failure: {error or anthropic.text_of(line.blocks)}"
         elif line.message.get("model") != SYNTHETIC:
             self.failure = None
             if line.answer_id not in self.answers:
@@ -188,5 +188,5 @@ def _prompt(line: Line) -> str | None:
     """Return the text of a user message, or of the CLI's own that says that something happened; None for any other."""
     if any(line.value.get(mark) is True for mark in NO_PROMPT):
         return None
-    text = anthropic.text_of(line.message.get("content"))
+    text = anthropic.text_of(line.blocks)
     return None if text.startswith(NOT_ASKED) else text

@@ -9,10 +9,14 @@ from pathlib import Path
 
 from ..exceptions import ConfigError, RecordError
 from ..types import JSON
+from ._anthropic import AnthropicMessages
+from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
 from ._logs import JsonlLog, Logs, is_event, logs_of
+from ._openai_chat import OpenAIChat
+from ._openai_responses import OpenAIResponses
 from ._ours import OurJSONL
 from ._run import FileReader, Reader, Runs
 from ._sqlite import SQLiteLog, is_sqlite, sqlite_logs
@@ -22,6 +26,10 @@ READERS: tuple[AnyReader, ...] = (
     JsonlLog(),
     SQLiteLog(),
     LangChainMessages(),
+    OpenAIChat(),
+    OpenAIResponses(),
+    AnthropicMessages(),
+    ClaudeCode(),
 )
 """The readers of this library."""
 HEAD_RECORDS = 8
