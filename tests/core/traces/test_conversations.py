@@ -77,6 +77,17 @@ def test_messages_without_a_format_of_their_own_wait_for_one_that_has(write: Wri
     assert (run.task, [step.observation for step in run.steps]) == ("fix it", ["a.py"])
 
 
+@pytest.mark.parametrize(
+    ("lines", "lack"),
+    [
+        ([user(), {"role": "assistant", "content": "hello"}], "openai-chat: single messages without a tool's call"),
+        ([{"type": "assistant", "message": {}, "session_id": "s"}], "claude-code: no 'sessionId'"),
+    ],
+)
+def test_a_file_that_comes_close_is_told_what_it_lacks(write: Write, lines: list[JSON], lack: str) -> None:
+    assert lack in fault(write("a.jsonl", *lines)).reason
+
+
 # ------------------------------------------------------------ in every dialect
 
 

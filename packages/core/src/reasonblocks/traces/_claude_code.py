@@ -9,15 +9,13 @@ from .._formats import anthropic, first_text
 from .._formats.claude_code import INTERRUPTED, NOT_ASKED, SYNTHETIC, prompt_text, result_of, task_done
 from ..exceptions import RecordError
 from ..types import JSON
-from ._claude_lines import Line, line_of, newest_branch
+from ._claude_lines import NOT_PROMPTS, SAID, Line, line_of, newest_branch
 from ._conversation import StepList
 from ._files import Record
 from ._run import Header, RecordedRun, Runs
 
 STARTERS = ("Task", "Agent")
 """The tools that start a subagent."""
-NO_PROMPT = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-"""Marks of user messages that the CLI itself writes."""
 
 
 class ClaudeCode:
@@ -35,6 +33,10 @@ class ClaudeCode:
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             return False
         return isinstance(value.get("sessionId"), str) or (value["type"] == "summary" and "leafUuid" in value)
+
+    def lacks(self, value: JSON) -> str | None:
+        said = isinstance(value, dict) and value.get("type") in SAID and isinstance(value.get("message"), dict)
+        return "no 'sessionId'" if said and not self.sniff(value) else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         sessions: dict[str, list[Line]] = {}
@@ -186,7 +188,7 @@ def _prompt_id(line: Line) -> str:
 
 def _prompt(line: Line) -> str | None:
     """Return the text of a user message, or of the CLI's own that says that something happened; None for any other."""
-    if any(line.value.get(mark) is True for mark in NO_PROMPT):
+    if any(line.value.get(mark) is True for mark in NOT_PROMPTS):
         return None
     text = anthropic.text_of(line.blocks)
     return None if text.startswith(NOT_ASKED) else text

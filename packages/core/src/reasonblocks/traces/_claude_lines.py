@@ -16,6 +16,11 @@ from ._files import Record
 
 SAID = ("user", "assistant")
 """The types of the lines that hold a message."""
+NOT_PROMPTS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+"""Marks of user messages that the CLI itself writes."""
+OF_ALL = ("isSidechain", "agentId")
+KEPT = (*OF_ALL, *NOT_PROMPTS, "type", "message", "promptId", "error", "isApiErrorMessage")
+"""The fields of a line that are kept: a whole transcript is held in memory, since its end decides its branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class Line:
 
     number: int
     value: Mapping[str, Any]
-    """The line; without its content, if it holds no message."""
+    """The fields that are kept."""
     uuid: str
     parent: str | None
 
@@ -69,8 +74,10 @@ def line_of(file: str, record: Record) -> Line | RecordError | None:
     uuid = first_text(value, "uuid") or (f"line {record.line}" if said else "")
     if not uuid:
         return None
-    kept = value if said else {"isSidechain": value.get("isSidechain"), "agentId": value.get("agentId")}
-    return Line(number=record.line, value=kept, uuid=uuid, parent=_parent(value))
+    kept = {name: value[name] for name in (KEPT if said else OF_ALL) if name in value}
+    told = value.get("toolUseResult")  # the whole output again: only a subagent's id is needed
+    started = {"toolUseResult": {"agentId": told.get("agentId")}} if said and isinstance(told, dict) else {}
+    return Line(number=record.line, value={**kept, **started}, uuid=uuid, parent=_parent(value))
 
 
 def _parent(value: Mapping[str, Any]) -> str | None:

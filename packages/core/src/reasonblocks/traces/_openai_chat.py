@@ -27,6 +27,10 @@ class OpenAIChat:
     def sniff(self, value: JSON) -> bool:
         return dialect_of(value) == self.name
 
+    def lacks(self, value: JSON) -> str | None:
+        single = isinstance(value, dict) and isinstance(value.get("role"), str) and dialect_of(value) is None
+        return "single messages without a tool's call or result" if single else None
+
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return read_conversations(file, records, _steps)
 
