@@ -20,7 +20,7 @@ from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, RunLog, read_logs, read_runs
-from reasonblocks.traces._logs import FINISHED_KEPT, OPEN_RUNS
+from reasonblocks.traces._groups import ENDED_KEPT, OPEN_GROUPS
 from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 Write = Callable[..., str]
@@ -191,9 +191,9 @@ def test_a_line_that_is_no_event_costs_only_itself(write: Write, line: object, w
 
 
 def test_the_oldest_of_too_many_open_runs_is_yielded(write: Write) -> None:
-    path = write("log.jsonl", *(step(f"run-{number}", 0).as_dict() for number in range(OPEN_RUNS + 10)))
+    path = write("log.jsonl", *(step(f"run-{number}", 0).as_dict() for number in range(OPEN_GROUPS + 10)))
     found = read_logs(path)
-    assert [log.run_id for log in found if isinstance(log, RunLog)] == [f"run-{n}" for n in range(OPEN_RUNS + 10)]
+    assert [log.run_id for log in found if isinstance(log, RunLog)] == [f"run-{n}" for n in range(OPEN_GROUPS + 10)]
 
 
 def test_a_finished_run_waits_for_a_few_others_and_no_longer(write: Write) -> None:
@@ -204,8 +204,8 @@ def test_a_finished_run_waits_for_a_few_others_and_no_longer(write: Write) -> No
         found = logs(jsonl(write, *held, late))
         return [log.finish.outcome if log.finish else None for log in found if log.run_id == "run-0"]
 
-    assert first(FINISHED_KEPT - 1) == ["failure: late"]
-    assert first(FINISHED_KEPT) == ["success", "failure: late"]
+    assert first(ENDED_KEPT - 1) == ["failure: late"]
+    assert first(ENDED_KEPT) == ["success", "failure: late"]
 
 
 def test_a_file_without_events_has_one_reason(write: Write, tmp_path: Path) -> None:

@@ -84,9 +84,10 @@ def test_only_anthropic_marks_errors() -> None:
     assert [name for name, flag in flags.items() if flag] == ["anthropic.json"]
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.json*")))
 def test_every_recording_is_claimed_by_one_reader(name: str) -> None:
     records = [record for record in read_records(str(FIXTURES / name)) if isinstance(record, Record)]
     readers = [reader for reader in READERS if isinstance(reader, Reader)]
     claims = {reader.name for record in records for reader in readers if reader.sniff(record.value)}
-    assert claims == {MADE[name]}
+    assert len(claims) == 1
+    assert claims == {MADE[name]} if name in MADE else claims.isdisjoint(MADE.values())

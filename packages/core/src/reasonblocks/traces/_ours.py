@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
+from ._atif import is_atif
 from ._files import Record, mended
 from ._run import Header, RecordedRun, Runs, reason, run_by_run
 
@@ -56,7 +57,7 @@ class OurJSONL:
     title = "ReasonBlocks JSON Lines"
 
     def sniff(self, value: JSON) -> bool:
-        return isinstance(value, dict) and "steps" in value and "schema_version" not in value
+        return isinstance(value, dict) and "steps" in value and not is_atif(value)
 
     def lacks(self, value: JSON) -> str | None:
         return "no 'steps'" if isinstance(value, dict) and "run_id" in value and "steps" not in value else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..exceptions import ConfigError, RecordError
 from ..types import JSON
 from ._anthropic import AnthropicMessages
+from ._atif import Atif
 from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
@@ -17,6 +18,7 @@ from ._langchain import LangChainMessages
 from ._logs import JsonlLog, Logs, is_event, logs_of
 from ._openai_chat import OpenAIChat
 from ._openai_responses import OpenAIResponses
+from ._otlp import OtlpSpans
 from ._ours import OurJSONL
 from ._run import FileReader, Reader, Runs
 from ._sqlite import SQLiteLog, is_sqlite, sqlite_logs
@@ -25,6 +27,8 @@ READERS: tuple[AnyReader, ...] = (
     OurJSONL(),
     JsonlLog(),
     SQLiteLog(),
+    Atif(),
+    OtlpSpans(),
     LangChainMessages(),
     OpenAIChat(),
     OpenAIResponses(),

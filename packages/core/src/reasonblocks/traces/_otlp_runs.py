@@ -1,0 +1,236 @@
+"""Decides which spans of a trace are a run, and reads its steps from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .._formats import text_or_json
+from ..exceptions import RecordError
+from ..types import Step, ToolCall, ToolResult, Usage
+from ._otlp import Span, Trace
+from ._otlp_messages import Messages, arguments_of, messages_in, value_of
+from ._run import Header, RecordedRun, Runs
+
+VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+OPERATION, KIND = "gen_ai.operation.name", "openinference.span.kind"
+AGENTS, CALLS, TOOLS = "agent", "call", "tool"
+ROLES = {
+    "invoke_agent": AGENTS,
+    "chat": CALLS,
+    "text_completion": CALLS,
+    "generate_content": CALLS,
+    "execute_tool": TOOLS,
+    "AGENT": AGENTS,
+    "LLM": CALLS,
+    "TOOL": TOOLS,
+}
+"""What a span is, by its operation (OpenTelemetry) or else by its kind (OpenInference)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """A model call and the results of its tool calls; built while the spans are read."""
+
+    span: Span
+    messages: Messages
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+
+    @property
+    def thought(self) -> str:
+        return "\n".join(filter(None, (message.text for message in self.messages.returned)))
+
+    @property
+    def reasoning(self) -> str:
+        return "\n".join(filter(None, (message.reasoning for message in self.messages.returned)))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """The spans of a run; `span` is None for a trace without an agent's span."""
+
+    span: Span | None
+    parent: Span | None = None
+    calls: list[Span] = field(default_factory=list)
+    tools: list[Span] = field(default_factory=list)
+
+
+def runs_of(file: str, trace: Trace) -> Runs:
+    """Yield the runs of a trace in the order in which they began; one without recorded texts is an error."""
+    for found in _found(trace):
+        yield _run(file, trace, found)
+
+
+def role_of(span: Span) -> str | None:
+    """Return what a span is: an agent, a model call, a tool call, or None."""
+    return ROLES.get(span.text(OPERATION) or "") or ROLES.get(span.text(KIND) or "")
+
+
+def _found(trace: Trace) -> Iterator[_Found]:
+    """Yield the agents that made model calls, and a run for the calls without an agent."""
+    spans = sorted(trace.spans.values(), key=lambda span: span.started)
+    agents = {span.id: _Found(span=span) for span in spans if role_of(span) == AGENTS}
+    alone = _Found(span=None)
+    for found in agents.values():
+        assert found.span is not None
+        found.parent = _above(trace, found.span, AGENTS)
+    for span in spans:
+        role = role_of(span)
+        if role not in (CALLS, TOOLS):
+            continue
+        agent = _above(trace, span, AGENTS)
+        owner = agents[agent.id] if agent else next(iter(agents.values())) if len(agents) == 1 else alone
+        if role == TOOLS:
+            owner.tools.append(span)
+        elif not _repeats(trace, span):
+            owner.calls.append(span)
+    yield from (found for found in (*agents.values(), alone) if found.calls)
+
+
+def _above(trace: Trace, span: Span, role: str) -> Span | None:
+    """Return the nearest span of that role above this one."""
+    seen = {span.id}
+    above = trace.spans.get(span.parent or "")
+    while above is not None and above.id not in seen:
+        if role_of(above) == role:
+            return above
+        seen.add(above.id)
+        above = trace.spans.get(above.parent or "")
+    return None
+
+
+def _repeats(trace: Trace, span: Span) -> bool:
+    """Return True for the span of a provider's client within that of a framework, which has the same answer."""
+    outer = _above(trace, span, CALLS)
+    return outer is not None and bool(messages_in(outer.attributes, outer.events).returned)
+
+
+def _run(file: str, trace: Trace, found: _Found) -> RecordedRun | RecordError:
+    calls = [_Call(span=span, messages=messages_in(span.attributes, span.events)) for span in found.calls]
+    answered = [call for call in calls if call.messages.returned]
+    if not answered:
+        where = f"agent {found.span.name!r}" if found.span else f"trace {trace.id}"
+        return RecordError(file, trace.line, f"{where} has no texts: record it with {VARIABLE}=true")
+    for call in answered:
+        call.calls = [made for message in call.messages.returned for made in message.calls]
+    _add_results(answered, found.tools)
+    _add_results_of_messages(answered, calls)
+    steps = tuple(
+        Step(
+            thought=call.thought,
+            reasoning=call.reasoning,
+            tool_calls=tuple(call.calls),
+            tool_results=tuple(call.results),
+        )
+        for call in answered
+    )
+    header = _header(trace, found, calls)
+    return header.recorded(file, trace.line, steps, tuple(_usage(call.span) for call in answered))
+
+
+def _add_results(calls: Sequence[_Call], tools: Sequence[Span]) -> None:
+    """Add the results of tool spans to the calls that asked for them: by id, else the newest call before the tool."""
+    for tool in tools:
+        call_id = tool.text("gen_ai.tool.call.id", "tool_call.id", "tool.id") or ""
+        name = tool.text("gen_ai.tool.name", "tool.name") or ""
+        asking = [call for call in calls if call_id and any(made.id == call_id for made in call.calls)]
+        before = [call for call in calls if call.span.started <= tool.started]
+        owner = (asking or before or [calls[0]])[-1]
+        made = _asked(owner, call_id, name)
+        if made is None:
+            given = tool.text("gen_ai.tool.call.arguments", "input.value")
+            made = ToolCall(id=call_id or tool.id, name=name, arguments=arguments_of(given))
+            owner.calls.append(made)
+        output = _output(tool)
+        failed = tool.attributes.get("reasonblocks.tool.is_error")
+        is_error = True if tool.failed else failed if isinstance(failed, bool) else None
+        owner.results.append(ToolResult(call_id=made.id, name=made.name or name, output=output, is_error=is_error))
+
+
+def _asked(owner: _Call, call_id: str, name: str) -> ToolCall | None:
+    """Return the call that a tool's span carries out: that of its id, or else the first open one of its name."""
+    done = {result.call_id for result in owner.results}
+    by_id = [made for made in owner.calls if call_id and made.id == call_id]
+    by_name = [made for made in owner.calls if not call_id and made.name == name and made.id not in done]
+    return next(iter((*by_id, *by_name)), None)
+
+
+def _output(tool: Span) -> str:
+    for name in ("gen_ai.tool.call.result", "output.value"):
+        if name in tool.attributes:
+            return text_or_json(tool.attributes[name])
+    returned = messages_in(tool.attributes, tool.events).returned
+    return "\n".join(filter(None, (message.text for message in returned))) or tool.failure
+
+
+def _add_results_of_messages(answered: Sequence[_Call], calls: Sequence[_Call]) -> None:
+    """Add results without a span of their own, from the messages that a later call was given."""
+    told = {id: output for call in calls for message in call.messages.given for id, output in message.results}
+    for call in answered:
+        done = {result.call_id for result in call.results}
+        for made in call.calls:
+            if made.id and made.id in told and made.id not in done:
+                call.results.append(ToolResult(call_id=made.id, name=made.name, output=told[made.id]))
+
+
+def _usage(span: Span) -> Usage:
+    return Usage(
+        input=span.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+        output=span.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+        cache_read=span.count(
+            "gen_ai.usage.cache_read.input_tokens",
+            "gen_ai.usage.cache_read_input_tokens",
+            "llm.token_count.prompt_details.cache_read",
+        ),
+        cache_write=span.count(
+            "gen_ai.usage.cache_creation.input_tokens",
+            "gen_ai.usage.cache_creation_input_tokens",
+            "llm.token_count.prompt_details.cache_write",
+        ),
+        reasoning=span.count("gen_ai.usage.reasoning.output_tokens", "llm.token_count.completion_details.reasoning"),
+    )
+
+
+MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.request.model_name")
+
+
+def _header(trace: Trace, found: _Found, calls: Sequence[_Call]) -> Header:
+    span = found.span
+    top = span or next((other for other in trace.spans.values() if not other.parent), None)
+    return Header(
+        run_id=_run_id(span) if span else trace.id,
+        source=span.text("gen_ai.agent.name", "agent.name") if span else calls[0].span.service or None,
+        outcome=_outcome(top),
+        task=_task(span, calls),
+        task_profile=span.text("reasonblocks.run.task_profile") if span else None,
+        model=next((model for call in calls if (model := call.span.text(*MODEL))), None),
+        parent_run_id=_run_id(found.parent) if found.parent else None,
+    )
+
+
+def _run_id(span: Span) -> str:
+    return span.text("reasonblocks.run.id") or f"{span.trace}-{span.id}"
+
+
+def _outcome(span: Span | None) -> str | None:
+    """Return our own outcome, or a failure for a span with the status of an error; a span without one may have failed."""
+    if span is None:
+        return None
+    failure = f"failure: {span.failure}" if span.failure else "failure"
+    return span.text("reasonblocks.run.outcome") or (failure if span.failed else None)
+
+
+def _task(span: Span | None, calls: Sequence[_Call]) -> str:
+    """Return the first text of a user, from the agent's span or the first calls."""
+    of_agent = messages_in(span.attributes, span.events).given if span else ()
+    given = (*of_agent, *(message for call in calls for message in call.messages.given))
+    said = (message.text for message in given if message.role == "user")
+    return next(filter(None, said), "") or _input(span)
+
+
+def _input(span: Span | None) -> str:
+    value = value_of(span.text("input.value")) if span else None
+    if isinstance(value, Mapping):
+        value = next((held for key in ("input", "task", "query") if isinstance(held := value.get(key), str)), None)
+    return value if isinstance(value, str) else ""
