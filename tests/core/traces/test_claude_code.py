@@ -230,6 +230,12 @@ def test_a_line_that_is_lost_does_not_hide_what_was_before_it(write: Write, chat
     assert [run.task for run in chat.runs(write)] == ["one", "two"]
 
 
+def test_a_line_that_is_repeated_counts_once(write: Write, chat: Transcript) -> None:
+    chat.prompt(), chat.calls("1"), chat.result("1", "ok"), chat.says("Done.")
+    repeated = [line for line in chat.lines for _ in range(2)]
+    assert [told(run) for run in runs(write("a.jsonl", *repeated))] == [[("", "ok"), ("Done.", "")]]
+
+
 def test_sessions_in_one_file_are_kept_apart(write: Write) -> None:
     one, two = Transcript("s"), Transcript("t")
     for chat in (one, two):

@@ -101,13 +101,16 @@ class _Run:
 
 @dataclass(slots=True)
 class _Session:
-    """The runs of a session by what names them: prompts, background tasks, calls that start a subagent."""
+    """The runs of a session, while it is read, by what names them."""
 
     taken: dict[str, int]
+    """How often an id was given to a run of the file."""
     runs: list[_Run] = field(default_factory=list)
     by_prompt: dict[str, _Run] = field(default_factory=dict)
     by_task: dict[str, _Run] = field(default_factory=dict)
+    """The runs that started a subagent, by its id: that of its background task, too."""
     by_question: dict[str, _Run] = field(default_factory=dict)
+    """The same by the subagent's prompt: in older transcripts, subagents have no id."""
 
     def begin(self, line: Line, named: str, task: str) -> _Run:
         """Begin a run. An id that is taken, as the ids of prompts are in a copied session, gets a number."""
@@ -116,29 +119,33 @@ class _Session:
         self.runs.append(run)
         return run
 
-    def reads(self, lines: Iterable[Line], agent: str = "") -> None:
+    def read(self, lines: Iterable[Line], agent: str = "") -> None:
         """Read the conversation of the main agent, or of the subagent with this id."""
         run: _Run | None = None
         for line in lines:
             if line.by_model or line.results:
                 run = run or self.begin(line, agent or _prompt_id(line), "")  # a copy of a session may lack its prompt
-                self._went_on(run, line)
+                self._continue(run, line)
             elif (prompt := _prompt(line)) is None:
                 continue
             elif prompt.startswith(INTERRUPTED):
                 if run is not None:
                     run.interrupted = True
             else:
-                run = self._prompted(run, line, prompt, agent)
+                run = self._run_of(run, line, prompt, agent)
 
-    def _prompted(self, run: _Run | None, line: Line, prompt: str, agent: str) -> _Run:
+    def _run_of(self, run: _Run | None, line: Line, prompt: str, agent: str) -> _Run:
+        """Return the run of a prompt: a new one, unless the prompt continues one. `run` is that of the last prompt."""
         prompt_id, done = _prompt_id(line), task_done(prompt)
-        going_on = self.by_task.get(done, run) if done is not None else run if run and run.interrupted else None
-        found = going_on or self.begin(line, agent or prompt_id, prompt_text(prompt))
+        if done is not None:
+            continued = self.by_task.get(done, run)
+        else:
+            continued = run if run is not None and run.interrupted else None
+        found = continued or self.begin(line, agent or prompt_id, prompt_text(prompt))
         found.interrupted = False
         if not agent:
             self.by_prompt[prompt_id] = found
-        elif going_on is None:
+        elif continued is None:
             found.parent = self._parent(line, agent, prompt)
         return found
 
@@ -148,7 +155,7 @@ class _Session:
         known = self.by_task.get(agent) or self.by_prompt.get(prompt_id or "") or self.by_question.get(prompt)
         return known.id if known else prompt_id
 
-    def _went_on(self, run: _Run, line: Line) -> None:
+    def _continue(self, run: _Run, line: Line) -> None:
         if line.by_model:
             run.answer(line)
             for block in line.blocks:
@@ -171,9 +178,9 @@ def _session(file: str, lines: Sequence[Line], taken: dict[str, int]) -> Iterato
             subagents.setdefault(agent, []).append(line)
         else:
             main.append(line)
-    session.reads(newest_branch(main))
+    session.read(newest_branch(main))
     for agent, own in subagents.items():
-        session.reads(newest_branch(own), agent)
+        session.read(newest_branch(own), agent)
     for run in sorted(session.runs, key=lambda run: run.line):
         if run.answers or run.failure:
             try:
@@ -187,7 +194,10 @@ def _prompt_id(line: Line) -> str:
 
 
 def _prompt(line: Line) -> str | None:
-    """Return the text of a user message, or of the CLI's own that says that something happened; None for any other."""
+    """Return the text of a user message, and of the CLI's notice of an interruption or of a finished task.
+
+    None stands for any other message that the CLI wrote.
+    """
     if any(line.value.get(mark) is True for mark in NOT_PROMPTS):
         return None
     text = anthropic.text_of(line.blocks)

@@ -6,7 +6,7 @@ branch; only the branch of the newest line is followed. The source is Claude Cod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,9 +90,11 @@ def newest_branch(lines: Sequence[Line]) -> list[Line]:
     """Return the messages of the branch that ends with the newest message, in the order of the file.
 
     The tools of one answer run side by side, so that each result has the line of its own call as its parent, and the
-    next answer only one of them. So the branch has all lines of an answer, and the results of all its calls.
+    next answer only one of them. So the branch has all lines of an answer, and the results of all its calls. A line
+    that the file repeats counts once.
     """
-    places = {line.uuid: at for at, line in reversed(list(enumerate(lines)))}
+    lines = _unrepeated(lines)
+    places = {line.uuid: at for at, line in enumerate(lines)}
     said = [at for at, line in enumerate(lines) if line.value.get("type") in SAID]
     branch: set[int] = set()
     at = said[-1] if said else -1
@@ -102,6 +104,13 @@ def newest_branch(lines: Sequence[Line]) -> list[Line]:
         at = -1 if parent is None else places.get(parent, at - 1)
     _add_siblings(lines, said, places, branch)
     return [lines[at] for at in said if at in branch]
+
+
+def _unrepeated(lines: Iterable[Line]) -> list[Line]:
+    found: dict[str, Line] = {}
+    for line in lines:
+        found.setdefault(line.uuid, line)
+    return list(found.values())
 
 
 def _add_siblings(lines: Sequence[Line], said: Sequence[int], places: Mapping[str, int], branch: set[int]) -> None:
