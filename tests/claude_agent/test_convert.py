@@ -9,19 +9,17 @@ import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 
 from reasonblocks._formats.anthropic import text_of, tool_name
+from reasonblocks._formats.claude_code import SYNTHETIC, result_of, task_done
 from reasonblocks.types import FSMState, Step, StepDecision, ToolCall, ToolResult
 from reasonblocks_claude_agent._convert import (
-    SYNTHETIC,
     answer_of,
     batch_step,
     context,
     ending_of,
     kept_of,
     outcome_of,
-    result_of,
     result_told,
     step_kept,
-    task_done,
     usage_of,
 )
 

@@ -1,4 +1,4 @@
-"""The readers of three message formats give the same step for the same answer, as dictionaries and as objects."""
+"""The readers of the message formats give the same step for the same answer, as dictionaries and as objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._formats import MAX_COPIED, anthropic, langchain, openai, plain
+from reasonblocks._formats import MAX_COPIED, anthropic, langchain, openai, openai_chat, plain
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 
 ANSWER = Step(
@@ -21,6 +21,12 @@ ANSWER = Step(
 LANGCHAIN = {
     "content": [{"type": "thinking", "thinking": "Which file?"}, {"type": "text", "text": "I look."}],
     "tool_calls": [{"id": "c1", "name": "look", "args": {"path": "a"}}],
+}
+CHAT = {
+    "role": "assistant",
+    "content": "I look.",
+    "reasoning_content": "Which file?",
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"path": "a"}'}}],
 }
 OPENAI: list[dict[str, Any]] = [
     {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Which file?"}]},
@@ -46,12 +52,15 @@ def as_object(value: Mapping[str, Any]) -> SimpleNamespace:
 
 def test_one_answer_is_one_step_in_every_format() -> None:
     assert langchain.answer_of(LANGCHAIN) == openai.answer_of(OPENAI) == anthropic.answer_of(ANTHROPIC) == ANSWER
+    assert openai_chat.answer_of(CHAT) == ANSWER
 
 
 def test_objects_are_read_by_attribute() -> None:
     assert langchain.answer_of(as_object(LANGCHAIN)) == ANSWER
     assert openai.answer_of([as_object(item) for item in OPENAI]) == ANSWER
     assert anthropic.answer_of([as_object(block) for block in ANTHROPIC]) == ANSWER
+    call = as_object({"id": "c1", "function": as_object(CHAT["tool_calls"][0]["function"])})  # type: ignore[index]
+    assert openai_chat.answer_of(as_object({**CHAT, "tool_calls": [call]})) == ANSWER
 
 
 def test_a_failed_result_is_an_error_in_every_format() -> None:
@@ -79,12 +88,17 @@ def test_input_tokens_include_cached_ones_in_every_format() -> None:
         "cache_read_input_tokens": 70,
         "cache_creation_input_tokens": 20,
     }
+    completion = {
+        "prompt_tokens": 100,
+        "completion_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 70, "cache_write_tokens": 20},
+    }
     expected = Usage(input=100, output=9, cache_read=70, cache_write=20)
     assert langchain.usage_of({"usage_metadata": message}) == expected
-    assert openai.usage_of(response) == anthropic.usage_of(answer) == expected
+    assert openai.usage_of(response) == openai_chat.usage_of(completion) == anthropic.usage_of(answer) == expected
 
 
-@pytest.mark.parametrize("read", [langchain.usage_of, openai.usage_of, anthropic.usage_of])
+@pytest.mark.parametrize("read", [langchain.usage_of, openai.usage_of, openai_chat.usage_of, anthropic.usage_of])
 def test_without_counts_no_tokens_are_made_up(read: Any) -> None:
     assert read({}) == read(None) == Usage()
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from claude_agent_sdk import AssistantMessage, ResultMessage, ToolResultBlock
+from claude_agent_sdk import AssistantMessage, ResultMessage
 
 from reasonblocks._formats import anthropic, plain
+from reasonblocks._formats.claude_code import SYNTHETIC, without_placeholder
 from reasonblocks.types import JSON, Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
-NOTIFICATION = re.compile(r"\A\s*<task-notification>\s*<task-id>([^<]+)</task-id>")
-"""The beginning of the prompt that the CLI itself writes when a background task has finished (2.1.330)."""
 INTERRUPTED = frozenset({"aborted_streaming", "aborted_tools"})
 """The terminal reasons of a turn that its user interrupted; the rest of such a result looks like a failure."""
 HookOutput = dict[str, Any]
 """The output of a hook's callback, as the CLI accepts it."""
-NOTHING = re.compile(r"\A(?:\([^\n()]+ completed with no output\)|Command failed with no output)\Z")
-"""The CLI's placeholder for an empty result."""
-SYNTHETIC = "<synthetic>"
-"""The model of messages that the CLI itself writes."""
 
 # --- the stream
 
@@ -29,12 +23,6 @@ SYNTHETIC = "<synthetic>"
 def answer_of(messages: Sequence[AssistantMessage]) -> Step:
     """Return the step that an answer began; each of its messages has one content block."""
     return anthropic.answer_of(block for message in messages for block in message.content)
-
-
-def result_of(block: ToolResultBlock) -> ToolResult:
-    """Return a tool's result as the model reads it."""
-    result = anthropic.result_of(block)
-    return replace(result, output=NOTHING.sub("", result.output))
 
 
 def usage_of(messages: Sequence[AssistantMessage], output: int | None) -> Usage:
@@ -94,7 +82,7 @@ def result_told(given: Mapping[str, Any]) -> ToolResult:
     return ToolResult(
         call_id=str(given.get("tool_use_id") or ""),
         name=str(given.get("tool_name") or ""),
-        output=NOTHING.sub("", str(error or "")),
+        output=without_placeholder(str(error or "")),
         is_error=True if error is not None else None,
         duration_ms=float(took) if isinstance(took, (int, float)) else None,
     )
@@ -113,12 +101,6 @@ def _result(given: Mapping[str, Any] | None) -> ToolResult | None:
         return None
     output = anthropic.text_of(given.get("tool_response"))
     return ToolResult(call_id=str(given.get("tool_use_id") or ""), name="", output=output)
-
-
-def task_done(prompt: str) -> str | None:
-    """Return the id of the background task whose end the CLI's own prompt announces; None for a user's prompt."""
-    found = NOTIFICATION.match(prompt)
-    return found.group(1).strip() if found else None
 
 
 # --- snapshots

@@ -10,10 +10,11 @@ from dataclasses import replace
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._formats.claude_code import task_done
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
-from ._convert import HookOutput, ending_of, is_interrupted, result_told, stopping, task_done
+from ._convert import HookOutput, ending_of, is_interrupted, result_told, stopping
 from ._hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN

@@ -1,7 +1,7 @@
-"""Pure readers of three message formats, without their frameworks: `langchain`, `openai` and `anthropic`.
+"""Pure readers of message formats, without their frameworks: `langchain`, `openai`, `openai_chat` and `anthropic`.
 
 Each reads dictionaries, as files and requests hold them, as well as the objects of its framework, by attribute.
-Adapters use the readers on live runs and `traces` on saved ones, so that both yield the same values. All three have
+Adapters use the readers on live runs and `traces` on saved ones, so that both yield the same values. All have
 
 - `answer_of`: the `Step` that one answer of the model began: its text, its reasoning, its tool calls;
 - `result_of`: the `ToolResult` of one tool call;
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from ..types import JSON
@@ -56,6 +57,24 @@ def text_or_json(content: object) -> str:
     if isinstance(content, Sequence):
         return "\n".join(filter(None, texts(content)))
     return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def parsed_arguments(given: Any) -> JSON:
+    """Return a call's arguments; malformed ones, and free text, are the argument `input`. {} stands for none."""
+    if given is None or given == "":
+        return {}
+    if isinstance(given, str):
+        with suppress(ValueError, RecursionError):
+            if isinstance(read := json.loads(given), dict):
+                return cast("JSON", _mended(read)) if "\\ud" in given.lower() else read
+        return {"input": given}
+    return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
+
+
+def _mended(value: Any) -> Any:
+    """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def plain(value: Any, levels: int = MAX_COPIED) -> JSON:

@@ -29,7 +29,7 @@ def blocks_of(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content or () if isinstance(block, Mapping)]
+    return [block for block in (content if isinstance(content, Sequence) else ()) if isinstance(block, Mapping)]
 
 
 def answer_of(blocks: Iterable[Block]) -> Step:

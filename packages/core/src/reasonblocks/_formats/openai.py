@@ -7,12 +7,11 @@ the item types of `openai` 2.x, unless a function says otherwise.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
-from . import get, plain
+from . import get, parsed_arguments, plain
 
 Item: TypeAlias = Any
 """The SDK's unions of item types have some forty members, and grow."""
@@ -113,13 +112,8 @@ def _call(item: Item) -> ToolCall:
 def _arguments(item: Item) -> JSON:
     """Return a call's arguments; malformed ones, and free text, are the argument `input`."""
     given = get(item, "arguments") or get(item, "input")
-    if isinstance(given, str):
-        with suppress(ValueError):
-            if isinstance(read := json.loads(given), dict):
-                return read
-        return {"input": given}
-    if given is not None:  # a tool search has an object
-        return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
+    if given is not None and given != "":  # a tool search has an object
+        return parsed_arguments(given)
     return {name: plain(value) for name in ARGUMENTS if (value := get(item, name)) is not None}
 
 

@@ -9,12 +9,16 @@ from pathlib import Path
 
 from ..exceptions import ConfigError, RecordError
 from ..types import JSON
+from ._anthropic import AnthropicMessages
 from ._atif import Atif
+from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
 from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
+from ._openai_chat import OpenAIChat
+from ._openai_responses import OpenAIResponses
 from ._otlp import OtlpSpans
 from ._ours import OurJSONL
 from ._run import FileReader, Reader, Runs
@@ -28,6 +32,10 @@ READERS: tuple[AnyReader, ...] = (
     OtlpSpans(),
     LangSmithRuns(),
     LangChainMessages(),
+    OpenAIChat(),
+    OpenAIResponses(),
+    AnthropicMessages(),
+    ClaudeCode(),
 )
 """The readers of this library."""
 HEAD_RECORDS = 8
