@@ -22,9 +22,9 @@ ROOT = Path(reasonblocks.__file__).parent
 PROMISED = {
     "reasonblocks": """
         AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore OpenTelemetrySink
-        Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan SteeringSession
-        Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult TraceStateManager Usage
-        __version__
+        Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
+        SteeringSession Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult
+        TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
