@@ -203,6 +203,12 @@ def test_after_a_failed_call_the_step_before_it_is_judged_again_and_not_repeated
     assert {record.log_record.span_id for record in memory.records[:3]} == {id_of(memory.run.below[0].span)}
 
 
+def test_a_call_that_fails_right_after_a_resumption_does_not_get_the_answer_before_it() -> None:
+    failed, after = step(3, metadata={"error": "TimeoutError"}), step(4, action="bash", observation="ok")
+    memory = emitted(failed, after, finished(), calls=True)
+    assert indexes(memory) == [(3, ["chat"]), (2, ["chat", "execute_tool bash"]), (4, ["chat"])]
+
+
 # ------------------------------------------------------------ pauses
 
 
