@@ -154,6 +154,13 @@ def test_the_prompt_after_an_interruption_continues_the_run(write: Write, chat: 
     assert (run.outcome, told(run)) == (None, [("", "rejected"), ("Done.", "")])
 
 
+def test_only_the_next_prompt_continues_an_interrupted_run(write: Write, chat: Transcript) -> None:
+    chat.prompt("one"), chat.says("Hm."), chat.prompt("[Request interrupted by user]")
+    chat.prompt("<local-command-stdout>cleared</local-command-stdout>")
+    chat.prompt("Go on."), chat.says("Done."), chat.prompt("two"), chat.says("Done.")
+    assert [(run.task, len(run.steps)) for run in chat.runs(write)] == [("one", 2), ("two", 1)]
+
+
 def test_an_interrupted_run_has_no_outcome(write: Write, chat: Transcript) -> None:
     chat.prompt(), chat.says("Hm."), chat.prompt("[Request interrupted by user]")
     assert [run.outcome for run in chat.runs(write)] == [None]
@@ -180,6 +187,62 @@ def test_a_side_chain_in_the_same_file_is_a_run_of_the_one_that_asked_for_it(wri
     main, inside = chat.runs(write)
     assert (main.run_id, inside.run_id, inside.parent_run_id) == ("s0", "s2", "s0")
     assert (told(main), told(inside)) == ([("", "It is empty."), ("Done.", "")], [("It is empty.", "")])
+
+
+def test_a_subagents_run_is_where_it_began_among_the_runs(write: Write, chat: Transcript) -> None:
+    chat.prompt("one"), chat.calls("1", "Task", prompt="look")
+    outer = chat.lines[-1]["uuid"]
+    chat.prompt("look", isSidechain=True, parentUuid=None), chat.says("It is empty.", isSidechain=True)
+    chat.result("1", "It is empty.", parentUuid=outer), chat.prompt("two"), chat.says("Done.")
+    assert [run.task for run in chat.runs(write)] == ["one", "look", "two"]
+
+
+def test_a_subagent_belongs_to_the_run_that_its_id_came_back_to(write: Write, chat: Transcript) -> None:
+    chat.prompt("one"), chat.calls("1", "Task", prompt="look")
+    chat.result("1", "It is empty.", toolUseResult={"agentId": "a7"}), chat.says("Done.")
+    own: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
+    chat.prompt("other words", parentUuid=None, **own), chat.says("It is empty.", **own)
+    assert [(run.run_id, run.parent_run_id) for run in chat.runs(write)] == [("s0", None), ("a7", "s0")]
+
+
+def test_a_subagent_of_the_prompt_that_continued_a_run_belongs_to_that_run(write: Write, chat: Transcript) -> None:
+    chat.prompt("one", promptId="p"), chat.says("Hm."), chat.prompt("[Request interrupted by user]")
+    chat.prompt("Go on.", promptId="q"), chat.says("Done.")
+    own: dict[str, Any] = {"isSidechain": True, "agentId": "a7"}
+    chat.prompt("look", parentUuid=None, promptId="q", **own), chat.says("It is empty.", **own)
+    assert [(run.run_id, run.parent_run_id) for run in chat.runs(write)] == [("p", None), ("a7", "p")]
+
+
+def test_the_last_line_of_an_answer_has_its_tokens(write: Write, chat: Transcript) -> None:
+    chat.prompt()
+    for tokens in (1, 9):
+        chat.says("Done.", message={"id": "m", "usage": {"input_tokens": 5, "output_tokens": tokens}})
+    assert [run.usages for run in chat.runs(write)] == [(Usage(input=5, output=9),)]
+
+
+def test_a_call_beside_the_one_that_was_answered_first_is_on_the_branch(write: Write, chat: Transcript) -> None:
+    chat.prompt()
+    use = {"type": "tool_use", "name": "ls", "input": {}}
+    first = chat.add("assistant", "assistant", [{**use, "id": "1"}], message={"id": "m"})
+    answered = chat.result("1", "one")
+    second = chat.add("assistant", "assistant", [{**use, "id": "2"}], message={"id": "m"}, parentUuid=first["uuid"])
+    chat.result("2", "two", parentUuid=second["uuid"]), chat.says("Done.", parentUuid=answered["uuid"])
+    assert [told(run) for run in chat.runs(write)] == [[("", "one\n\ntwo"), ("Done.", "")]]
+
+
+def test_results_on_a_branch_that_was_left_are_not_read(write: Write, chat: Transcript) -> None:
+    chat.prompt("one")
+    last = chat.says("Done.")["uuid"]
+    (
+        chat.prompt("two"),
+        chat.calls("1"),
+        chat.result("1", "left"),
+        chat.prompt("three", parentUuid=last),
+        chat.says("Done."),
+    )
+    assert [(run.task, told(run)) for run in chat.runs(write)] == [
+        ("one", [("Done.", "")]), ("three", [("Done.", "")]),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"])

@@ -51,6 +51,7 @@ CLAIMS: list[tuple[JSON, str | None]] = [
     ([user([{"type": "input_text", "text": "hi"}])], "openai-responses"),
     ({"model": "m", "input": [user(), {"type": "function_call", "name": "a"}]}, "openai-responses"),
     ([user(), {"type": "web_search_call", "id": "1"}], "openai-responses"),
+    ([user(), {"type": "function_call_output", "call_id": "1", "output": "x"}], "openai-responses"),
     ([{"type": "message", "role": "user", "content": "hi"}], "openai-responses"),
     ([user(), {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "a"}]}], "anthropic"),
     ([user([{"type": "text", "text": "hi"}]), {"role": "assistant", "content": [], "stop_reason": None}], "anthropic"),
@@ -162,6 +163,15 @@ def test_a_file_may_have_one_run_a_line(write: Write, dialect: str) -> None:
 
 
 @every_dialect
+def test_single_messages_between_lists_are_runs_of_their_own(write: Write, dialect: str) -> None:
+    alone = asks(dialect, "1")
+    found = list(read_runs(write("a.jsonl", *alone, [user("two"), *alone], *alone)))
+    assert [(item.line, len(item.steps)) for item in found if isinstance(item, RecordedRun)] == [
+        (1, 1), (len(alone) + 1, 1), (len(alone) + 2, 1),
+    ]  # fmt: skip
+
+
+@every_dialect
 def test_a_message_that_is_no_object_is_reported_with_its_place(write: Write, dialect: str) -> None:
     error = fault(write("a.jsonl", [*asks(dialect, "1"), "text"]))
     assert (error.line, "dictionary" in error.reason) == (1, True)
@@ -187,7 +197,14 @@ def test_the_older_call_of_a_function_is_read(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("given", "arguments"),
-    [("{broken", {"input": "{broken"}), ("[1]", {"input": "[1]"}), ("", {}), ({"at": 1}, {"at": 1}), (None, {})],
+    [
+        ("[" * 99_999, {"input": "[" * 99_999}),
+        ("{broken", {"input": "{broken"}),
+        ("[1]", {"input": "[1]"}),
+        ("", {}),
+        ({"at": 1}, {"at": 1}),
+        (None, {}),
+    ],
 )
 def test_arguments_that_are_no_object_go_under_one_key(write: Write, given: object, arguments: object) -> None:
     (step,) = steps(write, {"role": "assistant", "tool_calls": [chat_call("1", arguments=given)]})
@@ -213,6 +230,13 @@ def test_parts_refusals_and_reasoning_of_a_chat_are_told_apart(write: Write) -> 
     ]
     answer = {"role": "assistant", "content": parts, "refusal": "never", "reasoning_content": "inner"}
     assert steps(write, answer) == (Step(thought="one\nno\nnever", reasoning="inner"),)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_stands_beside_the_content_of_a_chat(write: Write, field: str) -> None:
+    assert steps(write, {"role": "assistant", "content": "t", field: "inner"}) == (
+        Step(thought="t", reasoning="inner"),
+    )
 
 
 def test_other_messages_make_no_step(write: Write) -> None:
@@ -246,6 +270,11 @@ def test_a_tool_of_the_provider_is_a_call_with_its_result(write: Write) -> None:
     assert "2" in step.observation
 
 
+def test_the_task_is_the_first_item_of_the_user(write: Write) -> None:
+    prompts = [{"role": role, "content": "be good"} for role in ("system", "developer")]
+    assert only(write("a.json", [*prompts, user(), *asks("openai-responses", "1")])).task == "fix it"
+
+
 def test_a_failed_call_is_an_error(write: Write) -> None:
     failed = {**result("openai-responses", "1", "no"), "status": "failed"}
     assert steps(write, *asks("openai-responses", "1"), failed)[0].is_error is True
@@ -270,6 +299,12 @@ def test_the_task_is_the_first_text_of_the_user(write: Write) -> None:
     assert (
         only(write("a.json", [user([picture, {"type": "text", "text": "hi"}]), *asks("anthropic", "1")])).task == "hi"
     )
+
+
+def test_a_note_beside_a_result_is_no_task(write: Write) -> None:
+    noted = result("anthropic", "1", "ok")
+    noted["content"].append({"type": "text", "text": "a note"})
+    assert only(write("a.json", [*asks("anthropic", "1"), noted])).task == ""
 
 
 # ------------------------------------------------------------ any JSON
@@ -301,6 +336,17 @@ def test_no_json_is_an_exception(dialect: str, values: list[JSON]) -> None:
 @given(value=anything)
 def test_at_most_one_reader_of_messages_claims_a_value(value: JSON) -> None:
     assert sum(reader.sniff(value) for reader in DIALECTS.values()) <= 1
+
+
+def test_a_value_too_deep_for_the_stack_is_a_malformed_record() -> None:
+    deep: Any = {}
+    for _ in range(99_999):
+        deep = {"a": deep}
+    failed = result("anthropic", "1", "")
+    failed["content"][0]["content"] = deep
+    (item,) = AnthropicMessages().read("a.json", [Record(line=3, value=[*asks("anthropic", "1"), failed])])
+    assert isinstance(item, RecordError)
+    assert (item.line, item.reason) == (3, "is nested too deeply")
 
 
 @every_dialect

@@ -52,7 +52,7 @@ def dialect_of(value: JSON) -> Dialect | None:
 
 def _evidence(item: JSON) -> Dialect | None:
     """Return the only dialect that has this message or answer; None if several may have it, or none."""
-    if not isinstance(item, dict) or isinstance(item.get("data"), dict):
+    if not isinstance(item, dict):
         return None
     if isinstance(item.get("choices"), list):
         return "openai-chat"
