@@ -22,6 +22,7 @@ from reasonblocks.testing._parity_runs import long_runs
 from reasonblocks.traces import RecordedRun, read_runs
 
 RUNS = 500
+COUNTS = ("runs", "entries", "texts", "differences")
 SHOWN = 5
 """Differences of one way that are printed."""
 
@@ -49,7 +50,7 @@ def row(found: Compared, seconds: float) -> dict[str, object]:
 def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
     return {
         "way": "all",
-        **{name: sum(int(str(row[name])) for row in rows) for name in ("runs", "entries", "texts", "differences")},
+        **{name: sum(int(str(row[name])) for row in rows) for name in COUNTS},
     }
 
 
@@ -69,9 +70,8 @@ def main() -> int:
         for text in found.differences[:SHOWN]:
             print(text, file=sys.stderr)
     for line in (*rows, total(rows)):
-        shown = (
-            f"{line['way']:<24}{line['runs']:>6} runs{line['entries']:>8} entries{line['differences']:>6} differences"
-        )
+        counts = (f"{line[name]:>8} {name}" for name in COUNTS)
+        shown = f"{line['way']:<24}{''.join(counts)}"
         print(json.dumps(line) if given.json else shown)
     return 1 if total(rows)["differences"] else 0
 

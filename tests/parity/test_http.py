@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -14,7 +15,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import shipped
 from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
+from reasonblocks.testing import LoopHarness, ParityRun, RecordingSink, parity_lines
 from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from reasonblocks.testing._parity import run_differences
 from reasonblocks.testing._parity_runs import LESSONS, LONG, long_runs, store_of
@@ -94,6 +95,16 @@ def client_of(run: ParityRun, **server: str) -> Callable[[TelemetrySink], Reason
     """The client of a run, whose evaluator and store are those of a server."""
     make: Any = run.client
     return partial(make, pattern_store=None, live_streaming_enabled=False, **server)
+
+
+def test_the_server_receives_the_events_of_a_run() -> None:
+    sink, run = RecordingSink(), next(long_runs())
+    with ScriptedRbApi() as api:
+        with ReasonBlocks(base_url=api.url, api_key=api.key, sinks=[sink]) as rb:
+            LoopHarness().run(rb, run.script, "sync")
+            rb.close(10)
+        assert api.events == [json.loads(json.dumps(event.as_dict())) for event in sink.events]
+    assert len(api.events) == len(run.script.turns) + 3  # a start, the final step, a finish
 
 
 class Forgetful:
