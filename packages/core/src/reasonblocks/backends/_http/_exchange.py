@@ -357,8 +357,8 @@ def json_object(source: str, body: bytes) -> dict[str, Any]:
     """Read a JSON object. Raises `BadAnswer` for anything else: NaN, a list, or nesting that has no end."""
     try:
         value = _DECODER.decode(body.decode())
-    except (ValueError, RecursionError) as exc:
-        raise BadAnswer(source, preview(repr(body[:DETAIL_CHARS]), DETAIL_CHARS), "must be JSON") from exc
+    except (ValueError, RecursionError):
+        raise BadAnswer(source, preview(repr(body[:DETAIL_CHARS]), DETAIL_CHARS), "must be JSON") from None
     if not isinstance(value, dict):
         raise BadAnswer(source, type(value).__name__, "must be a JSON object")
     return value
