@@ -72,7 +72,7 @@ class OpenLog:
 
 
 def logs_of(file: str, records: Iterable[Record | RecordError]) -> Logs:
-    """Yield the runs of interleaved events, each a few runs after its end; at the end of the file, those that are left."""
+    """Yield the runs of interleaved events, each a few runs after its end, then those without an end."""
     runs: Groups[OpenLog] = Groups()
     for record in records:
         if isinstance(record, RecordError):

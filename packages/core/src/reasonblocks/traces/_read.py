@@ -15,6 +15,7 @@ from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
+from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
 from ._openai_chat import OpenAIChat
 from ._openai_responses import OpenAIResponses
@@ -29,6 +30,7 @@ READERS: tuple[AnyReader, ...] = (
     SQLiteLog(),
     Atif(),
     OtlpSpans(),
+    LangSmithRuns(),
     LangChainMessages(),
     OpenAIChat(),
     OpenAIResponses(),
@@ -104,8 +106,7 @@ def _runs(
     elif openers:
         yield from openers[0].read_file(path, progress)
     else:
-        record_readers = [reader for reader in readers if isinstance(reader, Reader)]
-        yield from _of_records(path, record_readers, named, read_records(path, progress, unpacked=unpacked))
+        yield from _of_records(path, readers, named, read_records(path, progress, unpacked=unpacked))
 
 
 def _head(path: str) -> bytes:
@@ -118,12 +119,13 @@ def _head(path: str) -> bytes:
 
 
 def _of_records(
-    path: str, readers: Sequence[Reader], named: AnyReader | None, records: Iterator[Record | RecordError]
+    path: str, readers: Sequence[AnyReader], named: AnyReader | None, records: Iterator[Record | RecordError]
 ) -> Runs:
+    asked = [reader for reader in readers if isinstance(reader, Reader)]
     head: list[Record | RecordError] = []
     for record in records:
         head.append(record)
-        claims = [reader for reader in readers if isinstance(record, Record) and (named or reader.sniff(record.value))]
+        claims = [reader for reader in asked if isinstance(record, Record) and (named or reader.sniff(record.value))]
         if len(claims) > 1:
             yield _several(path, record.line, claims)
             return
@@ -140,7 +142,7 @@ def _several(path: str, line: int | None, claims: Sequence[AnyReader]) -> Record
     return RecordError(path, line, f"is of several formats ({names}); choose one: --format {claims[0].name}")
 
 
-def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordError]) -> Iterator[RecordError]:
+def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | RecordError]) -> Iterator[RecordError]:
     """Yield the errors of a file without a known record; records of unknown formats share one error."""
     first = next((record for record in head if isinstance(record, Record)), None)
     if first is None:
@@ -152,7 +154,7 @@ def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordErr
     yield RecordError(path, None, f"{found}; {f'nearly {near}; ' if near else ''}tried: {known}")
 
 
-def _lack(reader: Reader, value: JSON) -> str | None:
+def _lack(reader: AnyReader, value: JSON) -> str | None:
     lacks = getattr(reader, "lacks", None)
     return lacks(value) if lacks else None
 
