@@ -307,7 +307,8 @@ KEPT = frozenset(
     "type subtype uuid parentUuid logicalParentUuid isSidechain isMeta isCompactSummary isVisibleInTranscriptOnly "
     "sessionId agentId promptId error isApiErrorMessage operation sourceToolAssistantUUID leafUuid version".split()
 )
-LEFT_OUT = re.compile(r"api-request.*|atis-latch|cost-state|mode|tools-used")
+LEFT_OUT = re.compile(r"api-request.*|atis-latch|cost-state|last-prompt|mode|tools-used")
+"""Types of lines of which a few come at times of their own, and which are no part of the conversation."""
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -346,14 +347,14 @@ MADE: dict[str, Callable[[], Iterable[Json]]] = {
 IDS = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:msg|resp|req|rs|fc|sig|chatcmpl)_[0-9a-z_-]+|\ba[0-9a-f]{16}\b"
 )
-TIMES = re.compile(r'"(created|created_at|completed_at)": [0-9.]+')
+TIMES = re.compile(r'("(?:created|created_at|completed_at)"|duration_ms): [0-9.]+')
 
 
 def scrubbed(text: str, home: str) -> str:
     """Return the text with ids in the order of their appearance, without times and the paths of this machine."""
     ids: dict[str, str] = {}
-    text = TIMES.sub(r'"\1": 0', text.replace(home, "/repo"))
-    return IDS.sub(lambda found: ids.setdefault(found.group(), f"id-{len(ids) + 1}"), text)
+    text = text.replace(home, "/repo").replace(re.sub(r"[\W_]", "-", home), "-repo")
+    return IDS.sub(lambda found: ids.setdefault(found.group(), f"id-{len(ids) + 1}"), TIMES.sub(r"\1: 0", text))
 
 
 def write(name: str) -> None:
