@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._config import CalibrationSource, OnInjection, ProfileSource, StandingRules, StopWhen
     from ._session import Backends, SteeringSession
-    from .ports import Embedder, Monitor, PatternStore, TelemetrySink
+    from .ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
     from .types import AdapterCaps, Mode, Placement, RunKeywords, RunOptions, Step, Transition
 
 EXIT_SECONDS = 1.0
@@ -56,7 +56,8 @@ class ReasonBlocks:
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `second_look` gives
-    an agent that ends by itself one more call if its last step is in doubt.
+    an agent that ends by itself one more call if its last step is in doubt. `mailbox` holds the notes that persons
+    write to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped. `base_url` and
@@ -98,6 +99,8 @@ class ReasonBlocks:
         on_injection: OnInjection | None = None,
         second_look: bool = False,
         stop_when: StopWhen | None = None,
+        mailbox: Mailbox | None = None,
+        operator_notes: bool = True,
         step_deadline_ms: float = 800,
         strict: bool | None = None,
     ) -> None:
@@ -113,7 +116,7 @@ class ReasonBlocks:
             pattern_store=pattern_store, embedder=embedder, e_traces_enabled=e_traces_enabled,
             e2_requires_signal=e2_requires_signal, standing_rules=standing_rules, placement=placement, sinks=sinks,
             redact=redact, step_deadline_ms=step_deadline_ms, strict=strict, mode=mode, on_injection=on_injection,
-            second_look=second_look, stop_when=stop_when,
+            second_look=second_look, stop_when=stop_when, mailbox=mailbox, operator_notes=operator_notes,
         )  # fmt: skip
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)

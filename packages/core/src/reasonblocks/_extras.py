@@ -11,10 +11,13 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cli": ("rich>=13",),
         "edge": ("qdrant-edge-py>=0.9,<0.10",),
         "fastembed": ("fastembed>=0.4",),
+        "http": ("httpx[http2]>=0.27",),
         "learn": ("detect-secrets>=1.5",),
         "model2vec": ("model2vec>=0.4",),
         "openai-embed": ("httpx>=0.27",),
+        "otel": ("opentelemetry-api>=1.30",),
         "qdrant": ("httpx[http2]>=0.27", "qdrant-client>=1.12"),
+        "report": ("jinja2>=3.1",),
         "sentence-transformers": ("sentence-transformers>=3",),
         "testing": ("pytest>=8",),
     }

@@ -17,6 +17,7 @@ from .types import (
     Injected,
     Injection,
     Memories,
+    Note,
     Novelty,
     Observed,
     OwnLevel,
@@ -109,8 +110,20 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     """The thresholds of this run; None: the evaluator's own."""
     novelty: Novelty | None = None
     """The news that the step brought; None: the evaluator measures it itself, and keeps the memory for it."""
+    run_id: str = ""
+    notes_told: tuple[str, ...] = ()
+    """Ids of the notes that the run has been told."""
+    takes_notes: bool = False
+    """True if the run takes notes, which an evaluator may then fetch along with its answer."""
     ends: float | None = None
     """The step's deadline on the monotonic clock, in seconds; None: none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collect(Request[tuple[Note, ...]]):
+    """Asks for the notes that wait for a run, the oldest first; no notes if the mailbox fails."""
+
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

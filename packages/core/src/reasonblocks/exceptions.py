@@ -14,6 +14,7 @@ __all__ = [
     "BadAnswer",
     "ConfigError",
     "DeadlineExceeded",
+    "EventError",
     "ExtraMissing",
     "ForeignDistribution",
     "NotYetAvailable",
@@ -170,6 +171,14 @@ class SnapshotError(ReasonBlocksError, ValueError):
     def __init__(self, field: str, value: object, rule: str) -> None:
         self.field, self.value, self.rule = field, value, rule
         super().__init__(f"snapshot field {field!r} is {_short(value)}: {rule}")
+
+
+class EventError(ReasonBlocksError, ValueError):
+    """A JSON object that is no event. `field`, `value`, `rule`."""
+
+    def __init__(self, field: str, value: object, rule: str) -> None:
+        self.field, self.value, self.rule = field, value, rule
+        super().__init__(f"event field {field!r} is {_short(value)}: {rule}")
 
 
 class RecordError(ReasonBlocksError, ValueError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from ._memo import Memo
 from ._patterns import Curve, SimilarityCurves
 from ._requests import Evaluate, Retrieve
-from .types import JSON, ETrace, Evaluation, Memories, RunInfo, Step
+from .types import JSON, ETrace, Evaluation, Memories, Note, RunInfo, Step
 
 if TYPE_CHECKING:
     import numpy
@@ -28,6 +28,7 @@ __all__ = [
     "Embedder",
     "Evaluate",
     "Evaluator",
+    "Mailbox",
     "Memo",
     "Monitor",
     "PatternStore",
@@ -139,6 +140,19 @@ class SpeakingMonitor(Monitor, Protocol):
     """
 
     def say(self, evidence: tuple[int, ...], rung: int) -> str | None: ...
+
+
+@runtime_checkable
+class Mailbox(Protocol):
+    """Holds the notes that persons write to live runs.
+
+    `waiting` returns the notes of a run that it has not been told, the oldest first. It is called before each call of
+    the run, in a worker thread and within the step's deadline; a mailbox with `inline = True` is called in place. The
+    first note that the run has not been told yet is part of that call, and its id is in the call's step event
+    (`metadata["note_ids"]`) if the call returned an answer. After a failed call the note is injected again.
+    """
+
+    def waiting(self, run_id: str) -> tuple[Note, ...]: ...
 
 
 @runtime_checkable

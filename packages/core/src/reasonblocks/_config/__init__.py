@@ -10,7 +10,7 @@ from .._calibration_file import calibration_of
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._routing import check_routing
 from .._session import Profiles
-from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..types import Mode, Placement, Settings, Step, Transition
 from ._options import (
     api_key_of,
@@ -73,7 +73,7 @@ def configure(
     e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
     sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
     profile: ProfileSource | None, mode: Mode, on_injection: OnInjection | None, stop_when: StopWhen | None,
-    second_look: bool,
+    second_look: bool, mailbox: Mailbox | None, operator_notes: bool,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
     disabled = switch("REASONBLOCKS_DISABLED", environ)
@@ -108,7 +108,9 @@ def configure(
         disabled=disabled,
     )
     backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
-    settings, backends = with_control(settings, backends, mode, on_injection, stop_when, second_look)
+    settings, backends = with_control(
+        settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
+    )
     return Config(
         settings=settings,
         backends=backends,

@@ -21,7 +21,7 @@ from ..backends._local_store import LocalStore
 from ..backends._pattern_stats import Counts, PatternStats
 from ..backends._profiles import ProfileFile, ProfileMemory
 from ..exceptions import ConfigError, StoreError
-from ..ports import Embedder, Monitor, PatternStore, TelemetrySink
+from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..starter import starter_patterns
 from ..types import Mode, Settings, Step, Transition
 from ._options import choice, condition, flag, items, mapping, plain_call_back
@@ -104,7 +104,7 @@ def backends_of(
 ) -> Backends:
     """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
     names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
-    names += ["on_injection", "stop_when", "interrupt_when"]
+    names += ["the mailbox", "on_injection", "stop_when", "interrupt_when"]
     names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
     workers, faults = Workers(), Faults("reasonblocks", strict=strict)
@@ -127,18 +127,31 @@ def with_control(
     on_injection: OnInjection | None,
     stop_when: StopWhen | None,
     second_look: bool,
+    mailbox: Mailbox | None,
+    operator_notes: bool,
 ) -> tuple[Settings, Backends]:
     """Return the settings and backends with what the user decides (BEHAVIOUR section 9), validated."""
     plain_call_back("on_injection", on_injection)
+    mailboxes = (*backends.mailboxes, *mailboxes_of(mailbox))
     settings = evolve(
         settings,
         mode=choice("mode", mode, get_args(Mode)),
         on_injection=on_injection is not None,
         stop_when=condition("stop_when", stop_when, settings.token_budget),
         second_look=flag("second_look", second_look),
+        operator_notes=flag("operator_notes", operator_notes) and bool(mailboxes),
     )
     conditions = {"stop_when": stop_when} if callable(stop_when) else {}
-    return settings, evolve(backends, on_injection=on_injection, conditions=conditions)
+    return settings, evolve(backends, on_injection=on_injection, conditions=conditions, mailboxes=mailboxes)
+
+
+def mailboxes_of(given: object) -> tuple[Mailbox, ...]:
+    """Return the caller's mailbox, if there is one, validated."""
+    if given is None:
+        return ()
+    if isinstance(given, type) or not isinstance(given, Mailbox):
+        raise ConfigError("mailbox", given, "must have a method waiting(run_id)")
+    return (given,)
 
 
 def custom_monitors(given: Iterable[Monitor | str]) -> Iterable[Monitor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, get_args
@@ -21,6 +23,8 @@ RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
 """Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
 TASK_CHARS = 2_000
+_TRACEPARENT = re.compile("[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""The header of W3C Trace Context, level 1; ids of zeros are invalid."""
 NAMES = tuple(field.name for field in fields(RunOptions) if field.name != "metadata")
 """The run options that are strings."""
 
@@ -45,6 +49,8 @@ def check_options(
         optional_text(name, value)
     if options.mode is not None:
         choice("mode", options.mode, get_args(Mode))
+    if options.traceparent is not None and not _TRACEPARENT.fullmatch(options.traceparent):
+        raise ConfigError("traceparent", options.traceparent, "must be 00-TRACE-SPAN-FLAGS in lower-case hexadecimal")
     json_by_name("metadata", options.metadata)
     run_id = options.run_id
     if run_id and isinstance(snapshot, Mapping):
@@ -67,9 +73,22 @@ def run_info(config: Config, options: RunOptions, new_id: str, found: Mapping[st
         project_id=options.project_id or config.project_id,
         task_profile=options.task_profile or settings.task_profile,
         mode=options.mode or settings.mode,
+        traceparent=options.traceparent or current_traceparent(),
         metadata=dict(options.metadata or {}),
         **found,
     )
+
+
+def current_traceparent() -> str | None:
+    """Return the header of the current OpenTelemetry span, None without one. Imports nothing."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    try:
+        span = trace.get_current_span().get_span_context()
+        return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}" if span.is_valid else None
+    except Exception:  # noqa: BLE001 - the program's own tracer may be anything
+        return None
 
 
 def bounded_id(run_id: str) -> str:
@@ -102,6 +121,7 @@ def settings_of(
         placement=where,
         look_placement="tail" if "tail" in caps.placements else where,
         mode=options.mode or base.mode,
+        operator_notes=base.operator_notes and (options.mode or base.mode) == "steer",
         stop_when=base.stop_when if caps.stop else None,
         interrupt_when=interrupt_when,
         second_look=base.second_look and caps.second_look,

@@ -40,6 +40,8 @@ PREVIEW = 120
 TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 80, 80
 """Limits of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 KEY_BYTES = 200
+NOTES_KEPT = 64
+"""Ids of told notes that are remembered."""
 PENDING_CALLS = 4
 CALL_BYTES = 300
 PENDING_BYTES = 1_200
@@ -57,8 +59,17 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
         reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
         tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
     )
-    pending = None if outcome.error is not None else answer
-    return evolve(state, total_tokens=total, call_tokens=tokens, pending=pending)
+    failed = outcome.error is not None
+    told = state.notes_told if failed or state.last is None else _with_told(state.notes_told, state.last.note_ids)
+    pending = None if failed else answer
+    return evolve(state, total_tokens=total, call_tokens=tokens, pending=pending, notes_told=told)
+
+
+def _with_told(told: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the notes of a call that returned an answer."""
+    if not new:
+        return told
+    return (*(note_id for note_id in told if note_id not in new), *new)[-NOTES_KEPT:]
 
 
 def _bounded_call(call: ToolCall) -> ToolCall:
@@ -186,6 +197,9 @@ def _evaluate(
         observed=observed,
         own_level=state.own_level,
         novelty=brought,
+        run_id=state.trace_id,
+        notes_told=state.notes_told,
+        takes_notes=settings.operator_notes,
     )
     try:
         return (yield from ask(request))

@@ -1,4 +1,4 @@
-"""Applies the user's controls: ends the run, asks a person, and changes or drops injections (section 9)."""
+"""Applies the user's controls: ends the run, asks a person, changes injections, and adds notes (section 9)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from .._json import evolve
 from .._monitors.suite import RUNGS
-from .._requests import Check, Flow, Review, ask
-from ..types import FSMState, Injection, Settings, Source, StepDecision, TraceState
+from .._render import note_injection
+from .._requests import Check, Collect, Flow, Review, ask
+from ..types import FSMState, Injection, Note, Settings, Source, StepDecision, TraceState
 from ..types._steering import Condition
 
 LASTING_STEPS = 3
@@ -117,3 +118,11 @@ def reviewed_all(
         else:
             kept.append(left)
     return tuple(kept), tuple(dropped)
+
+
+def next_note(state: TraceState, settings: Settings) -> Flow[Note | None]:
+    """Return the oldest note that the run has not been told yet, or None."""
+    if not settings.operator_notes:
+        return None
+    waiting = yield from ask(Collect(run_id=state.trace_id))
+    return next((note for note in waiting if note.id not in state.notes_told and note_injection(note.text)), None)

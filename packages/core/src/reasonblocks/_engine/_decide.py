@@ -6,7 +6,18 @@ from .. import _render as render
 from .._json import evolve
 from .._text import bounded, digest
 from ..exceptions import StaleKey
-from ..types import FSMState, Injection, Placement, Settings, SkippedReason, Source, StepDecision, StepInput, TraceState
+from ..types import (
+    FSMState,
+    Injection,
+    Note,
+    Placement,
+    Settings,
+    SkippedReason,
+    Source,
+    StepDecision,
+    StepInput,
+    TraceState,
+)
 from ._assess import KEY_BYTES, Assessment
 from ._lessons import with_shown_patterns
 
@@ -66,6 +77,7 @@ def adopted(state: TraceState, settings: Settings) -> TraceState:
         withheld_stop=last.stop,
         withheld_interrupt=last.interrupt,
         injections=(),
+        note_ids=(),
         guidance="",
         standing_rules="",
         route=None,
@@ -135,14 +147,18 @@ def decided(
     injections: tuple[Injection, ...] = (),
     warnings: tuple[str, ...] = (),
     dropped: tuple[Source, ...] = (),
+    note: Note | None = None,
 ) -> tuple[TraceState, StepDecision]:
-    """Return the state that stores the complete decision, and that decision with its guidance."""
+    """Return the state that stores the complete decision, and that decision with its guidance, the note first."""
     rules = state.standing_rules
     if settings.standing_rules == "run":
         new_rules = [injection for injection in injections if injection.source == "E3Injection"]
         rules = "\n".join([*filter(None, (rules,)), *(rule.text for rule in new_rules)])
         injections = tuple(injection for injection in injections if injection.source != "E3Injection")
         state = with_shown_patterns(state, new_rules)
+    if note is not None and (noted := render.note_injection(note.text)) is not None:
+        injections = (noted, *injections)
+        decision = evolve(decision, note_ids=(note.id,))
     fitting: tuple[Injection, ...] = ()
     if injections:
         state, fitting, left_out = _fitted(state, injections, settings)
@@ -205,7 +221,11 @@ def _fitted(
     state: TraceState, injections: tuple[Injection, ...], settings: Settings
 ) -> tuple[TraceState, tuple[Injection, ...], tuple[Source, ...]]:
     """Drop injections that were already sent or do not fit; return the state, the others, and the dropped sources."""
-    fresh = [injection for injection in injections if not state.sent or digest(injection.text) not in state.sent]
+    fresh = [
+        injection
+        for injection in injections
+        if not state.sent or injection.source == "OperatorInjection" or digest(injection.text) not in state.sent
+    ]
     fitting, cut = render.fit(fresh, settings.max_guidance_chars)
     dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)
     state = with_shown_patterns(state, fitting)

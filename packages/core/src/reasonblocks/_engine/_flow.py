@@ -8,7 +8,7 @@ from .._json import evolve
 from .._requests import Flow
 from ..types import FSMState, Settings, SkippedReason, StepDecision, StepInput, TraceState
 from ._assess import assess, decision_for, record_assessment
-from ._control import reviewed_all, ruled, verdict
+from ._control import next_note, reviewed_all, ruled, verdict
 from ._decide import again, blank, decided, key_of, skipped_reason
 from ._last import stopped, stopped_by_budget
 from ._lessons import Lessons, lessons_for, record_tiers, standing_rules
@@ -50,7 +50,8 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     )
     decision = evolve(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
     told, dropped = yield from reviewed_all(lessons.injections, state, decision, settings)
-    return decided(record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped)
+    note = yield from next_note(state, settings)
+    return decided(record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped, note)
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -82,7 +83,8 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     )
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped
-    return decided(after_retrieval, given, decision, settings, injections, warnings, dropped)
+    note = yield from next_note(after_retrieval, settings)
+    return decided(after_retrieval, given, decision, settings, injections, warnings, dropped, note)
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

@@ -13,7 +13,7 @@ from .._monitors.suite import DOUBTING
 from .._requests import Flow
 from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
 from ._assess import Assessment, assess, decision_for, record_assessment
-from ._control import is_over_budget, reason_to_stop, reviewed
+from ._control import is_over_budget, next_note, reason_to_stop, reviewed
 from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
 from ._speak import doubts_of, with_injected
 
@@ -83,8 +83,9 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
         doubts=(),
     )
     told = evolve(after, second_look=state.calls, sent=())
-    moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped)
-    if not decision.injections:  # it does not fit
+    note = yield from next_note(told, settings)
+    moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
+    if look.told[0] not in decision.injections:  # it does not fit
         return ended, evolve(final, dropped=decision.dropped)
     return evolve(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
 
@@ -100,7 +101,8 @@ def _doubt_that_was_looked_at(state: TraceState, assessment: Assessment) -> tupl
     last = state.last
     if last is None or last.step != state.second_look or assessment.step.tool_calls or not state.injected:
         return ()
-    text = gates.first_sentence(last.injections[0].text) if last.injections else ""
+    told = [injection for injection in last.injections if injection.source == "MonitorSteeringInjection"]
+    text = gates.first_sentence(told[0].text) if told else ""
     return (Doubt(monitor=state.injected[-1].monitor, text=text),) if text else ()
 
 

@@ -10,19 +10,21 @@ from typing import Any, cast
 
 from .._json import evolve
 from .._memo import Memo
-from .._requests import Advance, Check, Evaluate, Observe, Request, Retrieve, Review, Say, Score
+from .._requests import Advance, Check, Collect, Evaluate, Observe, Request, Retrieve, Review, Say, Score
 from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
-from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore
+from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
 from ..types import Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ._bounded_call import BoundedCall
 from ._check_answers import (
     EVALUATOR,
+    MAILBOX,
     STORE,
     aevaluation_of,
     atraces,
     difficulty_of,
     evaluation_of,
     next_state_of,
+    notes_of,
     observation_of,
     own_text_of,
     reason_of_condition,
@@ -43,6 +45,7 @@ class Backends:
     scorer: Callable[[Step], float] | None = None
     transition: Transition | None = None
     monitors: tuple[Monitor, ...] = ()
+    mailboxes: tuple[Mailbox, ...] = ()
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
     levels: Levels | None = None
     on_injection: Callable[[Injection, RunView], object] | None = None
@@ -147,6 +150,8 @@ class Answers:
             return [self._call("the transition", partial(next_state_of, backends.transition, request))]
         if isinstance(request, Observe):
             return list(self._observations(request))
+        if isinstance(request, Collect):
+            return [self._notes(mailbox, request) for mailbox in backends.mailboxes]
         if isinstance(request, Say):
             return [self._own_text(monitor, request) for monitor in self._monitors if monitor.name == request.monitor]
         if isinstance(request, Review) and backends.on_injection is not None:
@@ -170,6 +175,11 @@ class Answers:
         """Ask a monitor for its own text; return None if it fails."""
         call = self._call(f"monitor {monitor.name}", partial(own_text_of, monitor, request))
         return evolve(call, fallback=(None,), share=2)
+
+    def _notes(self, mailbox: Mailbox, request: Collect) -> Call:
+        """Ask a mailbox for its notes; it has none if it fails."""
+        call = self._backend_call(MAILBOX, mailbox, partial(notes_of, mailbox, request), None)
+        return evolve(call, fallback=((),), share=2)
 
     def _evaluation(self, evaluator: Evaluator, request: Evaluate) -> Call:
         awork = None
@@ -203,7 +213,9 @@ class Answers:
 
     @staticmethod
     def _joined(request: Request[Any], answers: list[Any]) -> Any:
-        return tuple(answers) if isinstance(request, Observe) else answers[0]
+        if isinstance(request, Observe):
+            return tuple(answers)
+        return tuple([note for notes in answers for note in notes]) if isinstance(request, Collect) else answers[0]
 
 
 class _FailOpen:

@@ -12,11 +12,11 @@ from typing import Any, cast
 from .._json import compact, evolve, storable
 from .._patterns import NAME_BYTES
 from .._render import FIELDS, reworded, sanitise
-from .._requests import Advance, Check, Evaluate, Observe, Retrieve, Review, Say, Score
+from .._requests import Advance, Check, Collect, Evaluate, Observe, Retrieve, Review, Say, Score
 from .._text import clip, size, whole
 from .._threads import contained
 from ..exceptions import BadAnswer
-from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Monitor, PatternStore, SpeakingMonitor
+from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore, SpeakingMonitor
 from ..types import (
     JSON,
     Doubt,
@@ -25,6 +25,7 @@ from ..types import (
     FSMState,
     Injection,
     Memories,
+    Note,
     Pattern,
     RunInfo,
     Step,
@@ -46,7 +47,11 @@ MEMORIES_BYTES = 16_384
 """The limit of an evaluator's memories together, as compact JSON, beside those of the caller's own monitors."""
 REASON_CHARS = 500
 """Characters of a reason to end a run, at most."""
-STORE, EVALUATOR = "the pattern store", "the evaluator"
+STORE, EVALUATOR, MAILBOX = "the pattern store", "the evaluator", "the mailbox"
+MAX_NOTES = 64
+"""The most notes of a mailbox's answer that are read."""
+NOTE_CHARS = 16_000
+"""Characters of a note that are read; the shown ones are fewer."""
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor", "kind")
 """Fields of an evaluation that hold a name or None."""
 
@@ -94,6 +99,20 @@ def reason_of_condition(condition: Callable[[RunView], object], request: Check, 
         raise BadAnswer(request.option, answer, "must return the reason as text, or None to go on")
     reason = sanitise(whole(answer or ""))[:REASON_CHARS].strip()
     return " ".join(reason.split()) or None
+
+
+def notes_of(mailbox: Mailbox, request: Collect) -> tuple[Note, ...]:
+    """Ask a mailbox for the notes of a run. Raises `BadAnswer`."""
+    found: object = mailbox.waiting(request.run_id)
+    if not isinstance(found, (tuple, list)):
+        raise BadAnswer(MAILBOX, found, "must be a tuple of Note")
+    return tuple([_note(given) for given in found[:MAX_NOTES]])
+
+
+def _note(given: object) -> Note:
+    if not isinstance(given, Note) or not issubclass(type(given.text), str):
+        raise BadAnswer(MAILBOX, given, "must be a tuple of Note, each with an id and a text")
+    return Note(id=name(MAILBOX, "the id of a note", given.id), text=whole(str.__str__(given.text)[:NOTE_CHARS]))
 
 
 def own_text_of(monitor: Monitor, request: Say) -> str | None:

@@ -151,6 +151,7 @@ def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judge
         intervention_texts=tuple([text for _, text in shown]),
         injections_dropped=decision.dropped,
         retrieved=decision.retrieved,
+        note_ids=decision.note_ids,
         pattern_ids=tuple([pattern_id for injection in decision.injections for pattern_id in injection.pattern_ids]),
         placement=decision.placement,
         cache_tokens_at_risk=decision.cache_tokens_at_risk,

@@ -14,14 +14,14 @@ from .._threads import Workers, contained
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
 from ..exceptions import BadAnswer
 from ..ports import TelemetrySink
-from ..types import JSON, Doubt, RunInfo
+from ..types import JSON, Doubt, RunInfo, ToolCall
 from ._guard import Faults
 from ._log import Closed
 from ._sink_queue import QueuedEvent, SinkQueue
 
 Redact = Callable[[str], str]
 UNREDACTED = "[redaction failed]"
-TEXTS = ("thought", "action_input", "observation")
+TEXTS = ("thought", "action_input", "observation", "reasoning")
 TEXTS_IN_METADATA = ("error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt")
 """Metadata fields that are redacted."""
 LISTS = ("injections", "intervention_texts")
@@ -51,7 +51,15 @@ class Redactor:
         hidden |= {name: tuple(map(self._text, getattr(event, name))) for name in LISTS}
         if texts := {name: self._within(event.metadata[name]) for name in TEXTS_IN_METADATA if name in event.metadata}:
             hidden["metadata"] = {**event.metadata, **texts}
+        if event.tool_calls or event.tool_results:
+            hidden["tool_calls"] = tuple([self._call(call) for call in event.tool_calls])
+            hidden["tool_results"] = tuple(
+                [evolve(result, output=self._text(result.output)) for result in event.tool_results]
+            )
         return evolve(event, **hidden)
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        return evolve(call, arguments=self._within(call.arguments))
 
     def _finish(self, event: RunFinish) -> RunFinish:
         outcome = event.outcome if event.outcome == "success" else self._text(event.outcome)

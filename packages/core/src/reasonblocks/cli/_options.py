@@ -192,8 +192,8 @@ OPTIONS: tuple[Option, ...] = (
 
 _TABLES = frozenset(option.setting for option in OPTIONS if option.kind == "table")
 PATHS = frozenset({"calibration", "profile"})
-NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled"})
-"""Keys and servers: no command asks a server, and a key on a command line is seen by everyone."""
+NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled", "mailbox", "operator_notes"})
+"""Keys, servers and notes: no command asks a server, and a key on a command line is seen by everyone."""
 REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, name_or_reference))
 
 

@@ -28,6 +28,7 @@ class RunFields(TypedDict, total=False):
     task_profile: str | None
     metadata: Mapping[str, JSON] | None
     placement: Placement | None
+    traceparent: str | None
 
 
 class RunKeywords(RunFields, total=False):
@@ -68,7 +69,11 @@ class Client(Protocol[SessionT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run, as its user gives them. The adapter or the client fills in a field that is None."""
+    """The options of a run, as its user gives them. The adapter or the client fills in a field that is None.
+
+    `traceparent` is the W3C header of the span that the run belongs to, "00-TRACE-SPAN-FLAGS"; None for the current
+    span of a program that uses OpenTelemetry.
+    """
 
     run_id: str | None = None
     agent_name: str | None = None
@@ -81,6 +86,7 @@ class RunOptions:
     metadata: Mapping[str, JSON] | None = None
     placement: Placement | None = None
     mode: Mode | None = None
+    traceparent: str | None = None
 
     def check(
         self,
@@ -141,4 +147,5 @@ class RunInfo:
     project_id: str = "default"
     task_profile: str = "coding"
     mode: Mode = "steer"
+    traceparent: str | None = None
     metadata: Mapping[str, JSON] = field(default_factory=dict)

@@ -84,6 +84,8 @@ class TraceState:
     """The number of the call that is the run's second look."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
+    notes_told: tuple[str, ...] = ()
+    """Ids of the newest notes that a call had which returned an answer; none of them is injected again."""
     call_tokens: int | None = None
     """Input and output tokens of the last call, which a provider may have cached."""
     pending: Pending | None = None
@@ -130,6 +132,8 @@ class StepLogEntry:
     injections_dropped: tuple[str, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     pattern_ids: tuple[str, ...] = ()
+    note_ids: tuple[str, ...] = ()
+    """Ids of the operator's notes that the call got."""
     placement: str = "tail"
     cache_tokens_at_risk: int | None = None
     skipped_reason: str | None = None

@@ -120,6 +120,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A text of a person for a live run, of at most 2,000 characters. `id` is unique in its run."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Injected:
     """A monitor injection of this run: the call that it preceded, and its monitor."""
 
@@ -181,6 +189,8 @@ class StepDecision:
     """The reason for which `interrupt_when` requires asking a person before this call."""
     withheld_interrupt: str | None = None
     """The reason for which a person would have been asked without mode "observe"."""
+    note_ids: tuple[str, ...] = ()
+    """Ids of the operator's notes in the guidance."""
     warnings: tuple[str, ...] = ()
     """Warnings that are logged once a run, such as a pattern that lacks a field. Not part of a snapshot."""
 
@@ -236,6 +246,8 @@ class Settings:
     stop_when: Condition | None = None
     interrupt_when: Condition | None = None
     second_look: bool = False
+    operator_notes: bool = False
+    """True if the engine has to ask for notes before each call."""
     disabled: bool = False
 
 

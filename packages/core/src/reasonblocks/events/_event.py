@@ -1,15 +1,15 @@
-"""The events that sinks receive: a run's start, each call, and its finish (the telemetry bodies of the wire)."""
+"""Defines the events, and makes that of a call from its log entry."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
-from ._json import retrieved_json
-from .types import JSON, Doubt, RunInfo, Step, StepLogEntry
-
-__all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "step_event"]
+from .._json import canonical, retrieved_json
+from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,11 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvent:
-    """Call n: its model and tokens, with thought, action and observation of completed step n-1."""
+    """Call n: its model and tokens, with thought, action and observation of completed step n-1.
+
+    `reasoning`, `tool_calls` and `tool_results` are those of the step as well, and empty if the flat fields before them
+    hold the same: then `as_dict` leaves them out. `completed_of` reads either form.
+    """
 
     run_id: str
     step_index: int
@@ -39,6 +43,9 @@ class StepEvent:
     action_input: str = ""
     observation: str = ""
     is_error: bool | None = None
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_results: tuple[ToolResult, ...] = ()
     tokens: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -54,8 +61,28 @@ class StepEvent:
     metadata: Mapping[str, JSON] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, JSON]:
-        body = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        body = {name: getattr(self, name) for name in _FLAT_FIELDS}
+        for name, value in body.items():
+            if isinstance(value, tuple):
+                body[name] = list(value)
+            elif isinstance(value, Mapping):
+                body[name] = dict(value)
+        if self.reasoning:
+            body["reasoning"] = self.reasoning
+        if self.tool_calls or self.tool_results:
+            body["tool_calls"] = [_call_json(call) for call in self.tool_calls]
+            body["tool_results"] = [asdict(result) for result in self.tool_results]
         return {"event": "step", **body}
+
+
+_FLAT_FIELDS = tuple(
+    name for name in StepEvent.__dataclass_fields__ if name not in ("reasoning", "tool_calls", "tool_results")
+)
+
+
+def _call_json(call: ToolCall) -> dict[str, JSON]:
+    """Return a call in JSON types, its arguments cut as in `action_input`."""
+    return {"id": call.id, "name": call.name, "arguments": json.loads(canonical(call.arguments))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +109,7 @@ Event: TypeAlias = RunStart | StepEvent | RunFinish
 def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapping[str, float]) -> StepEvent:
     """Return the event of a log entry; `step` is the completed step from which it was decided."""
     done = step or Step()
+    calls, results = ((), ()) if _is_flat(done) else (done.tool_calls, done.tool_results)
     return StepEvent(
         run_id=run_id,
         step_index=entry.step,
@@ -91,6 +119,9 @@ def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapp
         action_input=done.action_input,
         observation=done.observation,
         is_error=done.is_error,
+        reasoning=done.reasoning,
+        tool_calls=calls,
+        tool_results=results,
         tokens=entry.tokens,
         input_tokens=entry.input_tokens,
         output_tokens=entry.output_tokens,
@@ -107,14 +138,60 @@ def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapp
     )
 
 
+def _is_flat(step: Step) -> bool:
+    """Return True if the flat fields hold the step's calls and results, but for ids and times."""
+    calls, results = step.tool_calls, step.tool_results
+    if len(calls) != 1 or not calls[0].name:
+        return not calls and not results
+    if not results:
+        return True
+    result = results[0]
+    known = result.output != "" or result.is_error is not None
+    return len(results) == 1 and known and result.name in ("", calls[0].name)
+
+
+def completed_of(event: StepEvent) -> Step:
+    """Return the completed step that an event contains. Ids of a flat event's calls are made from its number."""
+    thought = "" if event.reasoning and event.reasoning == event.thought else event.thought
+    if event.tool_calls or event.tool_results:
+        return Step(
+            thought=thought, reasoning=event.reasoning, tool_calls=event.tool_calls, tool_results=event.tool_results
+        )
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    call_id = f"call-{event.step_index}"
+    if event.action:
+        calls = (ToolCall(id=call_id, name=event.action, arguments=_arguments(event.action_input)),)
+    if event.observation or event.is_error is not None:
+        results = (ToolResult(call_id=call_id, name=event.action, output=event.observation, is_error=event.is_error),)
+    return Step(thought=thought, reasoning=event.reasoning, tool_calls=calls, tool_results=results)
+
+
+def _arguments(text: str) -> JSON:
+    """Return the arguments of an `action_input`; a text that is no JSON, as after redaction, under the key `input`."""
+    if not text:
+        return {}
+    with suppress(ValueError, RecursionError):
+        value: JSON = json.loads(text)
+        return value
+    return {"input": text}
+
+
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
     """Return what has no field of its own on the wire, without empty values; `final` marks the last step."""
     known: dict[str, JSON] = {
         "fsm_state": entry.fsm_state,
         "difficulty": entry.difficulty,
+        "difficulty_parts": None if entry.difficulty_parts is None else asdict(entry.difficulty_parts),
         "latency_ms": entry.latency_ms,
         "overhead_ms": entry.overhead_ms,
         "model_id": entry.model_id,
+        "tool_calls": list(entry.tool_calls) or None,
+        "attempts": entry.attempts or None,
+        "cache_write_tokens": entry.cache_write_tokens,
+        "cache_tokens_at_risk": entry.cache_tokens_at_risk or None,
+        "finding_kind": entry.finding_kind,
+        "note_ids": list(entry.note_ids) or None if entry.error is None else None,
         "skipped_reason": entry.skipped_reason,
         "gate_decision": entry.gate_decision,
         "route": entry.route,

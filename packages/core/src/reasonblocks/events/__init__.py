@@ -1,0 +1,8 @@
+"""The events that sinks receive: a run's start, each call, and its finish (the telemetry bodies of the wire)."""
+
+from __future__ import annotations
+
+from ._event import Event, RunFinish, RunStart, StepEvent, completed_of, step_event
+from ._read import event_of
+
+__all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "completed_of", "event_of", "step_event"]

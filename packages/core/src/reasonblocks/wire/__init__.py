@@ -1,0 +1,38 @@
+"""The bodies of the HTTP API, which client and server share, and their conversions from and to our values.
+
+Requests ignore unknown fields, because clients of other versions send them. Answers are read strictly: a number in
+quotes or a NaN is an error.
+"""
+
+from __future__ import annotations
+
+from ._base import (
+    EVENT_BYTES,
+    PREFIX,
+    ErrorBody,
+    EventsRequest,
+    EventsResponse,
+    HealthResponse,
+    ScoreRequest,
+    ScoreResponse,
+    WireRefused,
+)
+from ._evaluate import (
+    MAX_INJECTED,
+    SERVER_MEMORY,
+    EvaluateRequest,
+    EvaluateResponse,
+    evaluate_request,
+    evaluation_response,
+    injected_of,
+    own_level_of,
+)
+from ._retrieve import RetrieveRequest, RetrieveResponse, WireTrace, retrieve_request, retrieve_response
+from ._step import WireStep
+
+__all__ = [
+    "EVENT_BYTES", "MAX_INJECTED", "PREFIX", "SERVER_MEMORY", "ErrorBody", "EvaluateRequest", "EvaluateResponse",
+    "EventsRequest", "EventsResponse", "HealthResponse", "RetrieveRequest", "RetrieveResponse", "ScoreRequest",
+    "ScoreResponse", "WireRefused", "WireStep", "WireTrace", "evaluate_request", "evaluation_response", "injected_of",
+    "own_level_of", "retrieve_request", "retrieve_response",
+]  # fmt: skip

@@ -1,0 +1,205 @@
+"""The bodies of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from .._requests import Evaluate
+from ..types import JSON, Doubt, Evaluation, Injected, Note, OwnLevel
+from ._base import Answer, Number, Request, Unit
+from ._step import WireStep
+
+MAX_INJECTED = 5
+"""The most monitor injections of one run."""
+SERVER_MEMORY = "_server"
+"""The key of the server's sealed memory among those of the monitors."""
+
+
+class WireInjected(Request):
+    """A monitor's injection in this run."""
+
+    step: int
+    monitor: str
+
+
+class WireObserved(Request):
+    """The observation of a monitor that runs in the client."""
+
+    name: str
+    score: Unit
+    evidence: list[int] = Field(default_factory=list)
+    failure_type: str = ""
+
+
+class WireOwnLevel(Request):
+    """The thresholds of the agent's own level."""
+
+    name: str
+    thresholds: dict[str, Unit]
+    difficulty_mean: Unit | None = None
+
+
+class WireNote(Request):
+    """An operator's note."""
+
+    id: str
+    text: str
+
+
+class WireDoubt(Request):
+    """A doubt that the newest step raises."""
+
+    monitor: str
+    text: str
+
+
+class EvaluateRequest(Request):
+    """POST /monitors/evaluate: the newest step with the sealed memory of those before it, or all steps without one."""
+
+    model: str = ""
+    task_profile: str = "coding"
+    weights: dict[str, Number] | None = None
+    task: str = ""
+    tool_roles: dict[str, str] | None = None
+    calibration: dict[str, Any] | None = None
+    own_level: WireOwnLevel | None = None
+    run_id: str = ""
+    from_step: int = Field(default=0, ge=0)
+    steps: list[WireStep] = Field(default_factory=list)
+    injected: list[WireInjected] = Field(default_factory=list)
+    memory: Any = None  # the server's own, unread
+    observed: list[WireObserved] = Field(default_factory=list)
+    notes: bool = False
+    notes_told: list[str] = Field(default_factory=list)
+
+
+class _StrictDoubt(Answer):
+    monitor: str
+    text: str
+
+
+class _StrictNote(Answer):
+    id: str
+    text: str
+
+
+class EvaluateResponse(Answer):
+    """The answer to an evaluation. `partial` is True if the steps before were unknown: their memory was not usable."""
+
+    inject: bool = False
+    intervention_text: str | None = None
+    failure_type: str | None = None
+    injection_path: str | None = None
+    intervention_source: str | None = None
+    fired: list[str] = Field(default_factory=list)
+    pattern_id: str | None = None
+    scores: dict[str, Unit] = Field(default_factory=dict)
+    composite: Unit = 0.0
+    monitor: str | None = None
+    kind: str | None = None
+    persistence: Unit | None = None
+    doubts: list[_StrictDoubt] = Field(default_factory=list)
+    memory: Any = None
+    partial: bool = False
+    notes: list[_StrictNote] = Field(default_factory=list)
+
+    def evaluation(self) -> Evaluation:
+        """Return the evaluation. Its memory and notes are read apart."""
+        return Evaluation(
+            inject=self.inject,
+            intervention_text=self.intervention_text,
+            fired=tuple(self.fired),
+            scores=dict(self.scores),
+            composite=self.composite,
+            failure_type=self.failure_type,
+            injection_path=self.injection_path,
+            intervention_source=self.intervention_source,
+            pattern_id=self.pattern_id,
+            monitor=self.monitor,
+            kind=self.kind,
+            persistence=self.persistence,
+            doubts=tuple([Doubt(monitor=doubt.monitor, text=doubt.text) for doubt in self.doubts]),
+        )
+
+    def notes_of(self) -> tuple[Note, ...]:
+        """Return the notes that wait for the run."""
+        return tuple([Note(id=note.id, text=note.text) for note in self.notes])
+
+
+def evaluate_request(
+    request: Evaluate,
+    *,
+    weights: Mapping[str, float] | None = None,
+    tool_roles: Mapping[str, str] | None = None,
+    calibration: Mapping[str, Any] | None = None,
+    failure_types: Mapping[str, str] | None = None,
+) -> EvaluateRequest:
+    """Return the body for one completed step.
+
+    `weights`, `tool_roles` and `calibration` are those that the caller gave, None for the server's own;
+    `failure_types` are those of the caller's monitors, by name.
+    """
+    own, of_type = request.own_level, failure_types or {}
+    return EvaluateRequest(
+        task_profile=request.profile,
+        weights=None if weights is None else dict(weights),
+        task=request.task,
+        tool_roles=None if tool_roles is None else dict(tool_roles),
+        calibration=None if calibration is None else dict(calibration),
+        own_level=None if own is None else _own_level(own),
+        run_id=request.run_id,
+        from_step=request.index,
+        steps=[WireStep.of(request.step)],
+        injected=[WireInjected(step=told.step, monitor=told.monitor) for told in request.injected[-MAX_INJECTED:]],
+        memory=request.memories.get(SERVER_MEMORY),
+        observed=[
+            WireObserved(name=name, score=score, evidence=list(steps), failure_type=of_type.get(name, name))
+            for name, score, _, steps in request.observed
+        ],
+        notes=request.takes_notes,
+        notes_told=list(request.notes_told),
+    )
+
+
+def _own_level(own: OwnLevel) -> WireOwnLevel:
+    return WireOwnLevel(name=own.name, thresholds=dict(own.thresholds), difficulty_mean=own.difficulty_mean)
+
+
+def injected_of(request: EvaluateRequest) -> tuple[Injected, ...]:
+    """Return the run's monitor injections so far."""
+    return tuple([Injected(step=told.step, monitor=told.monitor) for told in request.injected[-MAX_INJECTED:]])
+
+
+def own_level_of(request: EvaluateRequest) -> OwnLevel | None:
+    """Return the agent's own level that a request gives."""
+    own = request.own_level
+    if own is None:
+        return None
+    return OwnLevel(name=own.name, thresholds=dict(own.thresholds), difficulty_mean=own.difficulty_mean)
+
+
+def evaluation_response(
+    evaluation: Evaluation, memory: JSON = None, *, partial: bool = False, notes: Sequence[Note] = ()
+) -> EvaluateResponse:
+    """Return the body of an answer."""
+    return EvaluateResponse(
+        inject=evaluation.inject,
+        intervention_text=evaluation.intervention_text,
+        failure_type=evaluation.failure_type,
+        injection_path=evaluation.injection_path,
+        intervention_source=evaluation.intervention_source,
+        fired=list(evaluation.fired),
+        pattern_id=evaluation.pattern_id,
+        scores=dict(evaluation.scores),
+        composite=evaluation.composite,
+        monitor=evaluation.monitor,
+        kind=evaluation.kind,
+        persistence=evaluation.persistence,
+        doubts=[_StrictDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
+        memory=memory,
+        partial=partial,
+        notes=[_StrictNote(id=note.id, text=note.text) for note in notes],
+    )
