@@ -10,7 +10,7 @@ from ._text import counted, number, plain, stretches
 
 WIDTH = 1000
 """The width of the chart that columns are fitted into, in pixels."""
-WIDEST, NARROWEST = 44, 10
+WIDEST, NARROWEST = 64, 10
 """Pixels of a column: the narrowest holds a letter."""
 MOST_COLUMNS = WIDTH // NARROWEST
 """A longer run has several calls in a column."""
@@ -21,13 +21,17 @@ MARKS: Mapping[Kind, str] = {
 }  # fmt: skip
 """The letter of each text and of each end of a run."""
 MARK_ORDER: tuple[Kind, ...] = ("stop", "operator", "monitor", "asked", "look", "lesson", "withheld", "rules")
-"""The marks of one column, the most important first: a column shows one."""
+"""The marks of one column, the most important first."""
 LETTER_WIDTH = 7.4
 LEVEL = 96
 """The height of the difficulty's row, in pixels."""
 LANE = 22
-QUIET = 0.05
-"""A monitor that never scores more has no row of its own."""
+QUIET = 0.25
+"""A monitor that never fires and never scores more has no row of its own."""
+FAINT = 0.1
+"""A score up to this is not drawn."""
+MOST_MARKS = 3
+"""Marks above each other in one column."""
 TICKS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000)
 
 
@@ -63,13 +67,12 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The mark of what was told before a call; `more` texts of the same column are not drawn."""
+    """The mark of a text, or of the run's end, before a call; `level` counts the marks above it in its column."""
 
     x: float
+    level: int
     kind: Kind
     letter: str
-    call: int
-    more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,11 @@ class Chart:
     marks: tuple[Mark, ...]
     columns: tuple[Column, ...]
     description: str
+
+    @property
+    def levels(self) -> int:
+        """The most marks in one column."""
+        return max((mark.level + 1 for mark in self.marks), default=1)
 
 
 def chart_of(page: RunPage) -> Chart:
@@ -191,9 +199,9 @@ def _cells(name: str, groups: Sequence[Sequence[Row]], column: float) -> Iterato
     for at, group in enumerate(groups):
         score = max((row.scores.get(name, 0.0) for row in group), default=0.0)
         fired = any(name in row.fired for row in group)
-        if score > QUIET or fired:
+        if score > FAINT or fired:
             yield Cell(x=round(at * column, 2), width=round(column - 1, 2), fired=fired,
-                       opacity=round(min(1.0, max(0.08, score)), 2))  # fmt: skip
+                       opacity=round(min(1.0, max(0.06, score**1.5)), 2))  # fmt: skip
 
 
 def kinds_of(row: Row) -> list[Kind]:
@@ -206,12 +214,9 @@ def kinds_of(row: Row) -> list[Kind]:
 
 def _marks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Mark]:
     for at, group in enumerate(groups):
-        found = sorted(
-            ((MARK_ORDER.index(kind), row.number, kind) for row in group for kind in kinds_of(row)), key=lambda one: one
-        )
-        if found:
-            _, call, kind = found[0]
-            yield Mark(x=round((at + 0.5) * column, 2), kind=kind, letter=MARKS[kind], call=call, more=len(found) - 1)
+        found = {kind for row in group for kind in kinds_of(row)}
+        for level, kind in enumerate([kind for kind in MARK_ORDER if kind in found][:MOST_MARKS]):
+            yield Mark(x=round((at + 0.5) * column, 2), level=level, kind=kind, letter=MARKS[kind])
 
 
 def _ticks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._fsm import Thresholds
 from .._json import evolve
-from ..events import RunFinish, RunStart, StepEvent
-from ..types import Doubt, Step, StepDecision, ToolCall, ToolResult, Usage
+from ..events import RunFinish, RunStart, StepEvent, completed_of
+from ..types import Doubt, Step, StepDecision, Usage
 from ._page import STANDING, Row, RunPage, Told
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _row_of_event(event: StepEvent) -> Row:
     return Row(
         number=event.step_index,
         state=_text(more.get("fsm_state")) or "?",
-        step=None if auxiliary or event.step_index == 0 else _completed(event),
+        step=None if auxiliary or event.step_index == 0 else completed_of(event),
         final=final,
         at=_finite(event.timestamp),
         difficulty=_finite(more.get("difficulty")),
@@ -188,16 +187,6 @@ def _rules_once(rows: Iterable[Row]) -> tuple[Row, ...]:
         before = rules or before
         found.append(row)
     return tuple(found)
-
-
-def _completed(event: StepEvent) -> Step:
-    try:
-        arguments = json.loads(event.action_input) if event.action_input else {}
-    except (ValueError, RecursionError):
-        arguments = event.action_input
-    calls = (ToolCall(id="", name=event.action, arguments=arguments),) if event.action else ()
-    results = (ToolResult(call_id="", output=event.observation, is_error=event.is_error),) if event.observation else ()
-    return Step(thought=event.thought, tool_calls=calls, tool_results=results)
 
 
 def _observed(step: StepEvent) -> bool:
