@@ -64,7 +64,8 @@ PROMISED = {
         Answer Asked ProviderError ScriptedServer
     """,
     "reasonblocks.traces": """
-        READERS Reader Record RecordedRun UNPACKED_BYTES UNPACKED_VARIABLE read_records read_runs
+        FileReader READERS Reader Record RecordedRun RunLog UNPACKED_BYTES UNPACKED_VARIABLE installed_readers read_logs
+        read_records read_runs
     """,
     "reasonblocks.learning": """
         Distil Evidence Gathered Proposal RunDigest digest_of distil learn proposals read_proposals together

@@ -6,12 +6,12 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..exceptions import ConfigError
-from ._files import STDOUT, runs_of, write
+from ._files import STDOUT, add_format, runs_of, write
 from ._options import OPTIONS
 from ._output import OK, PROBLEM, Parsers, Table, columns, say, show, warn
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .._monitors.builtin import Calibration
     from ..calibration import Observed
     from ..calibration._statistics import Interval
+    from ..traces import RecordedRun
 
 FALSE_ALARMS = 0.085
 """The default of `fit`, copied: importing it would import the monitors for every `--help`."""
@@ -46,6 +47,7 @@ def add_to(commands: Parsers) -> None:
         help=f"the largest share of successful runs, or of runs without outcomes, in which something may fire "
         f"({FALSE_ALARMS:g})",
     )
+    add_format(parser)
     parser.add_argument("--json", action="store_true", help="print how well it does as one JSON object")
     next(option for option in OPTIONS if option.setting == "tool_roles").add_to(parser.add_argument_group("settings"))
     parser.set_defaults(command=calibrate)
@@ -60,7 +62,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
     need_scikit_learn()
     if arguments.json and arguments.out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
-    found = _read(arguments.files, tool_roles_of(dict(arguments.tool_roles or ())))
+    found = _read(runs_of(arguments.files, arguments.format), tool_roles_of(dict(arguments.tool_roles or ())))
     if not found.runs and not found.unlabelled:
         warn("reasonblocks calibrate: no run could be read")
         return PROBLEM
@@ -119,12 +121,12 @@ class _Found:
         yield from (f"left out for having {reason}: {count}" for reason, count in sorted(self.left_out.items()))
 
 
-def _read(files: list[str], roles: Mapping[str, str]) -> _Found:
-    """Read all runs of all files, and count those that cannot be used."""
+def _read(runs: Iterable[RecordedRun], roles: Mapping[str, str]) -> _Found:
+    """Observe all runs, and count those that cannot be used."""
     from ..calibration import observed
 
     found = _Found()
-    for run in runs_of(files):
+    for run in runs:
         if not run.steps:
             found.left_out["no step"] += 1
         else:

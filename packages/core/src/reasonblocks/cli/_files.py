@@ -26,21 +26,40 @@ STDOUT = "-"
 MEGABYTE = 1024 * 1024
 
 
-def recorded(path: str, progress: Callable[[int], None]) -> Iterator[RecordedRun | RecordError]:
+def add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", type=_format, metavar="NAME", help="the format of the files; by default their content decides"
+    )
+
+
+def _format(name: str) -> str:
+    """Return the name of a reader. Raises `argparse.ArgumentTypeError` with all names."""
+    from ..traces import installed_readers
+
+    names = [reader.name for reader in installed_readers()]
+    if name not in names:
+        raise argparse.ArgumentTypeError(f"{name!r} is unknown; valid: {', '.join(names)}")
+    return name
+
+
+def recorded(
+    path: str, progress: Callable[[int], None], format: str | None = None
+) -> Iterator[RecordedRun | RecordError]:
     """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
     from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
 
     limit = os.environ.get(UNPACKED_VARIABLE)
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and int(limit)):
         raise ConfigError(UNPACKED_VARIABLE, limit[:40], "must be a whole number of megabytes")
-    return read_runs(path, progress=progress, unpacked=int(limit) * MEGABYTE if limit else UNPACKED_BYTES)
+    unpacked = int(limit) * MEGABYTE if limit else UNPACKED_BYTES
+    return read_runs(path, format=format, progress=progress, unpacked=unpacked)
 
 
-def runs_of(files: Sequence[str]) -> Iterator[RecordedRun]:
+def runs_of(files: Sequence[str], format: str | None = None) -> Iterator[RecordedRun]:
     """Yield all runs of all files, with a progress bar; errors go to stderr."""
     bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
     for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
-        for run in recorded(path, partial(_progress, bar, seen, offset)):
+        for run in recorded(path, partial(_progress, bar, seen, offset), format):
             if isinstance(run, RecordError):
                 bar.clear()
                 warn(str(run))

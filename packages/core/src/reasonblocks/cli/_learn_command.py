@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from .._files import STORE
 from .._json import evolve
 from ..exceptions import ConfigError
-from ._files import PROPOSALS, in_home, placed, runs_of
+from ._files import PROPOSALS, add_format, in_home, placed, runs_of
 from ._options import OPTIONS
 from ._output import OK, PROBLEM, Parsers, printable, say, warn
 
@@ -108,6 +108,7 @@ def add_to(commands: Parsers) -> None:
     )
     parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
     parser.add_argument("runs", nargs="*", metavar="RUNS")
+    add_format(parser)
     parser.add_argument("--org", default="default", metavar="ORG", help="the org that owns the lessons (default)")
     parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
     parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
@@ -171,18 +172,19 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
         settings["tool_roles"] = dict(settings["tool_roles"])
     seen: Counter[str] = Counter()
     with closing(ReasonBlocks(e_traces_enabled=False, **settings)) as rb:
-        runs = _runs(arguments.runs, seen, task_profile=arguments.task_profile)
+        found_runs = runs_of(arguments.runs, arguments.format)
+        runs = _runs(found_runs, seen, task_profile=arguments.task_profile)
         found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
     if seen["runs"] and seen["no outcome"]:
         warn(f"reasonblocks learn: left out for having no outcome: {seen['no outcome']}")
     return found if seen["runs"] else None
 
 
-def _runs(files: Sequence[str], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
-    """Yield all runs of all files, and count those without an outcome in `seen`."""
+def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
+    """Yield the runs as they are judged, and count those without an outcome in `seen`."""
     from .._json import evolve
 
-    for run in runs_of(files):
+    for run in found:
         seen.update(["runs"] if run.has_outcome else ["runs", "no outcome"])
         yield evolve(run, task_profile=None) if task_profile else run
 

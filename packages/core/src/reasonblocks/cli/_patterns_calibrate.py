@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..exceptions import ConfigError
-from ._files import STDOUT, runs_of, write
+from ._files import STDOUT, add_format, runs_of, write
 from ._options import reference
 from ._output import OK, PROBLEM, Parsers, Table, say, show, warn
 
 if TYPE_CHECKING:
     from ..calibration._similarity import Fit, Texts
     from ..ports import Embedder
+    from ..traces import RecordedRun
 
 KINDS = "static, hash, openai:MODEL@URL, model2vec:PATH or MODULE:NAME"
 KEY = "OPENAI_API_KEY"
@@ -42,6 +43,7 @@ def add_to(commands: Parsers) -> None:
         metavar="WHICH",
         help=f"{KINDS} (static); ${KEY} is the key, if the server needs one",
     )
+    add_format(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.set_defaults(command=calibrate)
 
@@ -53,7 +55,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
     embedder = embedder_of(arguments.embedder, os.environ)
     from ..calibration._similarity import fit_curves
 
-    texts = _read(arguments.files)
+    texts = _read(runs_of(arguments.files, arguments.format))
     if not texts.runs:
         warn("reasonblocks patterns calibrate: no run could be read")
         return PROBLEM
@@ -98,12 +100,12 @@ def _own(text: str) -> Embedder:
     return found
 
 
-def _read(files: list[str]) -> Texts:
-    """Read the texts of all runs of all files."""
+def _read(runs: Iterable[RecordedRun]) -> Texts:
+    """Read the texts of all runs."""
     from ..calibration._similarity import Texts
 
     texts = Texts()
-    for run in runs_of(files):
+    for run in runs:
         texts.add(run)
     return texts
 

@@ -14,7 +14,7 @@ from ..exceptions import RecordError
 from ..types import JSON
 from ._diff import diff_json
 from ._diff_view import DiffReport
-from ._files import recorded, size
+from ._files import add_format, recorded, size
 from ._options import FlagError, add_settings, read_settings, settings_of_file
 from ._output import OK, PROBLEM, Bar, Parsers, warn, warnings_once
 from ._replay_json import replayed_json
@@ -33,12 +33,13 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "replay",
         help="show what steering would have done in recorded runs",
-        description="Replays recorded runs through the engine and changes nothing. FILE is our JSON Lines (also .gz) "
-        "or LangChain messages; the format is detected by content.",
+        description="Replays recorded runs through the engine and changes nothing. FILE is JSON (also .gz) or "
+        "SQLite of any format that docs/replay.md lists; its content decides.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks replay [OPTIONS] FILE..."
     parser.add_argument("files", nargs="+", metavar="FILE")
+    add_format(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
     parser.add_argument("--run", metavar="ID", help="only this run, step by step, with what steering says at its place")
     parser.add_argument("--full", action="store_true", help="with --run or --only-injected: show all texts whole")
@@ -135,7 +136,7 @@ class _Work:
     def _gather(self, replayers: Sequence[Replayer]) -> None:
         """Replay all runs once, so that each can be judged by the others."""
         for path in self.arguments.files if replayers else ():
-            for run in recorded(path, lambda at: None):
+            for run in recorded(path, lambda at: None, self.arguments.format):
                 if not isinstance(run, RecordError):
                     for gathering in replayers:
                         gathering(run)
@@ -160,7 +161,7 @@ class _Work:
 
     def _wanted(self, path: str, offset: int) -> Iterator[RecordedRun]:
         """Yield the runs to replay; report and count malformed ones."""
-        for run in recorded(path, lambda at: self._progress(offset + at)):
+        for run in recorded(path, lambda at: self._progress(offset + at), self.arguments.format):
             if isinstance(run, RecordError):
                 self.malformed += 1
                 self.bar.clear()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ._files import UNPACKED_BYTES, UNPACKED_VARIABLE, Record, read_records
-from ._read import READERS, read_runs
-from ._run import Reader, RecordedRun
+from ._logs import RunLog
+from ._read import READERS, installed_readers, read_logs, read_runs
+from ._run import FileReader, Reader, RecordedRun
 
 __all__ = [
-    "READERS", "UNPACKED_BYTES", "UNPACKED_VARIABLE", "Reader", "Record", "RecordedRun", "read_records", "read_runs",
+    "READERS", "UNPACKED_BYTES", "UNPACKED_VARIABLE", "FileReader", "Reader", "Record", "RecordedRun", "RunLog",
+    "installed_readers", "read_logs", "read_records", "read_runs",
 ]  # fmt: skip

@@ -165,11 +165,11 @@ def _values(path: str, lines: Iterator[Line | RecordError], longest: int) -> Ite
     if first is None:
         yield RecordError(path, None, "the file is empty")
         return
-    value = _parsed(path, first)
+    value = parsed(path, first)
     if not isinstance(first, RecordError) and _goes_on(value, first):
         yield from _document(path, first, lines, longest)
     else:
-        yield from _json_lines(chain([value], (_parsed(path, line) for line in lines)))
+        yield from _json_lines(chain([value], (parsed(path, line) for line in lines)))
 
 
 def _not_text(line: bytes) -> str | None:
@@ -207,13 +207,13 @@ def _document(
         if len(text) > longest:
             after.append(RecordError(path, start, f"begins a value of more than {longest:,} bytes"))
             break
-    whole = after[0] if after else _parsed(path, (start, bytes(text)))
+    whole = after[0] if after else parsed(path, (start, bytes(text)))
     if isinstance(whole, Record):
         yield whole
         return
     held = _readable(path, split(BytesIO(text), longest, number=start), longest)
     seen = after if after and after[0].line != start else []
-    yield from _json_lines((_parsed(path, line) for line in chain(held, seen, lines)), instead=whole)
+    yield from _json_lines((parsed(path, line) for line in chain(held, seen, lines)), instead=whole)
 
 
 def _json_lines(
@@ -243,7 +243,8 @@ def _none_of(head: Iterable[Record | RecordError]) -> RecordError:
     )
 
 
-def _parsed(path: str, line: Line | RecordError) -> Record | RecordError:
+def parsed(path: str, line: Line | RecordError) -> Record | RecordError:
+    """Return the object or list that a line holds."""
     if isinstance(line, RecordError):
         return line
     number, data = line

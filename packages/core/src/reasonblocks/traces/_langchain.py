@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from .._formats import langchain
 from ..exceptions import RecordError
 from ..types import JSON
 from ._files import Record
-from ._run import Header, RecordedRun, reason
+from ._run import Header, RecordedRun, Runs, messages_of, reason, run_by_run, with_messages
 
 
 class _Call(BaseModel):
@@ -64,22 +64,33 @@ class LangChainMessages:
     The list is a file or a line of its own, or the value of `messages` in an object with the keys of a `Header`.
     """
 
-    name = "LangChain messages (messages_to_dict)"
+    name = "langchain"
+    title = "LangChain messages (messages_to_dict)"
 
     def sniff(self, value: JSON) -> bool:
-        messages = value.get("messages") if isinstance(value, dict) else value
-        first = messages[0] if isinstance(messages, list) and messages else None
-        return isinstance(first, dict) and isinstance(first.get("type"), str) and isinstance(first.get("data"), dict)
+        first = _first(value)
+        return isinstance(first.get("type"), str) and isinstance(first.get("data"), dict)
 
-    def read(self, file: str, records: Iterable[Record | RecordError]) -> Iterator[RecordedRun | RecordError]:
-        for record in records:
-            yield record if isinstance(record, RecordError) else _run(file, record)
+    def lacks(self, value: JSON) -> str | None:
+        first = _first(value)
+        return "the messages have no 'data'" if first.get("type") in _TYPES and "data" not in first else None
+
+    def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
+        return run_by_run(file, records, _run)
+
+
+_TYPES = langchain.ANSWERS | langchain.RESULTS | langchain.HUMANS | {"system"}
+
+
+def _first(value: JSON) -> Mapping[str, JSON]:
+    """Return the first message, {} without one."""
+    first = next(iter(messages_of(value) or ()), None)
+    return first if isinstance(first, dict) else {}
 
 
 def _run(file: str, record: Record) -> RecordedRun | RecordError:
-    value = {"messages": record.value} if isinstance(record.value, list) else record.value
     try:
-        run = _Run.model_validate(value)
+        run = _Run.model_validate(with_messages(record.value))
     except ValidationError as error:
         return RecordError(file, record.line, reason(error))
     exchanges = _exchanges(run.messages)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
+from ._atif import is_atif
 from ._files import Record, mended
-from ._run import Header, RecordedRun, reason
+from ._run import Header, RecordedRun, Runs, reason, run_by_run
 
 _unknown = Usage()
 
@@ -52,14 +53,17 @@ class _Run(Header):
 class OurJSONL:
     """Reads our own format. `steps` is the only required key. Tokens of a flat step count as the call's output."""
 
-    name = "ReasonBlocks JSONL"
+    name = "reasonblocks"
+    title = "ReasonBlocks JSON Lines"
 
     def sniff(self, value: JSON) -> bool:
-        return isinstance(value, dict) and "steps" in value
+        return isinstance(value, dict) and "steps" in value and not is_atif(value)
 
-    def read(self, file: str, records: Iterable[Record | RecordError]) -> Iterator[RecordedRun | RecordError]:
-        for record in records:
-            yield record if isinstance(record, RecordError) else _run(file, record)
+    def lacks(self, value: JSON) -> str | None:
+        return "no 'steps'" if isinstance(value, dict) and "run_id" in value and "steps" not in value else None
+
+    def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
+        return run_by_run(file, records, _run)
 
 
 def _run(file: str, record: Record) -> RecordedRun | RecordError:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .._text import digest
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
-from ._files import Record
+from ._files import Progress, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,8 @@ class RecordedRun:
     `usages` has one entry a step: the tokens of the model call that began it. `task_profile` is None if the file names
     none that is known. `line` is the first line of the run, 1-based. Runs with the same task have the same `task_key`:
     the file's own key, or a digest of the task's text, or of the run's place if it has no task. `oracle_stop` is True
-    if the environment ended the run at its first success, so that its length reveals the outcome.
+    if the environment ended the run at its first success, so that its length reveals the outcome. `parent_run_id` is
+    the run that started this one, if the file names it.
     """
 
     run_id: str
@@ -37,6 +38,7 @@ class RecordedRun:
     task_profile: str | None = None
     model: str = ""
     oracle_stop: bool = False
+    parent_run_id: str | None = None
 
     @property
     def has_outcome(self) -> bool:
@@ -44,13 +46,45 @@ class RecordedRun:
         return self.outcome == "success" or (self.outcome or "").startswith("failure")
 
 
+Runs: TypeAlias = "Iterator[RecordedRun | RecordError]"
+"""The runs of a file, in order, one in memory at a time; an error takes the place of a malformed one."""
+
+
+@runtime_checkable
 class Reader(Protocol):
-    """Reads one format. `sniff` recognises a record of it; `read` never raises for the content of a record."""
+    """Reads one format of JSON. `sniff` recognises a record of it; `read` never raises for the content of a record.
+
+    `name` is the value of `--format`. Two attributes are optional: `title`, the format's name for people, and
+    `lacks(value) -> str | None`, which returns what a value that resembles the format lacks, None for any other value.
+    """
 
     @property
     def name(self) -> str: ...
     def sniff(self, value: JSON) -> bool: ...
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Iterator[RecordedRun | RecordError]: ...
+
+
+@runtime_checkable
+class FileReader(Protocol):
+    """Reads a format that is not JSON. `opens` recognises its files by their first bytes; `read_file` opens the path.
+
+    `name` and the optional `title` are those of a `Reader`. `read_file` never raises for the content of a file.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def opens(self, head: bytes) -> bool: ...
+    def read_file(self, path: str, progress: Progress | None) -> Iterator[RecordedRun | RecordError]: ...
+
+
+def run_by_run(
+    file: str,
+    records: Iterable[Record | RecordError],
+    read_one: Callable[[str, Record], RecordedRun | RecordError],
+) -> Runs:
+    """Read a format in which every record is one run."""
+    for record in records:
+        yield record if isinstance(record, RecordError) else read_one(file, record)
 
 
 PROFILES = frozenset({"coding", "pr_review", "qa"})
@@ -69,6 +103,7 @@ class Header(BaseModel):
     task_profile: str | None = None
     model: str | None = None
     oracle_stop: bool | None = None
+    parent_run_id: str | None = None
 
     def recorded(self, file: str, line: int, steps: tuple[Step, ...], usages: tuple[Usage, ...]) -> RecordedRun:
         """Return the run; its id defaults to its file and line."""
@@ -85,7 +120,26 @@ class Header(BaseModel):
             task_profile=self.task_profile if self.task_profile in PROFILES else None,
             model=self.model or "",
             oracle_stop=bool(self.oracle_stop),
+            parent_run_id=self.parent_run_id,
         )
+
+
+MESSAGE_KEYS = ("messages", "input")
+"""The keys under which an object with a header may have its messages: ours, and that of a request to the Responses API.
+"""
+
+
+def messages_of(value: JSON) -> list[JSON] | None:
+    """Return the messages of a record: the list that it is, or that its header stands beside; None without a list."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in MESSAGE_KEYS if key in value), None)
+    return value if isinstance(value, list) else None
+
+
+def with_messages(value: JSON) -> dict[str, JSON]:
+    """Return a record of messages as an object: its header, and the list under `messages`."""
+    header = value if isinstance(value, dict) else {}
+    return {**header, "messages": messages_of(value)}
 
 
 def reason(error: ValidationError) -> str:
