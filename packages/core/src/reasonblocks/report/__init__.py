@@ -9,11 +9,11 @@ from ._html import SCRIPT, STYLESHEET, TEMPLATES, Assets, Listing, NavLink, Note
 from ._line import RunLine, run_line
 from ._pack import OnePage
 from ._page import Row, RunPage, Told, Verdict
-from ._sources import page_of_events, page_of_replayed
+from ._sources import page_of_log, page_of_replayed
 from ._tally import Tally
 
 __all__ = [
     "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "NoteForm", "OnePage", "Row", "RunLine",
-    "RunPage", "Tally", "Told", "Verdict", "health_page", "page_of_events", "page_of_replayed", "run_line", "run_page",
+    "RunPage", "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page",
     "runs_page",
 ]  # fmt: skip

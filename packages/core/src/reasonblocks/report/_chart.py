@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ._page import HARDEST, Kind, Row, RunPage
-from ._text import counted, number, plain, stretches
+from ._tally import counted
+from ._text import number, plain, stretches
 
 WIDTH = 1000
 """The width of the chart that columns are fitted into, in pixels."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ._chart import LETTERS
-from ._tally import Tally, ranked
-from ._text import MISSING, counted, share
+from ._tally import Tally, counted, percent, ranked
+from ._text import MISSING
 from ._view import Fact
 
 OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stopped"), ("other", "other"),
@@ -32,7 +32,6 @@ class Group:
     title: str
     rows: tuple[Bar, ...]
     note: str = ""
-    unit: str = ""
 
 
 def summary_facts(tally: Tally) -> list[Fact]:
@@ -44,7 +43,7 @@ def summary_facts(tally: Tally) -> list[Fact]:
         Fact("Runs", f"{tally.runs:,}", outcomes),
         Fact("Steps", f"{tally.recorded:,}"),
         Fact("Told", counted(sum(tally.texts.values()), "text"), f"in {counted(tally.flagged, 'run')}"),
-        Fact("Recovered", share(recovered, judged), f"of {judged:,} judged" if judged else ""),
+        Fact("Recovered", percent(recovered, judged), f"of {judged:,} judged" if judged else ""),
         Fact("Hard", hard or "none", "runs" if hard else ""),
         Fact("Ends in doubt", counted(tally.doubted, "run")),
     ]
@@ -55,18 +54,16 @@ def summary_facts(tally: Tally) -> list[Fact]:
 
 def health_groups(tally: Tally) -> list[Group]:
     """Return all counts, group by group."""
-    return [
-        Group(title="Steps by state", rows=tuple(_states(tally))),
-        Group(title="Monitors fired", note="runs in which a monitor fired", rows=tuple(_of(tally.monitors, tally.runs))),
-        Group(title="Texts", note="by their origin", rows=tuple(_of(tally.texts, sum(tally.texts.values())))),
-        Group(
-            title="Recovered, by failure type",
-            note="no monitor fires three steps later, in a state that is not hard",
-            rows=tuple(_recovered(tally)),
-        ),
-        Group(title="Ends in doubt", note="runs, by the monitor that doubts", rows=tuple(_of(tally.doubts, tally.runs))),
-        Group(title="Faults and drops", rows=tuple(_faults(tally))),
-    ]
+    origins = sum(tally.texts.values())
+    rows: tuple[tuple[str, str, Iterable[Bar]], ...] = (
+        ("Steps by state", "", _states(tally)),
+        ("Monitors fired", "runs in which a monitor fired", _of(tally.monitors, tally.runs)),
+        ("Texts", "by their origin", _of(tally.texts, origins)),
+        ("Recovered, by failure type", "judged three steps after a text", _recovered(tally)),
+        ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
+        ("Faults and drops", "", _faults(tally)),
+    )
+    return [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
 
 
 def _states(tally: Tally) -> Iterable[Bar]:

@@ -17,10 +17,10 @@ from ._chart import LANE, LETTERS, LEVEL, MARKS, chart_of, kinds_of, name_of
 from ._health import health_groups, summary_facts
 from ._line import RunLine
 from ._page import RunPage
-from ._tally import Tally
+from ._tally import Tally, counted
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLESHEET, SCRIPT = "report.css", "report.js"
@@ -228,23 +228,21 @@ def _environment() -> Environment:
     environment.globals |= {
         "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
         "plain": text.plain, "preview": text.preview, "parts": text.parts, "clipped": text.clipped,
-        "number": text.number, "count": text.count, "counted": text.counted, "milliseconds": text.milliseconds,
+        "number": text.number, "count": text.count, "counted": counted, "milliseconds": text.milliseconds,
         "duration": text.duration, "call_preview": text.call_preview, "arguments": view.arguments,
         "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of, "name_of": name_of,
     }  # fmt: skip
     return environment
 
 
-def _template(name: str) -> Any:
+def _template(name: str) -> Template:
     return _environment().get_template(name)
 
 
 @cache
 def _policy() -> str:
     script, style = (_hash((TEMPLATES / name).read_text(encoding="utf-8")) for name in (SCRIPT, STYLESHEET))
-    return (
-        f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
-    )
+    return f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
 
 
 def _hash(source: str) -> str:

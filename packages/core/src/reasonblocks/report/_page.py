@@ -65,14 +65,15 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Call n, and the completed step n-1 that it was decided from: None for the first call and an auxiliary one.
+    """Call n, and the completed step that it was decided from: None for the first call and an auxiliary one.
 
-    The final row has a completed step and no call. A row without a `state` was not decided, because the run was
-    stopped before it.
+    `after` is the number of that step: n-1, or less after auxiliary calls. The final row has a completed step and no
+    call. A row without a `state` was not decided, because the run was stopped before it.
     """
 
     number: int
     state: str
+    after: int | None = None
     step: Step | None = None
     final: bool = False
     at: float | None = None
@@ -113,11 +114,6 @@ class Row:
     @property
     def decided(self) -> bool:
         return bool(self.state)
-
-    @property
-    def after(self) -> int | None:
-        """The number of the completed step, None without one."""
-        return self.number - 1 if self.step is not None else None
 
     @property
     def interventions(self) -> tuple[Told, ...]:
@@ -172,7 +168,7 @@ class RunPage:
             return "open"
         for kind in ("success", "failure", "stopped"):
             if self.outcome.startswith(kind):
-                return kind  # type: ignore[return-value]  # one of the literals
+                return kind
         return "other"
 
     @cached_property

@@ -3,54 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .._fsm import Thresholds
 from .._json import evolve
-from ..events import RunFinish, RunStart, StepEvent, completed_of
-from ..types import Doubt, Step, StepDecision, Usage
+from ..events import StepEvent, completed_of
+from ..types import Doubt, RunInfo, Step, StepDecision, Usage
 from ._page import STANDING, Row, RunPage, Told
 
 if TYPE_CHECKING:
     from .._replay import ReplayedRun
+    from ..traces import RunLog
 
 DEFAULTS = Thresholds()
 
 
-def page_of_events(
-    run_id: str,
-    start: RunStart | None,
-    steps: Sequence[StepEvent],
-    finish: RunFinish | None,
-    *,
-    place: str = "",
-    thresholds: Thresholds = DEFAULTS,
-) -> RunPage:
-    """Return the page of a run's events. `steps` are in the order of the calls; the final one is the last.
+def page_of_log(log: RunLog, *, thresholds: Thresholds = DEFAULTS) -> RunPage:
+    """Return the page of a run's events.
 
     Events do not hold the thresholds of the difficulty, so the shipped ones are drawn unless others are given.
     """
-    run = start.run if start is not None else None
-    rows = [_row_of_event(step) for step in steps]
-    mode = (run.mode if run is not None else "steer") if not any(_observed(step) for step in steps) else "observe"
+    run = log.start.run if log.start is not None else RunInfo(run_id=log.run_id)
+    rows = list(_rows_of_events(log.steps))
+    observed = run.mode == "observe" or any(step.metadata.get("mode") == "observe" for step in log.steps)
+    finish = log.finish
     return RunPage(
-        run_id=run_id,
+        run_id=log.run_id,
         rows=_rules_once(rows),
-        agent=run.agent_name if run is not None else "",
-        task=run.task if run is not None else "",
-        model=run.model if run is not None else "",
-        framework=run.framework if run is not None else "",
-        parent=(run.parent_run_id or "") if run is not None else "",
+        agent=run.agent_name,
+        task=run.task,
+        model=run.model,
+        framework=run.framework if log.start is not None else "",
+        parent=run.parent_run_id or "",
         outcome=finish.outcome if finish is not None else "",
-        doubts=finish.doubts if finish is not None and finish.doubts else _doubts(steps),
-        mode=mode,
-        started=_finite(start.timestamp) if start is not None else next((row.at for row in rows), None),
+        doubts=finish.doubts if finish is not None and finish.doubts else _doubts(log.steps),
+        mode="observe" if observed else "steer",
+        started=_finite(log.start.timestamp) if log.start is not None else next((row.at for row in rows), None),
         finished=_finite(finish.timestamp) if finish is not None else None,
-        place=place,
-        judged_by=next((text for step in steps if (text := _text(step.metadata.get("judged_by")))), "shipped"),
+        place=log.file,
+        judged_by=next((text for step in log.steps if (text := _text(step.metadata.get("judged_by")))), "shipped"),
         thresholds=thresholds,
     )
 
@@ -84,9 +78,9 @@ def page_of_replayed(replayed: ReplayedRun, *, thresholds: Thresholds = DEFAULTS
 def _row_of_decision(
     number: int, decision: StepDecision | None, step: Step | None, usage: Usage | None, *, final: bool
 ) -> Row:
-    usage = usage or Usage()
+    usage, after = usage or Usage(), number - 1 if step is not None else None
     if decision is None:  # the run was stopped before
-        return Row(number=number, state="", step=step, final=final, tokens=usage.total)
+        return Row(number=number, after=after, state="", step=step, final=final, tokens=usage.total)
     look = decision.gate_decision == "final"
     shown = [Told(source=one.source, text=one.text, patterns=one.pattern_ids) for one in decision.injections]
     if decision.standing_rules and not any(told.standing for told in shown):
@@ -97,6 +91,7 @@ def _row_of_decision(
     ]
     return Row(
         number=number,
+        after=after,
         state=decision.fsm_state.value,
         step=step,
         final=final,
@@ -124,14 +119,23 @@ def _row_of_decision(
     )
 
 
-def _row_of_event(event: StepEvent) -> Row:
+def _rows_of_events(events: Iterable[StepEvent]) -> Iterator[Row]:
+    """Yield the rows of a run's events. Auxiliary calls and the first step's have no completed step before them."""
+    before = None
+    for event in events:
+        auxiliary = event.metadata.get("skipped_reason") == "auxiliary"
+        yield _row_of_event(event, None if auxiliary else before)
+        before = before if auxiliary else event.step_index
+
+
+def _row_of_event(event: StepEvent, after: int | None) -> Row:
     more = event.metadata
-    auxiliary = more.get("skipped_reason") == "auxiliary"
     final = more.get("final") is True
     return Row(
         number=event.step_index,
+        after=after,
         state=_text(more.get("fsm_state")) or "?",
-        step=None if auxiliary or event.step_index == 0 else completed_of(event),
+        step=None if after is None else completed_of(event),
         final=final,
         at=_finite(event.timestamp),
         difficulty=_finite(more.get("difficulty")),
@@ -187,10 +191,6 @@ def _rules_once(rows: Iterable[Row]) -> tuple[Row, ...]:
         before = rules or before
         found.append(row)
     return tuple(found)
-
-
-def _observed(step: StepEvent) -> bool:
-    return step.metadata.get("mode") == "observe"
 
 
 def _doubts(steps: Sequence[StepEvent]) -> tuple[Doubt, ...]:

@@ -59,7 +59,7 @@ class Tally:
         self.looks += page.look is not None
         self.flagged += bool(told)
         self.interventions += len(told)
-        self.firsts += [max(0, told[0].number - 1)] if told else []
+        self.firsts += [told[0].after or 0] if told else []
         self.monitors.update({name for row in page.decided for name in row.fired})
         self.doubted += bool(page.doubts)
         self.doubts.update({doubt.monitor for doubt in page.doubts})
@@ -71,7 +71,7 @@ class Tally:
         row = page.stopped
         if row is not None:
             self.stopped += 1
-            self.saved += max(0, page.steps - row.number)
+            self.saved += sum(1 for one in page.rows if one.after is not None and one.number > row.number)
             self.observed += not row.stop
 
     def _add_faults(self, page: RunPage) -> None:

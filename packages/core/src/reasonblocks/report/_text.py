@@ -116,14 +116,6 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
-def counted(value: int, noun: str) -> str:
-    return f"{value:,} {noun}{'' if value == 1 else 's'}"
-
-
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else MISSING
-
-
 def milliseconds(value: float | None) -> str:
     return MISSING if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 

@@ -9,8 +9,9 @@ from .._json import canonical
 from .._recovery import ABANDONED, is_judged, is_troubled
 from ..types import ToolCall
 from . import _text as text
-from ._chart import MARKS, kinds_of, name_of
+from ._chart import MARKS, kinds_of
 from ._page import MONITOR, Kind, Row, RunPage, Told, Verdict
+from ._tally import counted
 
 MOST_CALLS = 32
 """Parallel calls of a step that a page shows."""
@@ -106,7 +107,7 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
     if verdict is None:
         return Effect(kind="unknown", sign="·", words=f"Not judged: {_why_not(page, row)}.")
     unheard = told.withheld or page.replayed
-    later = text.counted(verdict.steps, "step") + " later"
+    later = counted(verdict.steps, "step") + " later"
     if verdict.at_end:
         state = f"the run ended {later} as {text.preview(page.outcome, 40) or 'unknown'}"
     else:
@@ -125,7 +126,7 @@ def _later(page: RunPage, row: Row, verdict: Verdict) -> str:
         if one.number > row.number + verdict.steps and not is_troubled(one.fired, one.state)
     )  # fmt: skip
     found = next(later, None)
-    return "" if found is None else f" Out of trouble after {text.counted(found.number - row.number, 'step')}."
+    return "" if found is None else f" Out of trouble after {counted(found.number - row.number, 'step')}."
 
 
 def _verdict(verdict: Verdict, unheard: bool) -> str:
@@ -230,6 +231,3 @@ def arguments(call: ToolCall) -> list[tuple[str, str]]:
         return [(str(name), value if isinstance(value, str) else canonical(value)) for name, value in given.items()]
     whole = text.arguments(call)
     return [("", whole)] if whole else []
-
-
-__all__ = ["MOST_CALLS", "about", "arguments", "cards", "facts_of", "gate_word", "legend", "mode", "name_of", "standing"]
