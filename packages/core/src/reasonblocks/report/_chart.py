@@ -9,9 +9,9 @@ from ._page import HARDEST, Kind, Row, RunPage
 from ._tally import counted
 from ._text import number, plain, stretches
 
-WIDTH = 1000
+WIDTH = 1008
 """The width of the chart that columns are fitted into, in pixels."""
-WIDEST, NARROWEST = 64, 10
+WIDEST, NARROWEST = 64, 12
 """Pixels of a column: the narrowest holds a letter."""
 MOST_COLUMNS = WIDTH // NARROWEST
 """A longer run has several calls in a column."""
@@ -226,13 +226,15 @@ def _ticks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[flo
         return
     digits = len(str(groups[-1][-1].number))
     apart = (digits * LETTER_WIDTH + 6) / (column / len(groups[0]))
+    end = column * len(groups)
     step = next((tick for tick in TICKS if tick >= apart), TICKS[-1])
     last = None
     for at, group in enumerate(groups):
         tick = next((row.number for row in group if row.number % step == 0), None)
-        if tick is not None and tick != last:
+        middle = (at + 0.5) * column
+        if tick is not None and tick != last and middle + len(str(tick)) * LETTER_WIDTH / 2 <= end:
             last = tick
-            yield round((at + 0.5) * column, 2), str(tick)
+            yield round(middle, 2), str(tick)
 
 
 def _columns(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Column]:

@@ -17,11 +17,11 @@ OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stoppe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One row of counts; `share` is the length of its bar, 0 to 1."""
+    """One row of counts; `share` is the length of its bar, 0 to 1, None for a row without a bar."""
 
     name: str
     value: str
-    share: float
+    share: float | None = None
     kind: str = ""
 
 
@@ -45,8 +45,9 @@ def summary_facts(tally: Tally) -> list[Fact]:
         Fact("Told", counted(sum(tally.texts.values()), "text"), f"in {counted(tally.flagged, 'run')}"),
         Fact("Recovered", percent(recovered, judged), f"of {judged:,} judged" if judged else ""),
         Fact("Hard", hard or "none", "runs" if hard else ""),
-        Fact("Ends in doubt", counted(tally.doubted, "run")),
     ]
+    if tally.doubted:
+        facts.append(Fact("Ends in doubt", counted(tally.doubted, "run")))
     if tally.stopped:
         facts.append(Fact("Stopped", counted(tally.stopped, "run")))
     return facts
@@ -92,4 +93,4 @@ def _faults(tally: Tally) -> Iterable[Bar]:
         ("texts that were left out", tally.dropped),
     )
     for name, number in rows:
-        yield Bar(name=name, value=f"{number:,}" if number else MISSING, share=0.0)
+        yield Bar(name=name, value=f"{number:,}" if number else MISSING)

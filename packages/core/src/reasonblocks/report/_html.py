@@ -219,6 +219,7 @@ def _environment() -> Environment:
         autoescape=True,
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
+        finalize=text.visible,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -227,8 +228,8 @@ def _environment() -> Environment:
     environment.filters["plain"] = text.plain
     environment.globals |= {
         "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
-        "plain": text.plain, "preview": text.preview, "parts": text.parts, "clipped": text.clipped,
-        "number": text.number, "count": text.count, "counted": counted, "milliseconds": text.milliseconds,
+        "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
+        "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted, "milliseconds": text.milliseconds,
         "duration": text.duration, "call_preview": text.call_preview, "arguments": view.arguments,
         "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of, "name_of": name_of,
     }  # fmt: skip

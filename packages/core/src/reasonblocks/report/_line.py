@@ -37,7 +37,6 @@ class RunLine:
     peak: float | None
     spark: str
     ticks: str
-    slow_y: float
 
     @property
     def hardness(self) -> int:
@@ -70,7 +69,6 @@ def run_line(page: RunPage, href: str) -> RunLine:
         peak=round(max(known), 3) if known else None,
         spark=_spark(levels),
         ticks=_ticks([row.number for row, _ in page.told], last),
-        slow_y=_y(page.thresholds.slow_threshold),
     )
 
 

@@ -12,13 +12,15 @@ from .._fsm import Thresholds
 from .._json import evolve
 from ..events import StepEvent, completed_of
 from ..types import Doubt, RunInfo, Step, StepDecision, Usage
-from ._page import STANDING, Row, RunPage, Told
+from ._page import HARDEST, STANDING, Row, RunPage, Told
 
 if TYPE_CHECKING:
     from .._replay import ReplayedRun
     from ..traces import RunLog
 
 DEFAULTS = Thresholds()
+UNKNOWN = "?"
+"""A state that the machine does not have."""
 
 
 def page_of_log(log: RunLog, *, thresholds: Thresholds = DEFAULTS) -> RunPage:
@@ -130,11 +132,11 @@ def _rows_of_events(events: Iterable[StepEvent]) -> Iterator[Row]:
 
 def _row_of_event(event: StepEvent, after: int | None) -> Row:
     more = event.metadata
-    final = more.get("final") is True
+    final, state = more.get("final") is True, _text(more.get("fsm_state"))
     return Row(
         number=event.step_index,
         after=after,
-        state=_text(more.get("fsm_state")) or "?",
+        state=state if state in HARDEST else UNKNOWN,
         step=None if after is None else completed_of(event),
         final=final,
         at=_finite(event.timestamp),

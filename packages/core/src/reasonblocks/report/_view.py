@@ -92,12 +92,12 @@ _NOT_JUDGED = Effect(kind="unknown", sign="·", words="not judged")
 
 def _why(row: Row, told: Told) -> str:
     if told.source != MONITOR:
-        return text.plain(", ".join(told.patterns))
+        return text.preview(", ".join(told.patterns))
     fired = ", ".join(
         f"{text.plain(name)} {text.number(row.scores[name])}" if name in row.scores else text.plain(name)
         for name in row.fired
     )
-    return f"{text.plain(row.failure_type)}: {fired}" if row.failure_type and fired else row.failure_type or fired
+    return text.preview(f"{row.failure_type}: {fired}" if row.failure_type and fired else row.failure_type or fired)
 
 
 def _effect(page: RunPage, row: Row, told: Told) -> Effect:

@@ -127,7 +127,8 @@
   if (form && !form.hasAttribute("action")) {
     form.hidden = false;
     const body = $(".runs tbody", list), status = $(".shown", list);
-    const texts = rows.map((row) => $("th", row).textContent.toLowerCase());
+    const texts = [];
+    const textOf = (index) => (texts[index] ??= $("th", rows[index]).textContent.toLowerCase());
     const orders = { told: "n", state: "hard", difficulty: "difficulty", steps: "steps", tokens: "tokens",
       seconds: "seconds", started: "started" };
     const has = (row, name, value) => !value || row.dataset[name].split("\n").includes(value);
@@ -145,7 +146,7 @@
       let count = 0;
       rows.forEach((row, index) => {
         const fits = ["agent", "state", "outcome", "failure", "told"].every((name) => has(row, name, given[name]))
-          && words.every((word) => texts[index].includes(word));
+          && words.every((word) => textOf(index).includes(word));
         if (row.hidden === fits) row.hidden = !fits;
         count += fits;
       });
@@ -154,7 +155,7 @@
     };
     form.addEventListener("input", apply);
     form.addEventListener("submit", (event) => event.preventDefault());
-    apply();
+    if ([...new FormData(form).values()].some(Boolean)) apply(); // after a reload
   }
 
   // keys
