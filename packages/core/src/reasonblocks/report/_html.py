@@ -229,9 +229,10 @@ def _environment() -> Environment:
     environment.globals |= {
         "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
         "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
-        "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted, "milliseconds": text.milliseconds,
-        "duration": text.duration, "call_preview": text.call_preview, "arguments": view.arguments,
-        "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of, "name_of": name_of,
+        "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted,
+        "milliseconds": text.milliseconds, "duration": text.duration, "call_preview": text.call_preview,
+        "arguments": view.arguments, "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of,
+        "name_of": name_of,
     }  # fmt: skip
     return environment
 

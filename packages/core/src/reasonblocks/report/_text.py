@@ -127,7 +127,9 @@ def count(value: int | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    return MISSING if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def duration(seconds: float | None) -> str:
