@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reasonblocks.report import run_page
+from reasonblocks.report import RunPage, run_page
 from tests.core.report.runs import hostile, ordinary, page, step, told
 from tests.report.conftest import Show
 
@@ -59,7 +59,7 @@ def test_the_keys_step_through_the_rows_and_the_texts(show: Show) -> None:
     assert [first, last, focused(page)] == ["told-0", "told-1", "told-0"]
 
 
-def page_of_two_texts() -> object:
+def page_of_two_texts() -> RunPage:
     return page(step(0), told(1), step(2), step(3), told(4, "Again."), step(5, final=True))
 
 
@@ -94,7 +94,7 @@ def test_the_place_of_a_text_leads_to_its_row(show: Show) -> None:
 
 @pytest.mark.parametrize("width", [1440, 760, 360])
 @pytest.mark.parametrize("run", [ordinary(), hostile(), hostile("x" * 400)], ids=["ordinary", "hostile", "long word"])
-def test_a_page_is_as_wide_as_its_window(show: Show, width: int, run: object) -> None:
+def test_a_page_is_as_wide_as_its_window(show: Show, width: int, run: RunPage) -> None:
     page = show(run_page(run), viewport={"width": width, "height": 900})
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert not page.evaluate(WIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,9 +46,9 @@ class Recorder:
     def close(self) -> None: ...
 
 
-def replayed(steps: int = 8, **settings: object) -> tuple[ReplayedRun, list[Event]]:
+def replayed(steps: int = 8, **settings: Any) -> tuple[ReplayedRun, list[Event]]:
     sink = Recorder()
-    rb = ReasonBlocks(sinks=[sink], **settings)  # type: ignore[arg-type]  # a few settings of different types
+    rb = ReasonBlocks(sinks=[sink], **settings)
     run = replay(rb, recorded(steps))
     rb.close()
     return run, sink.events
@@ -59,7 +60,7 @@ def logged(events: Iterable[Event]) -> RunLog:
 
 
 @pytest.mark.parametrize("settings", [{}, {"mode": "observe"}, {"standing_rules": "run"}], ids=str)
-def test_the_page_of_a_replay_and_of_its_events_have_the_same_calls(settings: dict[str, object]) -> None:
+def test_the_page_of_a_replay_and_of_its_events_have_the_same_calls(settings: dict[str, Any]) -> None:
     run, events = replayed(**settings)
     one, other = page_of_replayed(run), page_of_log(logged(events))
     assert len(one.rows) == 9
@@ -91,7 +92,7 @@ def test_an_auxiliary_call_has_no_step_and_moves_none() -> None:
 
 
 def test_standing_rules_of_every_call_are_listed_once() -> None:
-    rules = {"injection_sources": ("E3Injection",), "intervention_texts": ("Check your work.",)}
+    rules: dict[str, Any] = {"injection_sources": ("E3Injection",), "intervention_texts": ("Check your work.",)}
     found = page(step(0, **rules), step(1, **rules), step(2, **rules))
     assert [len(row.told) for row in found.rows] == [1, 0, 0]
     assert found.told == ()
@@ -161,19 +162,20 @@ def test_texts_are_judged_as_the_pattern_statistics_judge_lessons(
 ) -> None:
     events = []
     for index, (state, fires, tells, auxiliary, composite) in enumerate(made):
-        lesson = {
+        lesson: dict[str, Any] = {
             "injection_sources": ("E2Injection",), "intervention_texts": ("Look.",), "pattern_ids": ["p"],
             "retrieved": {"e2": ["p"]},
         }  # fmt: skip
-        fired = {"monitors_fired": ("semantic_loop",)} if fires else {}
+        fired: dict[str, Any] = {"monitors_fired": ("semantic_loop",)} if fires else {}
         more = {"skipped_reason": "auxiliary"} if auxiliary else lesson if tells else {}
         events.append(step(index, state=state, composite=composite, **fired, **more))
     found = log(*events, outcome=outcome)
     store = Counted()
     sink = PatternStats(store)
     assert found.finish is not None
-    for event in (*events, found.finish):
+    for event in events:
         sink.emit(event)
+    sink.emit(found.finish)
     verdicts = page_of_log(found).verdicts.values()
     assert sum(verdict.recovered for verdict in verdicts) == store.counts["recovered"]
     assert sum(not verdict.recovered for verdict in verdicts) == store.counts["not_recovered"]

@@ -183,8 +183,9 @@
   const search = () => {
     const field = $('[name="q"]');
     if (!field) return;
-    if (shownRun !== null) location.hash = "";
-    setTimeout(() => field.focus(), 0);
+    if (shownRun === null) { field.focus(); return; }
+    addEventListener("hashchange", () => setTimeout(() => field.focus(), 0), { once: true });
+    location.hash = "";
   };
   const does = { j: () => move(1), k: () => move(-1), n: () => moveTold(1), p: () => moveTold(-1), "/": search,
     "?": () => help.showModal() };
