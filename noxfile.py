@@ -202,8 +202,10 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules, and what needs scikit-learn."""
-    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", "tests/outcome", report="repo")
+    """The repository's own rules, the pages of reports in a browser, and what needs scikit-learn."""
+    run_pytest(
+        session, shared(session, "all"), "tests/repo", "tests/report", "tests/calibrate", "tests/outcome", report="repo"
+    )
 
 
 @nox.session(python=False)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from reasonblocks.backends._pattern_stats import JUDGED_AFTER, MAX_RUNS, PatternStats
+from reasonblocks._recovery import JUDGED_AFTER
+from reasonblocks.backends._pattern_stats import MAX_RUNS, PatternStats
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.types import JSON
 

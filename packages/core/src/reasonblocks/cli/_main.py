@@ -20,6 +20,7 @@ from . import (
     _patterns_read,
     _profile_command,
     _replay_command,
+    _report_command,
     _watch_command,
 )
 from ._output import OK, PROBLEM, USAGE, Bar, Parsers, printable, warnings_once
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"reasonblocks {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _replay_command.add_to(commands)
+    _report_command.add_to(commands)
     _watch_command.add_to(commands)
     _calibrate_command.add_to(commands)
     _add_patterns(commands)

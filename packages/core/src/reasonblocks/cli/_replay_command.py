@@ -19,6 +19,7 @@ from ._options import FlagError, add_settings, read_settings, settings_of_file
 from ._output import OK, PROBLEM, Bar, Parsers, warn, warnings_once
 from ._replay_json import replayed_json
 from ._replayer import Replayer, replayer
+from ._report_command import WithPages
 from ._reports import InjectedReport, JsonReport, Report, RunReport, SummaryReport, is_listed
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def add_to(commands: Parsers) -> None:
     )
     parser.usage = "reasonblocks replay [OPTIONS] FILE..."
     parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--report", metavar="OUT.html", help="also write the runs as an HTML page")
     add_format(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
     parser.add_argument("--run", metavar="ID", help="only this run, step by step, with what steering says at its place")
@@ -73,12 +75,17 @@ def replay(arguments: argparse.Namespace) -> int:
     """Replay the files; return 1 if no run could be read, or if none is the requested one."""
     if arguments.full and not (arguments.run or arguments.only_injected):
         raise FlagError("--full", "add --run ID or --only-injected, whose texts it shows whole")
+    if arguments.report is not None and (arguments.diff or arguments.json):
+        raise FlagError("--report", "goes neither with --diff nor with --json")
     bar = Bar(total=sum(map(size, arguments.files)))
     with ExitStack() as open_until_the_end:
         replayers = [open_until_the_end.enter_context(_replayer(arguments, side)) for side in arguments.diff or [None]]
         if replayers[0].rb.disabled:
             print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
-        work = _Work(arguments, replayers, _report(arguments, bar, stops=replayers[0].stops), bar)
+        report = _report(arguments, bar, stops=replayers[0].stops)
+        if arguments.report is not None:
+            report = WithPages(report, arguments.report, read_settings(arguments), arguments.files)
+        work = _Work(arguments, replayers, report, bar)
         with warnings_once(bar):
             work.all()
     return work.verdict()

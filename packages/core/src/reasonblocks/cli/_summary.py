@@ -3,67 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from .._replay import ReplayedRun
+from ..report import Tally, page_of_replayed
+from ..report._tally import counted, listed, median_of, percent, ranked
 from ._output import Table
-from ._said import interventions, second_look_at
-from ._stops import stopped
 
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts over some runs. `flagged` counts runs with an intervention, `doubted` those whose end a monitor doubts.
-
-    `steps` counts the decided steps and `recorded` all, of which `saved` follow a stop. `observed` counts the stops
-    that observing prevents.
-    """
-
-    runs: int = 0
-    steps: int = 0
-    recorded: int = 0
-    stopped: int = 0
-    saved: int = 0
-    observed: int = 0
-    looks: int = 0
-    faults: int = 0
-    flagged: int = 0
-    interventions: int = 0
-    firsts: list[int] = field(default_factory=list)
-    states: Counter[str] = field(default_factory=Counter)
-    reached: Counter[str] = field(default_factory=Counter)
-    monitors: Counter[str] = field(default_factory=Counter)
-    doubted: int = 0
-    doubts: Counter[str] = field(default_factory=Counter)
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
-
-    def add(self, replayed: ReplayedRun) -> None:
-        states = [decision.fsm_state.value for decision in replayed.decisions]
-        steps = interventions(replayed)
-        self.runs += 1
-        self.steps += len(states)
-        self.recorded += len(replayed.run.steps)
-        found = stopped(replayed)
-        if found is not None:
-            self.stopped += 1
-            self.saved += found.saved
-            self.observed += not found.stop.real
-        self.looks += second_look_at(replayed) is not None
-        self.faults += sum(decision.skipped_reason == "fault" for decision in replayed.decisions)
-        self.flagged += bool(steps)
-        self.interventions += len(steps)
-        self.firsts += steps[:1]
-        self.states.update(states)
-        self.reached.update(set(states))
-        self.monitors.update({name for decision in replayed.decisions for name in decision.monitors_fired})
-        self.doubted += bool(replayed.doubts)
-        self.doubts.update({doubt.monitor for doubt in replayed.doubts})
 
 
 @dataclass(slots=True)
@@ -78,9 +26,10 @@ class Summary:
     succeeding: Tally = field(default_factory=Tally)
 
     def add(self, replayed: ReplayedRun) -> None:
+        page = page_of_replayed(replayed)
         for tally in (self.every, self._of_outcome(replayed.run.outcome)):
             if tally:
-                tally.add(replayed)
+                tally.add(page)
 
     def _of_outcome(self, outcome: str | None) -> Tally | None:
         if outcome == "success":
@@ -94,25 +43,25 @@ class Summary:
         every = self.every
         rows = [
             ("runs", f"{every.runs:,}, {every.recorded:,} steps, {self.malformed:,} malformed"),
-            ("states", _listed(f"{name} {_share(every.states[name], every.steps)}" for name in _seen(every.states))),
-            ("reached by", _listed(f"{name} {_counted(every.reached[name], 'run')}" for name in _seen(every.states))),
+            ("states", listed(f"{name} {percent(every.states[name], every.steps)}" for name in _seen(every.states))),
+            ("reached by", listed(f"{name} {counted(every.reached[name], 'run')}" for name in _seen(every.states))),
             ("interventions", _interventions(every)),
             *([(self._stopped_word(), self._stopped())] if self.stops or every.stopped else []),
             (
                 "monitors fired",
-                _listed(f"{name} in {_counted(count, 'run')}" for name, count in _ranked(every.monitors)),
+                listed(f"{name} in {counted(count, 'run')}" for name, count in ranked(every.monitors)),
             ),
             ("ends in doubt", self._doubts()),
         ]
         if every.looks:
             rows.append(("second looks", self._with_outcomes("looks")))
         if every.faults:
-            rows.append(("faults", f"{_counted(every.faults, 'step')} went unsteered; --strict raises the first"))
+            rows.append(("faults", f"{counted(every.faults, 'step')} went unsteered; --strict raises the first"))
         return Table(title=self.name, head=("", ""), rows=rows)
 
     def _doubts(self) -> str:
         """List the doubts by monitor, with the number of doubted runs that were recorded as a success."""
-        named = _listed(f"{name} in {_runs(count)}" for name, count in _ranked(self.every.doubts))
+        named = listed(f"{name} in {_runs(count)}" for name, count in ranked(self.every.doubts))
         succeeding = self.succeeding.doubted
         return f"{named}; {succeeding:,} of them reported success" if succeeding else named
 
@@ -144,21 +93,16 @@ class Summary:
         names, sides = zip(*self._sides(), strict=True)
         rows = [
             ("runs", *(f"{side.runs:,}" for side in sides)),
-            ("with an intervention", *(_share(side.flagged, side.runs) for side in sides)),
-            ("first after step", *(_median(side.firsts) for side in sides)),
-            *([(self._stopped_word(), *(_share(side.stopped, side.runs) for side in sides))]
+            ("with an intervention", *(percent(side.flagged, side.runs) for side in sides)),
+            ("first after step", *(median_of(side.firsts) for side in sides)),
+            *([(self._stopped_word(), *(percent(side.stopped, side.runs) for side in sides))]
               if self.every.stopped else []),
-            *((f"steps in {name}", *(_share(side.states[name], side.steps) for side in sides))
+            *((f"steps in {name}", *(percent(side.states[name], side.steps) for side in sides))
               for name in ("FAST", "SLOW", "SKIP")),
-            *((f"{name} fired", *(_share(side.monitors[name], side.runs) for side in sides))
-              for name, _ in _ranked(self.every.monitors)),
+            *((f"{name} fired", *(percent(side.monitors[name], side.runs) for side in sides))
+              for name, _ in ranked(self.every.monitors)),
         ]  # fmt: skip
         return Table(title="by outcome", head=("", *names), rows=rows)
-
-
-def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return names and counts, the highest count first, ties by name."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def total(summaries: Sequence[Summary]) -> Summary:
@@ -176,8 +120,8 @@ def total(summaries: Sequence[Summary]) -> Summary:
 def _interventions(tally: Tally) -> str:
     if not tally.interventions:
         return "none"
-    runs = f"{_counted(tally.flagged, 'run')} ({_share(tally.flagged, tally.runs)})"
-    return f"{tally.interventions:,} in {runs}, the first after step {_median(tally.firsts)} (median)"
+    runs = f"{counted(tally.flagged, 'run')} ({percent(tally.flagged, tally.runs)})"
+    return f"{tally.interventions:,} in {runs}, the first after step {median_of(tally.firsts)} (median)"
 
 
 def _seen(states: Counter[str]) -> list[str]:
@@ -185,20 +129,4 @@ def _seen(states: Counter[str]) -> list[str]:
 
 
 def _runs(count: int) -> str:
-    return _counted(count, "run")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
-
-
-def _median(steps: list[int]) -> str:
-    return f"{median(steps):g}" if steps else "-"
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(parts) or "none"
+    return counted(count, "run")

@@ -1,0 +1,19 @@
+"""Static pages of runs: one run, a list of runs, and counts over many. Pure: it opens nothing and asks no clock.
+
+Needs jinja2, from the extra `[report]`, once a page is rendered.
+"""
+
+from __future__ import annotations
+
+from ._html import SCRIPT, STYLESHEET, TEMPLATES, Assets, Listing, NavLink, NoteForm, health_page, run_page, runs_page
+from ._line import RunLine, run_line
+from ._pack import OnePage
+from ._page import Row, RunPage, Told, Verdict
+from ._sources import page_of_log, page_of_replayed
+from ._tally import Tally
+
+__all__ = [
+    "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "NoteForm", "OnePage", "Row", "RunLine",
+    "RunPage", "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page",
+    "runs_page",
+]  # fmt: skip

@@ -1,0 +1,291 @@
+"""Lays out the chart of a run: states, difficulty, monitors and texts, in columns of calls on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ._page import HARDEST, Kind, Row, RunPage
+from ._tally import counted
+from ._text import number, plain, stretches
+
+WIDTH = 1008
+"""The width of the chart that columns are fitted into, in pixels."""
+WIDEST, NARROWEST = 64, 12
+"""Pixels of a column: the narrowest holds a letter."""
+MOST_COLUMNS = WIDTH // NARROWEST
+"""A longer run has several calls in a column."""
+LETTERS: Mapping[str, str] = {"INIT": "I", "FAST": "F", "NORMAL": "N", "SLOW": "S", "SKIP": "K", "END": "E"}
+MARKS: Mapping[Kind, str] = {
+    "monitor": "A", "lesson": "L", "rules": "R", "operator": "O", "withheld": "W", "look": "2", "stop": "S",
+    "asked": "P",
+}  # fmt: skip
+"""The letter of each text and of each end of a run."""
+MARK_ORDER: tuple[Kind, ...] = ("stop", "operator", "monitor", "asked", "look", "lesson", "withheld", "rules")
+"""The marks of one column, the most important first."""
+LETTER_WIDTH = 7.4
+LEVEL = 96
+"""The height of the difficulty's row, in pixels."""
+LANE = 22
+QUIET = 0.25
+"""A monitor that never fires and never scores more has no row of its own."""
+FAINT = 0.1
+"""A score up to this is not drawn."""
+MOST_MARKS = 3
+"""Marks above each other in one column."""
+TICKS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A stretch of calls in one state."""
+
+    x: float
+    width: float
+    state: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A monitor's score in a column."""
+
+    x: float
+    width: float
+    opacity: float
+    fired: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """The row of one monitor; `peak` is its highest score."""
+
+    name: str
+    peak: str
+    times: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The mark of a text, or of the run's end, before a call; `level` counts the marks above it in its column."""
+
+    x: float
+    level: int
+    kind: Kind
+    letter: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its first call, its place, and its text for a pointer."""
+
+    x: float
+    call: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    y: float
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """The geometry of a chart, in pixels from its top left corner; each row begins at 0 of its own height."""
+
+    width: float
+    column: float
+    each: int
+    """Calls in a column."""
+    ticks: tuple[tuple[float, str], ...]
+    bands: tuple[Band, ...]
+    lines: tuple[str, ...]
+    """The points of each stretch of the difficulty without a gap."""
+    dots: tuple[tuple[float, float], ...]
+    thresholds: tuple[Threshold, ...]
+    lanes: tuple[Lane, ...]
+    quiet: tuple[str, ...]
+    """Monitors without a row."""
+    marks: tuple[Mark, ...]
+    columns: tuple[Column, ...]
+    description: str
+
+    @property
+    def levels(self) -> int:
+        """The most marks in one column."""
+        return max((mark.level + 1 for mark in self.marks), default=1)
+
+
+def chart_of(page: RunPage) -> Chart:
+    """Return the chart of a run; without rows it is empty."""
+    rows = page.rows
+    each = max(1, -(-len(rows) // MOST_COLUMNS))
+    groups = [rows[at : at + each] for at in range(0, len(rows), each)]
+    column = min(WIDEST, max(NARROWEST, WIDTH / max(1, len(groups))))
+    column = float(int(column)) if column >= NARROWEST + 4 else round(column, 2)
+    lanes = list(_lanes(groups, column))
+    points = list(_points(groups, column))
+    return Chart(
+        width=round(column * len(groups), 2),
+        column=column,
+        each=each,
+        ticks=tuple(_ticks(groups, column)),
+        bands=tuple(_bands(groups, column)),
+        lines=tuple(_lines(points)),
+        dots=tuple(point for point in points if point is not None) if len(groups) <= 60 else (),
+        thresholds=_thresholds(page),
+        lanes=tuple(lane for lane in lanes if lane.cells),
+        quiet=tuple(lane.name for lane in lanes if not lane.cells),
+        marks=tuple(_marks(groups, column)),
+        columns=tuple(_columns(groups, column)),
+        description=description(page),
+    )
+
+
+def _hardest(group: Sequence[Row]) -> str:
+    order = {state: at for at, state in enumerate(HARDEST)}
+    return min((row.state for row in group), key=lambda state: order.get(state, len(order)))
+
+
+def _bands(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Band]:
+    states = tuple(map(_hardest, groups))
+    for first, last in stretches(states):
+        state, width = states[first], (last - first + 1) * column - 1
+        letter = LETTERS.get(state, "?" if state else "")
+        word = state if len(state) * LETTER_WIDTH + 10 <= width and state in LETTERS else letter
+        yield Band(x=round(first * column, 2), width=round(width, 2), state=state if state in LETTERS else "none",
+                   word=word)  # fmt: skip
+
+
+def _y(difficulty: float) -> float:
+    return round((1 - min(1.0, max(0.0, difficulty))) * (LEVEL - 12) + 6, 1)
+
+
+def _points(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, float] | None]:
+    for at, group in enumerate(groups):
+        known = [row.difficulty for row in group if row.difficulty is not None]
+        yield (round((at + 0.5) * column, 1), _y(max(known))) if known else None
+
+
+def _lines(points: Sequence[tuple[float, float] | None]) -> Iterator[str]:
+    line: list[str] = []
+    for point in (*points, None):
+        if point is not None:
+            line.append(f"{point[0]:g},{point[1]:g}")
+        elif line:
+            yield " ".join(line)
+            line = []
+
+
+def _thresholds(page: RunPage) -> tuple[Threshold, ...]:
+    named = (("SKIP", page.thresholds.skip_threshold), ("SLOW", page.thresholds.slow_threshold),
+             ("FAST", page.thresholds.fast_threshold))  # fmt: skip
+    return tuple(Threshold(y=_y(value), name=name, value=number(value)) for name, value in named)
+
+
+def _lanes(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Lane]:
+    names = dict.fromkeys(name for group in groups for row in group for name in (*row.scores, *row.fired))
+    for name in names:
+        peak = max((row.scores.get(name, 0.0) for group in groups for row in group), default=0.0)
+        times = sum(name in row.fired for group in groups for row in group)
+        shown = peak > QUIET or times > 0
+        yield Lane(name=name, peak=number(peak), times=times,
+                   cells=tuple(_cells(name, groups, column)) if shown else ())  # fmt: skip
+
+
+def _cells(name: str, groups: Sequence[Sequence[Row]], column: float) -> Iterator[Cell]:
+    for at, group in enumerate(groups):
+        score = max((row.scores.get(name, 0.0) for row in group), default=0.0)
+        fired = any(name in row.fired for row in group)
+        if score > FAINT or fired:
+            yield Cell(x=round(at * column, 2), width=round(column - 1, 2), fired=fired,
+                       opacity=round(min(1.0, max(0.06, score**1.5)), 2))  # fmt: skip
+
+
+def kinds_of(row: Row) -> list[Kind]:
+    """Return the marks of a row, the most important first."""
+    found: set[Kind] = {told.kind for told in row.told}
+    found |= {"stop"} if row.stop or row.withheld_stop else set()
+    found |= {"asked"} if row.asked or row.withheld_asked else set()
+    return [kind for kind in MARK_ORDER if kind in found]
+
+
+def _marks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Mark]:
+    for at, group in enumerate(groups):
+        found = {kind for row in group for kind in kinds_of(row)}
+        for level, kind in enumerate([kind for kind in MARK_ORDER if kind in found][:MOST_MARKS]):
+            yield Mark(x=round((at + 0.5) * column, 2), level=level, kind=kind, letter=MARKS[kind])
+
+
+def _ticks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, str]]:
+    """Yield the places and numbers of round calls, as close as their numbers fit."""
+    if not groups:
+        return
+    digits = len(str(groups[-1][-1].number))
+    apart = (digits * LETTER_WIDTH + 6) / (column / len(groups[0]))
+    end = column * len(groups)
+    step = next((tick for tick in TICKS if tick >= apart), TICKS[-1])
+    last = None
+    for at, group in enumerate(groups):
+        tick = next((row.number for row in group if row.number % step == 0), None)
+        middle = (at + 0.5) * column
+        if tick is not None and tick != last and middle + len(str(tick)) * LETTER_WIDTH / 2 <= end:
+            last = tick
+            yield round(middle, 2), str(tick)
+
+
+def _columns(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Column]:
+    for at, group in enumerate(groups):
+        first = group[0]
+        label = _label(first) if len(group) == 1 else _span(group)
+        yield Column(x=round(at * column, 2), call=first.number, label=label)
+
+
+def name_of(row: Row) -> str:
+    return "the end" if row.final else f"call {row.number}"
+
+
+def _label(row: Row) -> str:
+    said = [f"{told.who}{' (withheld)' if told.withheld else ''}" for told in row.told]
+    words = [name_of(row), row.state or "not decided"]
+    words += [f"difficulty {number(row.difficulty)}"] if row.difficulty is not None else []
+    words += [f"fired: {', '.join(map(plain, row.fired))}"] if row.fired else []
+    words += [f"told: {', '.join(map(plain, said))}"] if said else []
+    words += [f"stopped: {plain(row.stop or row.withheld_stop)}"] if row.stop or row.withheld_stop else []
+    return " · ".join(words)
+
+
+def _span(group: Sequence[Row]) -> str:
+    known = [row.difficulty for row in group if row.difficulty is not None]
+    fired = dict.fromkeys(plain(name) for row in group for name in row.fired)
+    told = sum(len(row.interventions) for row in group)
+    words = [f"calls {group[0].number} to {group[-1].number}", _hardest(group) or "not decided"]
+    words += [f"difficulty up to {number(max(known))}"] if known else []
+    words += [f"fired: {', '.join(fired)}"] if fired else []
+    words += [counted(told, "text")] if told else []
+    return " · ".join(words)
+
+
+def description(page: RunPage) -> str:
+    """Return in words what the chart shows; the table of steps has every value."""
+    known = [(row.difficulty, row.number) for row in page.rows if row.difficulty is not None]
+    words = [f"{counted(page.steps, 'step')}."]
+    if page.states:
+        words.append(f"States reached: {', '.join(page.states)}.")
+    if known:
+        highest, call = max(known)
+        words.append(f"The highest difficulty is {number(highest)}, before call {call}.")
+    fired = {name: [row.number for row in page.rows if name in row.fired] for name in page.fired}
+    words += [f"{plain(name)} fired before {_calls(calls)}." for name, calls in fired.items()]
+    told = [row.number for row, _ in page.told]
+    words.append(f"Texts before {_calls(told)}." if told else "No text.")
+    return " ".join(words)
+
+
+def _calls(calls: Sequence[int]) -> str:
+    shown = list(dict.fromkeys(calls))
+    more = f" and {len(shown) - 12} more" if len(shown) > 12 else ""
+    return f"{'call' if len(shown) == 1 else 'calls'} {', '.join(map(str, shown[:12]))}{more}"

@@ -1,0 +1,96 @@
+"""Puts the counts over many runs into the words and shares of a list's summary and of the health page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ._chart import LETTERS
+from ._tally import Tally, counted, percent, ranked
+from ._text import MISSING
+from ._view import Fact
+
+OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stopped"), ("other", "other"),
+            ("open", "unfinished"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One row of counts; `share` is the length of its bar, 0 to 1, None for a row without a bar."""
+
+    name: str
+    value: str
+    share: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Counts that belong together."""
+
+    title: str
+    rows: tuple[Bar, ...]
+    note: str = ""
+
+
+def summary_facts(tally: Tally) -> list[Fact]:
+    """Return the headline of a list of runs."""
+    outcomes = ", ".join(f"{tally.outcomes[kind]:,} {word}" for kind, word in OUTCOMES if tally.outcomes[kind])
+    judged, recovered = sum(tally.judged.values()), sum(tally.recovered.values())
+    hard = " and ".join(f"{tally.reached[name]:,} {name}" for name in ("SLOW", "SKIP") if tally.reached[name])
+    facts = [
+        Fact("Runs", f"{tally.runs:,}", outcomes),
+        Fact("Steps", f"{tally.recorded:,}"),
+        Fact("Told", counted(sum(tally.texts.values()), "text"), f"in {counted(tally.flagged, 'run')}"),
+        Fact("Recovered", percent(recovered, judged), f"of {judged:,} judged" if judged else ""),
+        Fact("Hard", hard or "none", "runs" if hard else ""),
+    ]
+    if tally.doubted:
+        facts.append(Fact("Ends in doubt", counted(tally.doubted, "run")))
+    if tally.stopped:
+        facts.append(Fact("Stopped", counted(tally.stopped, "run")))
+    return facts
+
+
+def health_groups(tally: Tally) -> list[Group]:
+    """Return all counts, group by group."""
+    origins = sum(tally.texts.values())
+    rows: tuple[tuple[str, str, Iterable[Bar]], ...] = (
+        ("Steps by state", "", _states(tally)),
+        ("Monitors fired", "runs in which a monitor fired", _of(tally.monitors, tally.runs)),
+        ("Texts", "by their origin", _of(tally.texts, origins)),
+        ("Recovered, by failure type", "judged three steps after a text", _recovered(tally)),
+        ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
+        ("Faults and drops", "", _faults(tally)),
+    )
+    return [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
+
+
+def _states(tally: Tally) -> Iterable[Bar]:
+    for name in LETTERS:
+        if tally.states[name]:
+            part = tally.states[name] / max(1, tally.steps)
+            yield Bar(name=name, value=f"{tally.states[name]:,}", share=part, kind=name)
+
+
+def _of(counts: Counter[str], whole: int) -> Iterable[Bar]:
+    for name, number in ranked(counts):
+        yield Bar(name=name, value=f"{number:,}", share=min(1.0, number / max(1, whole)))
+
+
+def _recovered(tally: Tally) -> Iterable[Bar]:
+    for name, judged in ranked(tally.judged):
+        part = tally.recovered[name] / judged
+        yield Bar(name=name, value=f"{tally.recovered[name]:,} of {judged:,}, {100 * part:.0f} %", share=part)
+
+
+def _faults(tally: Tally) -> Iterable[Bar]:
+    rows = (
+        ("steps that went unsteered after a fault", tally.faults),
+        ("steps without an evaluation", tally.unavailable),
+        ("calls that failed", tally.errors),
+        ("texts that were left out", tally.dropped),
+    )
+    for name, number in rows:
+        yield Bar(name=name, value=f"{number:,}" if number else MISSING)

@@ -1,0 +1,251 @@
+"""Renders the pages: templates with autoescaping, and the page's style and script inline or linked."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..exceptions import ExtraMissing
+from . import _text as text
+from . import _view as view
+from ._chart import LANE, LETTERS, LEVEL, MARKS, chart_of, kinds_of, name_of
+from ._health import health_groups, summary_facts
+from ._line import RunLine
+from ._page import RunPage
+from ._tally import Tally, counted
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+TEMPLATES = Path(__file__).parent / "templates"
+STYLESHEET, SCRIPT = "report.css", "report.js"
+"""The files of a page's style and script, for a server that links them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assets:
+    """The places of a page's style and script: URLs, or None to write both into the page.
+
+    A page with both inside has a content security policy in a meta tag that allows nothing else. A server sends its own
+    policy as a header.
+    """
+
+    stylesheet: str | None = None
+    script: str | None = None
+
+    @property
+    def linked(self) -> bool:
+        return self.stylesheet is not None or self.script is not None
+
+    @property
+    def policy(self) -> str:
+        """The content security policy of a page with everything inside, "" for a linked one."""
+        return "" if self.linked else _policy()
+
+
+INLINE = Assets()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavLink:
+    """A link at the top of a page."""
+
+    name: str
+    href: str
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteForm:
+    """A form that tells a live run something: the URL that it posts to, and its hidden fields."""
+
+    action: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The list of runs: its lines, their counts, and for a server the URL that filters are sent to.
+
+    `packed` are the runs themselves, for a list that opens them by its script. `chosen` are the values of the filters,
+    by their names, and "q" and "sort".
+    """
+
+    lines: Sequence[RunLine]
+    tally: Tally
+    title: str = "Runs"
+    action: str = ""
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    packed: Sequence[str] = ()
+
+
+def run_page(
+    page: RunPage,
+    *,
+    assets: Assets = INLINE,
+    nav: Sequence[NavLink] = (),
+    note_form: NoteForm | None = None,
+    limit: int | None = text.CLIP,
+) -> str:
+    """Return the page of one run. Texts are clipped at `limit` characters; None shows all of them.
+
+    Raises `ExtraMissing` without jinja2.
+    """
+    context = _run_context(page, prefix="", limit=limit)
+    return _template("run.html").render(context, assets=assets, nav=nav, note_form=note_form)
+
+
+def run_fragment(page: RunPage, *, prefix: str, limit: int | None = text.CLIP) -> str:
+    """Return a run's page without its frame; `prefix` begins the ids of its elements."""
+    return _template("fragment.html").render(_run_context(page, prefix=prefix, limit=limit), note_form=None)
+
+
+def runs_page(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> str:
+    """Return the page with the list of runs. Raises `ExtraMissing` without jinja2."""
+    return "".join(runs_page_parts(listing, assets=assets, nav=nav))
+
+
+def runs_page_parts(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> Iterator[str]:
+    """Yield the page with the list of runs in parts, because it may have many packed runs."""
+    context = {
+        "title": listing.title,
+        "lines": listing.lines,
+        "facts": summary_facts(listing.tally),
+        "health": health_groups(listing.tally),
+        "filters": _filters(listing),
+        "sorts": _SORTS,
+        "sort": listing.chosen.get("sort", ""),
+        "query": listing.chosen.get("q", ""),
+        "action": listing.action,
+        "packed": listing.packed,
+        "has_tokens": any(line.tokens is not None for line in listing.lines),
+        "has_seconds": any(line.seconds is not None for line in listing.lines),
+    }
+    return _template("runs.html").generate(context, assets=assets, nav=nav)
+
+
+def health_page(tally: Tally, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> str:
+    """Return the page of the counts over many runs. Raises `ExtraMissing` without jinja2."""
+    summary = ", ".join(f"{fact.name.lower()} {fact.value}" for fact in summary_facts(tally))
+    return _template("health.html").render(health=health_groups(tally), summary=summary, assets=assets, nav=nav)
+
+
+def _run_context(page: RunPage, *, prefix: str, limit: int | None) -> dict[str, Any]:
+    chart, verdicts = chart_of(page), page.verdicts.values()
+    return {
+        "page": page,
+        "prefix": prefix,
+        "limit": limit,
+        "chart": chart,
+        "lane": LANE,
+        "level": LEVEL,
+        "legend": view.legend(page),
+        "about": view.about(page),
+        "mode": view.mode(page),
+        "texts": view.cards(page),
+        "rules": view.standing(page),
+        "judged": len(verdicts),
+        "recovered": sum(verdict.recovered for verdict in verdicts),
+        "has_models": any(row.model for row in page.rows),
+        "has_tokens": any(row.tokens is not None for row in page.rows),
+        "has_times": any(row.latency_ms is not None for row in page.rows),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filter:
+    name: str
+    label: str
+    options: tuple[_Option, ...]
+    chosen: str
+
+
+_SORTS = tuple(
+    _Option(value=value, label=label)
+    for value, label in (
+        ("", "order"), ("told", "most told"), ("state", "hardest state"), ("difficulty", "highest difficulty"),
+        ("steps", "most steps"), ("tokens", "most tokens"), ("seconds", "longest"), ("started", "newest"),
+    )
+)  # fmt: skip
+_OUTCOMES = {"success": "success", "failure": "failure", "stopped": "stopped", "other": "other", "open": "unfinished"}
+_TOLD = {"monitor": "by a monitor", "lesson": "a lesson", "operator": "by an operator", "withheld": "withheld",
+         "stop": "stopped", "doubt": "ends in doubt"}  # fmt: skip
+
+
+def _filters(listing: Listing) -> list[_Filter]:
+    lines = listing.lines
+    agents = {line.agent: line.agent for line in lines if line.agent}
+    states = [state for state in LETTERS if any(state in line.states for line in lines)]
+    outcomes = {line.outcome_kind for line in lines}
+    failures = sorted({name for line in lines for name in line.failures})
+    kinds = {kind for line in lines for kind in line.kinds}
+    rows = (
+        ("agent", "agent", {name: name for name in sorted(agents)}),
+        ("state", "reached", {name: name for name in states}),
+        ("outcome", "outcome", {kind: name for kind, name in _OUTCOMES.items() if kind in outcomes}),
+        ("failure", "failure", {name: name for name in failures}),
+        ("told", "told", {kind: name for kind, name in _TOLD.items() if kind in kinds}),
+    )
+    return [
+        _Filter(
+            name=name,
+            label=label,
+            chosen=listing.chosen.get(name, ""),
+            options=tuple(_Option(value=value, label=shown) for value, shown in options.items()),
+        )
+        for name, label, options in rows
+        if len(options) > (0 if name == "told" else 1) or listing.action
+    ]
+
+
+@cache
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise ExtraMissing("a report", "jinja2", "report") from error
+    environment = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        finalize=text.visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    environment.filters["plain"] = text.plain
+    environment.globals |= {
+        "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
+        "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
+        "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted,
+        "milliseconds": text.milliseconds, "duration": text.duration, "call_preview": text.call_preview,
+        "arguments": view.arguments, "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of,
+        "name_of": name_of,
+    }  # fmt: skip
+    return environment
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
+@cache
+def _policy() -> str:
+    script, style = (_hash((TEMPLATES / name).read_text(encoding="utf-8")) for name in (SCRIPT, STYLESHEET))
+    return f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+
+
+def _hash(source: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(source.encode()).digest()).decode()}"

@@ -1,0 +1,233 @@
+"""Puts a run's values into words for its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .._json import canonical
+from .._recovery import ABANDONED, is_judged, is_troubled
+from ..types import ToolCall
+from . import _text as text
+from ._chart import MARKS, kinds_of
+from ._page import MONITOR, Kind, Row, RunPage, Told, Verdict
+from ._tally import counted
+
+MOST_CALLS = 32
+"""Parallel calls of a step that a page shows."""
+MOST_ARGUMENTS = 24
+"""Arguments of a call that are shown by name."""
+GATES: Mapping[str, str] = {
+    "quiet": "too little evidence for a text",
+    "cap": "the run has had all its texts",
+    "cooldown": "the last text was too few steps before",
+    "duplicate": "the text would repeat the last one",
+    "unavailable": "no evaluation",
+    "final": "no call follows",
+    "inject": "a monitor's text was chosen",
+}
+"""The gates' words, with their meaning."""
+SKIPS: Mapping[str, str] = {
+    "auxiliary": "not a step",
+    "end": "the state END is only observed",
+    "fault": "steering failed",
+    "disabled": "steering is off",
+    "fast": "no lessons in FAST",
+    "unavailable": "a backend gave no answer",
+}
+LEGEND: Mapping[Kind, str] = {
+    "monitor": "monitor's text",
+    "lesson": "lesson",
+    "rules": "standing rules",
+    "operator": "operator's note",
+    "withheld": "withheld",
+    "look": "second look",
+    "stop": "stopped",
+    "asked": "a person was asked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name and its value, and a note in small print."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What happened after a text, in words. `kind` is "good", "bad" or "unknown"."""
+
+    kind: str
+    sign: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A text that the agent was told, with the reason for it and its effect."""
+
+    row: Row
+    told: Told
+    why: str
+    effect: Effect
+
+
+def cards(page: RunPage) -> list[Card]:
+    """Return the texts of a run without its standing rules, in the order of the calls."""
+    found = [(row, told) for row in page.rows for told in row.told if not told.standing]
+    return [Card(row=row, told=told, why=_why(row, told), effect=_effect(page, row, told)) for row, told in found]
+
+
+def standing(page: RunPage) -> Card | None:
+    """Return the first standing rules of a run."""
+    found = ((row, told) for row in page.rows for told in row.told if told.standing)
+    return next((Card(row=row, told=told, why="", effect=_NOT_JUDGED) for row, told in found), None)
+
+
+_NOT_JUDGED = Effect(kind="unknown", sign="·", words="not judged")
+
+
+def _why(row: Row, told: Told) -> str:
+    if told.source != MONITOR:
+        return text.preview(", ".join(told.patterns))
+    fired = ", ".join(
+        f"{text.plain(name)} {text.number(row.scores[name])}" if name in row.scores else text.plain(name)
+        for name in row.fired
+    )
+    return text.preview(f"{row.failure_type}: {fired}" if row.failure_type and fired else row.failure_type or fired)
+
+
+def _effect(page: RunPage, row: Row, told: Told) -> Effect:
+    verdict = page.verdicts.get(row.number)
+    if told.look:
+        return Effect(kind="unknown", sign="·", words="no call follows in this recording")
+    if verdict is None:
+        return Effect(kind="unknown", sign="·", words=f"Not judged: {_why_not(page, row)}.")
+    unheard = told.withheld or page.replayed
+    later = counted(verdict.steps, "step") + " later"
+    if verdict.at_end:
+        state = f"the run ended {later} as {text.preview(page.outcome, 40) or 'unknown'}"
+    else:
+        state = f"{later}, {_state_of(page, row.number + verdict.steps)}"
+    return Effect(
+        kind="good" if verdict.recovered else "bad",
+        sign="✓" if verdict.recovered else "✗",
+        words=f"{_verdict(verdict, unheard)}: {state}.{'' if verdict.recovered else _later(page, row, verdict)}",
+    )
+
+
+def _later(page: RunPage, row: Row, verdict: Verdict) -> str:
+    """Return where a run that has not recovered in time is out of trouble, if it ever is."""
+    later = (
+        one for one in page.decided
+        if one.number > row.number + verdict.steps and not is_troubled(one.fired, one.state)
+    )  # fmt: skip
+    found = next(later, None)
+    return "" if found is None else f" Out of trouble after {counted(found.number - row.number, 'step')}."
+
+
+def _verdict(verdict: Verdict, unheard: bool) -> str:
+    if verdict.recovered:
+        return "Recovered without the text" if unheard else "Recovered"
+    return "No recovery, without the text" if unheard else "No recovery"
+
+
+def _why_not(page: RunPage, row: Row) -> str:
+    if not is_judged(row.fired, row.state, row.composite):
+        return "the run was not in trouble"
+    if page.outcome == ABANDONED:
+        return "the run was abandoned"
+    return "the run has not gone on for three steps" if not page.outcome else "its end is not known"
+
+
+def _state_of(page: RunPage, number: int) -> str:
+    row = next((row for row in page.rows if row.number == number), None)
+    if row is None:
+        return "the run went on"
+    fires = f"{', '.join(map(text.plain, row.fired))} still fires" if row.fired else "no monitor fires"
+    return f"{fires} and the state is {text.plain(row.state)}"
+
+
+def about(page: RunPage) -> list[Fact]:
+    """Return the small print under a run's title."""
+    named = (
+        ("model", ", ".join(page.models)),
+        ("framework", page.framework),
+        ("started", text.moment(page.started) if page.started is not None else ""),
+        ("file", page.place),
+        ("judged by", page.judged_by if page.judged_by != "shipped" else ""),
+        ("parent run", page.parent),
+    )
+    return [Fact(name, text.preview(value)) for name, value in named if value]
+
+
+def mode(page: RunPage) -> str:
+    if page.replayed:
+        return "replayed, observed" if page.observed else "replayed"
+    return "observed" if page.observed else "steered"
+
+
+def legend(page: RunPage) -> list[tuple[Kind, str]]:
+    """Return the marks that this run has, with their meanings."""
+    found = {kind for row in page.rows for kind in kinds_of(row)}
+    return [(kind, LEGEND[kind]) for kind in MARKS if kind in found]
+
+
+def gate_word(row: Row) -> str:
+    if row.skipped and row.skipped != "fast":
+        return text.plain(row.skipped)
+    return text.plain(row.gate)
+
+
+def facts_of(row: Row) -> Iterator[Fact]:
+    """Yield the facts of a call that its row in the table has no room for."""
+    parts = ", ".join(f"{text.plain(name)} {text.number(value)}" for name, value in row.parts.items())
+    tokens = [(row.input_tokens, "in"), (row.output_tokens, "out"), (row.cache_read_tokens, "from the cache")]
+    named = (
+        ("gate", _explained(row.gate, GATES)),
+        ("skipped", _explained(row.skipped, SKIPS)),
+        ("stopped", row.stop),
+        ("would be stopped", row.withheld_stop),
+        ("a person was asked", row.asked),
+        ("a person would be asked", row.withheld_asked),
+        ("failure type", row.failure_type),
+        ("composite", "" if row.composite is None else text.number(row.composite)),
+        ("difficulty from", parts),
+        ("lessons found", _retrieved(row)),
+        ("left out", ", ".join(row.dropped)),
+        ("called", row.model),
+        ("routed for", row.route),
+        ("route withheld", row.withheld_route),
+        ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
+        ("model's time", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
+        ("steering's time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
+        ("error of the call", row.error),
+    )
+    for name, value in named:
+        if value:
+            yield Fact(name, text.preview(value, 300))
+
+
+def _explained(word: str, words: Mapping[str, str]) -> str:
+    return f"{word}: {words[word]}" if word in words else word
+
+
+def _retrieved(row: Row) -> str:
+    found = (
+        f"{tier}: {'no answer' if ids is None else ', '.join(ids)}"
+        for tier, ids in row.retrieved.items()
+        if ids is None or ids
+    )
+    return "; ".join(found)
+
+
+def arguments(call: ToolCall) -> list[tuple[str, str]]:
+    """Return the arguments of a call, each as its name and its value as text; one without a name is the whole."""
+    given = call.arguments
+    if isinstance(given, dict) and 0 < len(given) <= MOST_ARGUMENTS:
+        return [(str(name), value if isinstance(value, str) else canonical(value)) for name, value in given.items()]
+    whole = text.arguments(call)
+    return [("", whole)] if whole else []
