@@ -142,7 +142,7 @@ MESSAGE_KEYS = ("messages", "input")
 
 
 def messages_of(value: JSON) -> list[JSON] | None:
-    """Return the messages of a record: the list that it is, or that its header stands beside; None without a list."""
+    """Return the messages of a record: the list itself, or the one beside a header; None if there is no list."""
     if isinstance(value, dict):
         value = next((value[key] for key in MESSAGE_KEYS if key in value), None)
     return value if isinstance(value, list) else None
