@@ -101,6 +101,11 @@ def test_the_completed_step_is_in_the_event(step: Step) -> None:
         results = tuple(replace(result, name=step.action) for result in results)
     same = step.reasoning != "" and step.reasoning == step.thought
     assert told(read) == told(replace(step, tool_results=results, thought="" if same else step.thought))
+    assert [orders(call.arguments) for call in read.tool_calls] == [orders(call.arguments) for call in step.tool_calls]
+
+
+def orders(arguments: Any) -> list[str]:
+    return list(arguments) if isinstance(arguments, dict) else []
 
 
 def test_a_step_with_one_call_and_one_result_stays_flat() -> None:

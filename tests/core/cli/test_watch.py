@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -171,7 +173,7 @@ def test_a_time_since_is_short(seconds: float, text: str) -> None:
 def test_the_board_shows_runs_and_texts() -> None:
     rich = pytest.importorskip("rich.console")
     watched = Watched()
-    watched.add(RunStart(run=RunInfo(run_id="r", agent_name=f"fixer{EVIL}", task="[bold]Fix[/bold]"), timestamp=1.0))
+    watched.add(RunStart(run=RunInfo(run_id="r", agent_name="f\x1b[2J", task="[bold]Fix[/bold]"), timestamp=1.0))
     watched.add(told_step())
     console = rich.Console(width=120, record=True, file=io.StringIO())
     console.print(board(watched, Canvas(), 30, 10.0))
@@ -185,9 +187,20 @@ def test_the_board_shows_runs_and_texts() -> None:
 # ------------------------------------------------------------ in a process of its own
 
 
-def process(path: str, *options: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+@contextmanager
+def process(path: str, *options: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """Run the command. Ctrl-C reaches it even if these tests run in the background, where a shell ignores it."""
     argv = [sys.executable, "-m", "reasonblocks", "watch", path, "--interval", "0.05", *options]
-    return subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 def test_new_steps_appear_and_ctrl_c_ends_it_well(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
-from .._json import canonical, retrieved_json
+from .._json import MAX_ITEMS, canonical, retrieved_json
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 
 
@@ -81,8 +82,11 @@ _FLAT_FIELDS = tuple(
 
 
 def _call_json(call: ToolCall) -> dict[str, JSON]:
-    """Return a call in JSON types, its arguments cut as in `action_input`."""
-    return {"id": call.id, "name": call.name, "arguments": json.loads(canonical(call.arguments))}
+    """Return a call in JSON types, its arguments cut as in `action_input`, in their order."""
+    arguments: JSON = json.loads(canonical(call.arguments))
+    if isinstance(call.arguments, Mapping):
+        arguments = _ordered(arguments, [str(name) for name in islice(call.arguments, MAX_ITEMS)])
+    return {"id": call.id, "name": call.name, "arguments": arguments}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +138,17 @@ def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapp
         failure_type=entry.failure_type,
         scores=scores,
         composite=entry.composite,
-        metadata=_metadata(entry),
+        metadata={**_metadata(entry), **_order(done)},
     )
+
+
+def _order(step: Step) -> dict[str, JSON]:
+    """Return the order of a flat step's arguments, unless it is that of `action_input`."""
+    arguments = step.tool_calls[0].arguments if step.tool_calls and _is_flat(step) else None
+    if not isinstance(arguments, Mapping):
+        return {}
+    names = [str(name) for name in islice(arguments, MAX_ITEMS)]
+    return {} if names == sorted(names) else {"argument_order": names}
 
 
 def _is_flat(step: Step) -> bool:
@@ -161,10 +174,19 @@ def completed_of(event: StepEvent) -> Step:
     results: tuple[ToolResult, ...] = ()
     call_id = f"call-{event.step_index}"
     if event.action:
-        calls = (ToolCall(id=call_id, name=event.action, arguments=_arguments(event.action_input)),)
+        arguments = _ordered(_arguments(event.action_input), event.metadata.get("argument_order"))
+        calls = (ToolCall(id=call_id, name=event.action, arguments=arguments),)
     if event.observation or event.is_error is not None:
         results = (ToolResult(call_id=call_id, name=event.action, output=event.observation, is_error=event.is_error),)
     return Step(thought=thought, reasoning=event.reasoning, tool_calls=calls, tool_results=results)
+
+
+def _ordered(arguments: JSON, order: JSON) -> JSON:
+    """Return the arguments in their first order, as far as it is known."""
+    if not isinstance(arguments, dict) or not isinstance(order, list):
+        return arguments
+    names = [name for name in order if isinstance(name, str) and name in arguments]
+    return {name: arguments[name] for name in dict.fromkeys([*names, *arguments])}
 
 
 def _arguments(text: str) -> JSON:
