@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
-from reasonblocks._json import canonical
 from reasonblocks._replay import replay
 from reasonblocks.events import StepEvent, completed_of
 from reasonblocks.ports import TelemetrySink
@@ -113,19 +111,6 @@ def compared(log: Log, make: Client, live: Callable[[ReasonBlocks], object]) -> 
     return found
 
 
-def in_order(script: Script) -> Script:
-    """The script with the arguments of its calls in alphabetical order, in which a log has them."""
-    turns = [
-        replace(turn, tool_calls=tuple(replace(call, arguments=ordered(call.arguments)) for call in turn.tool_calls))
-        for turn in script.turns
-    ]
-    return replace(script, turns=tuple(turns))
-
-
-def ordered(arguments: object) -> Any:
-    return json.loads(canonical(arguments))
-
-
 LONG_RUNS = {run.name: run for run in long_runs()}
 
 
@@ -133,7 +118,7 @@ LONG_RUNS = {run.name: run for run in long_runs()}
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_the_long_runs_are_decided_again_as_they_were(log: Log, name: str, mode: str) -> None:
     run = LONG_RUNS[name]
-    script = in_order(run.script)
+    script = run.script
     (events,) = compared(log, run.client, lambda rb: LoopHarness().run(rb, script, mode))
     assert len(events) == len(script.turns) + 1
     assert any(event["intervention_texts"] for event in events)
@@ -141,7 +126,7 @@ def test_the_long_runs_are_decided_again_as_they_were(log: Log, name: str, mode:
 
 def test_a_run_that_waited_in_a_checkpoint_is_decided_again_as_it_was(log: Log) -> None:
     run = LONG_RUNS["long tail"]
-    script = in_order(run.script)
+    script = run.script
     (events,) = compared(log, run.client, lambda rb: LoopHarness().run(rb, script, "sync", resume_at=(3, 30)))
     assert len(events) == len(script.turns) + 1
 
@@ -166,14 +151,14 @@ def all_played(rb: ReasonBlocks, runs: Sequence[RecordedRun]) -> None:
 
 
 def played(rb: ReasonBlocks, run: RecordedRun) -> None:
-    """A recorded run as a live one: each step is passed as it is, but for the order of arguments."""
+    """A recorded run as a live one: each step is passed as it is."""
     with rb.session(run_id=run.run_id, agent_name=run.source, task=run.task or None) as session:
         step = None
         for recorded, usage in zip(run.steps, run.usages, strict=True):
             decision = session.begin_step(StepInput(completed=step))
-            calls = tuple(replace(call, arguments=ordered(call.arguments)) for call in recorded.tool_calls)
-            step = replace(recorded, tool_calls=calls)
-            session.end_step(decision, StepOutcome(model="m", usage=usage, text=step.thought, tool_calls=calls))
+            step = recorded
+            told = StepOutcome(model="m", usage=usage, text=step.thought, tool_calls=step.tool_calls)
+            session.end_step(decision, told)
         session.finish(run.outcome or "success", completed=step)
 
 
