@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from _faults_client import MARK
 from step_cost import Script
 
 from reasonblocks import ReasonBlocks, StepInput
@@ -139,7 +140,7 @@ def agent(task: Mapping[str, object], at_half: Callable[[], object]) -> dict[str
     process.wait(60)
     exit_s = round(time.time() - figures.pop("ended"), 2)
     assert process.stderr is not None
-    lines = process.stderr.read().splitlines()
+    lines = [line for line in process.stderr.read().splitlines() if line.startswith(MARK)]
     return {**figures, "exit_s": exit_s, "said": len(lines), "lines": lines}
 
 
@@ -202,15 +203,16 @@ def tables(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name in names:
         for mode in ("sync", "async"):
             yield row(name, mode, given.steps)
-    if not given.only:
+    if given.only in (None, "events"):
         yield from many_events(given.events)
+    if given.only in (None, "bytes"):
         yield from long_run(given.long_steps)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
-    parser.add_argument("--only", help="only the faults whose names contain this")
+    parser.add_argument("--only", help="only the faults whose names contain this, or the table events or bytes")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"measured steps of each agent (default {STEPS})")
     parser.add_argument("--events", type=int, default=EVENTS, help=f"events for the dead server (default {EVENTS})")
     parser.add_argument("--long-steps", type=int, default=LONG_STEPS, help=f"steps of the long run ({LONG_STEPS})")

@@ -17,10 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice, zip_longest
 
-from reasonblocks.testing._http_parity import WAYS, Compared, compared, shared_out
+from reasonblocks.testing._http_parity import WAYS, Compared, compared, recorded, shared_out
+from reasonblocks.testing._parity_runs import long_runs
 from reasonblocks.traces import RecordedRun, read_runs
 
 RUNS = 500
+COUNTS = ("runs", "entries", "texts", "differences")
 SHOWN = 5
 """Differences of one way that are printed."""
 
@@ -36,6 +38,11 @@ def runs_of(path: str) -> Iterator[RecordedRun]:
     return (run for run in read_runs(path) if isinstance(run, RecordedRun) and len(run.steps) > 1)
 
 
+def own_run() -> RecordedRun:
+    """Return the long run of the parity tests as a recorded one."""
+    return recorded(next(long_runs()).script)
+
+
 def row(found: Compared, seconds: float) -> dict[str, object]:
     return {**asdict(found), "differences": len(found.differences), "seconds": round(seconds, 1)}
 
@@ -43,18 +50,18 @@ def row(found: Compared, seconds: float) -> dict[str, object]:
 def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
     return {
         "way": "all",
-        **{name: sum(int(str(row[name])) for row in rows) for name in ("runs", "entries", "texts", "differences")},
+        **{name: sum(int(str(row[name])) for row in rows) for name in COUNTS},
     }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", help="files of recorded runs")
+    parser.add_argument("paths", nargs="*", help="files of recorded runs; without one, a run of the library's own")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs in all (default {RUNS})")
     parser.add_argument("--json", action="store_true", help="print one JSON object a way, and one of all")
     given = parser.parse_args()
     logging.getLogger("reasonblocks").setLevel(logging.ERROR)  # a doubt in a run is one of the compared fields
-    by_way = shared_out(chosen(given.paths, given.runs))
+    by_way = shared_out(chosen(given.paths, given.runs)) if given.paths else {way.name: [own_run()] for way in WAYS}
     rows: list[dict[str, object]] = []
     for way in WAYS:
         started = time.monotonic()
@@ -63,9 +70,8 @@ def main() -> int:
         for text in found.differences[:SHOWN]:
             print(text, file=sys.stderr)
     for line in (*rows, total(rows)):
-        shown = (
-            f"{line['way']:<24}{line['runs']:>6} runs{line['entries']:>8} entries{line['differences']:>6} differences"
-        )
+        counts = (f"{line[name]:>8} {name}" for name in COUNTS)
+        shown = f"{line['way']:<24}{''.join(counts)}"
         print(json.dumps(line) if given.json else shown)
     return 1 if total(rows)["differences"] else 0
 

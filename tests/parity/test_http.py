@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -14,8 +15,8 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import shipped
 from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.testing import LoopHarness, ParityRun, Script, parity_lines
-from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, shared_out
+from reasonblocks.testing import LoopHarness, ParityRun, RecordingSink, parity_lines
+from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from reasonblocks.testing._parity import run_differences
 from reasonblocks.testing._parity_runs import LESSONS, LONG, long_runs, store_of
 from reasonblocks.testing.rb_api import ScriptedRbApi
@@ -35,21 +36,7 @@ each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 @cache
 def long_recorded() -> RecordedRun:
     """The long run of the package, as a recorded one."""
-    script = next(long_runs()).script
-    return recorded(script)
-
-
-def recorded(script: Script) -> RecordedRun:
-    return RecordedRun(
-        run_id=script.run_id,
-        steps=tuple(turn.step for turn in script.turns),
-        usages=tuple(turn.usage for turn in script.turns),
-        file="script",
-        line=1,
-        source="agent",
-        task=script.task,
-        model=script.model,
-    )
+    return recorded(next(long_runs()).script)
 
 
 @each_way
@@ -108,6 +95,16 @@ def client_of(run: ParityRun, **server: str) -> Callable[[TelemetrySink], Reason
     """The client of a run, whose evaluator and store are those of a server."""
     make: Any = run.client
     return partial(make, pattern_store=None, live_streaming_enabled=False, **server)
+
+
+def test_the_server_receives_the_events_of_a_run() -> None:
+    sink, run = RecordingSink(), next(long_runs())
+    with ScriptedRbApi() as api:
+        with ReasonBlocks(base_url=api.url, api_key=api.key, sinks=[sink]) as rb:
+            LoopHarness().run(rb, run.script, "sync")
+            rb.close(10)
+        assert api.events == [json.loads(json.dumps(event.as_dict())) for event in sink.events]
+    assert len(api.events) == len(run.script.turns) + 3  # a start, the final step, a finish
 
 
 class Forgetful:

@@ -33,9 +33,9 @@ OWN_LEVEL = OwnLevel(name="own", thresholds={"persistence": 0.4, "composite": 0.
 TYPES = {"mine": "my trouble"}
 
 calls = st.builds(
-    lambda name, path: ToolCall(id="c", name=name, arguments={"path": path}),
+    lambda name, arguments: ToolCall(id="c", name=name, arguments=arguments),
     st.sampled_from(["run_tests", "read_file", "edit_file"]),
-    st.sampled_from(["a.py", "b.py", "żółć.py"]),
+    st.sampled_from([{"path": "a.py"}, {"path": "żółć.py", "lines": [1, 2.5, None]}, {}, None, "ls -la", ["a", 1]]),
 )
 results = st.builds(
     lambda output, failed: ToolResult(call_id="c", output=output, is_error=failed),
@@ -95,7 +95,7 @@ def mine(index: int) -> Observed:
 
 def over_the_wire(body: EvaluateRequest) -> EvaluateResponse:
     """Both bodies as JSON, as they travel."""
-    received = EvaluateRequest.model_validate(json.loads(body.model_dump_json()))
+    received = EvaluateRequest.model_validate(json.loads(body.model_dump_json(exclude_none=True)))
     sent = json.dumps(Evaluations(SEAL).answer(received, org=ORG).model_dump(), allow_nan=False)
     return EvaluateResponse.model_validate_json(sent)
 

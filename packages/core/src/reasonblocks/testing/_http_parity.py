@@ -16,6 +16,7 @@ from ..traces import RecordedRun
 from ..types import JSON, RunInfo, RunOptions, Step, StepDecision, StepInput, StepLogEntry, StepOutcome
 from ._parity import FINAL, Line, run_differences
 from ._parity_runs import LESSONS, PATIENCE_MS, store_of
+from ._script import Script
 from .rb_api import ScriptedRbApi
 
 
@@ -195,6 +196,20 @@ def compared(way: Way, runs: Iterable[RecordedRun], note: Callable[[RecordedRun]
             for count, value in ((found.up, request.up), (found.down, request.down), (found.requests, 1)):
                 count[request.path] = count.get(request.path, 0) + value
     return found
+
+
+def recorded(script: Script) -> RecordedRun:
+    """Return a script as a recorded run."""
+    return RecordedRun(
+        run_id=script.run_id,
+        steps=tuple(turn.step for turn in script.turns),
+        usages=tuple(turn.usage for turn in script.turns),
+        file="script",
+        line=1,
+        source="agent",
+        task=script.task,
+        model=script.model,
+    )
 
 
 def shared_out(runs: Iterable[RecordedRun], ways: tuple[Way, ...] = WAYS) -> Mapping[str, list[RecordedRun]]:

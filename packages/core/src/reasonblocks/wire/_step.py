@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from .._json import storable_json
 from ..types import JSON, Step, ToolCall, ToolResult
@@ -17,6 +17,11 @@ class WireCall(Request):
     id: str = ""
     name: str = ""
     arguments: Any = Field(default_factory=dict)  # any JSON
+
+    @model_serializer(mode="wrap")
+    def _whole(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Keep arguments of null, which `exclude_none` would turn into none at all, and those into an empty object."""
+        return {**serialize(self), "arguments": self.arguments}
 
 
 class WireResult(Request):
