@@ -108,6 +108,8 @@ WRONG: list[dict[str, Any]] = [
     {"codebase_id": 5},
     {"org_id": 5},
     {"project_id": b"x"},
+    {"traceparent": 5},
+    {"traceparent": "00-0-0-00"},
     *[{"metadata": value} for value in ("x", [1], {1: "x"}, {"k": {1, 2}}, {"k": math.nan}, {"k": {"in": object()}})],
 ]
 

@@ -104,6 +104,8 @@ WRONG: list[tuple[str, Any]] = [
     *[("on_injection", value) for value in (5, "drop")],
     *[("second_look", value) for value in (None, 1, "yes")],
     *[("stop_when", value) for value in (5, "", "staled", "over_budget", ["stalled"])],
+    *[("mailbox", value) for value in (5, object(), dict)],
+    *[("operator_notes", value) for value in (None, 1, "yes")],
     *[("step_deadline_ms", value) for value in (0, -1, None, "800", True, math.inf, math.nan, 60_001)],
     *[("strict", value) for value in (1, "yes", 0)],
 ]

@@ -27,20 +27,26 @@ PROMISED = {
     """,
     "reasonblocks.types": """
         AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
-        Memories Mode Novelty Observed OwnLevel Pattern Pending Placement Routing RunFields RunInfo RunKeywords
+        Memories Mode Note Novelty Observed OwnLevel Pattern Pending Placement Routing RunFields RunInfo RunKeywords
         RunOptions ScoreMemory Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome
         StepRecord Tier TierUse ToolCall ToolResult TraceState Transition Usage
     """,
     "reasonblocks.ports": """
-        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Memo Monitor PatternStore Retrieve
-        SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
+        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Mailbox Memo Monitor PatternStore
+        Retrieve SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
     """,
     "reasonblocks.exceptions": """
-        AdapterMissing BadAnswer ConfigError DeadlineExceeded ExtraMissing ForeignDistribution NotYetAvailable
-        ProtocolError ReasonBlocksError RecordError RunStopped SnapshotError StaleKey StoreError SwitchedOff Unavailable
+        AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
+        NotYetAvailable ProtocolError ReasonBlocksError RecordError RunStopped SnapshotError StaleKey StoreError
+        SwitchedOff Unavailable
     """,
     "reasonblocks.events": """
-        Event RunFinish RunStart StepEvent step_event
+        Event RunFinish RunStart StepEvent completed_of event_of step_event
+    """,
+    "reasonblocks.wire": """
+        EVENT_BYTES ErrorBody EvaluateRequest EvaluateResponse EventsRequest EventsResponse HealthResponse MAX_INJECTED
+        PREFIX RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest ScoreResponse WireRefused WireStep WireTrace
+        evaluate_request evaluation_response injected_of own_level_of retrieve_request retrieve_response
     """,
     "reasonblocks.render": """
         FRAME count_breakpoints place steered_request with_tail
@@ -57,8 +63,8 @@ PROMISED = {
     """,
     "reasonblocks.testing": """
         ConformanceSuite Golden Harness LoopHarness ParityRun Ran RecordingSink Script ScriptedEvaluator
-        ScriptedReasonBlocks ScriptedStore Seen Turn World load_golden parity_lines scripted_scorer tool_call
-        tool_result write_parity
+        ScriptedMailbox ScriptedReasonBlocks ScriptedStore Seen Turn World load_golden parity_lines scripted_scorer
+        tool_call tool_result write_parity
     """,
     "reasonblocks.testing.server": """
         Answer Asked ProviderError ScriptedServer

@@ -30,6 +30,7 @@ def middleware(
     metadata: Mapping[str, JSON] | None = None,
     placement: Placement | None = None,
     mode: Mode | None = None,
+    traceparent: str | None = None,
     interrupt_when: Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None = None,
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
@@ -54,6 +55,7 @@ def middleware(
         metadata=metadata,
         placement=placement,
         mode=mode,
+        traceparent=traceparent,
     )
     options.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle

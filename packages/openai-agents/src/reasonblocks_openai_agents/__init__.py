@@ -1,8 +1,8 @@
 """Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, or the typed functions here.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement, mode`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and `model` to the
-agent's own.
+placement, mode, traceparent`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and
+`model` to the agent's own.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ def json_bytes(value: object) -> int:
         return 2 + sum(json_bytes(item) + 2 for item in value)
     if isinstance(value, (bytes, bytearray)):
         return 6 + len(value) * 4 // 3  # base64
+    if isinstance(value, float):
+        return max(len(repr(value)), len("-Infinity"))  # as Python writes it, which is no JSON
     return json_bytes(str(value))
 
 

@@ -14,7 +14,14 @@ from ._harness import Harness, Ran, Seen
 from ._loop import LoopHarness
 from ._parity import ParityRun, parity_lines, write_parity
 from ._script import Script, Turn, tool_call, tool_result
-from ._scripted import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, scripted_scorer
+from ._scripted import (
+    RecordingSink,
+    ScriptedEvaluator,
+    ScriptedMailbox,
+    ScriptedReasonBlocks,
+    ScriptedStore,
+    scripted_scorer,
+)
 
 if TYPE_CHECKING:
     from ._suite import ConformanceSuite
@@ -29,6 +36,7 @@ __all__ = [
     "RecordingSink",
     "Script",
     "ScriptedEvaluator",
+    "ScriptedMailbox",
     "ScriptedReasonBlocks",
     "ScriptedStore",
     "Seen",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from .._client import ReasonBlocks
@@ -15,9 +16,10 @@ from ..exceptions import RecordError
 from ..ports import TelemetrySink
 from ..starter import starter_patterns
 from ..traces import RecordedRun, read_runs
-from ..types import JSON, Pattern, Step, ToolResult, Usage
+from ..types import JSON, Note, Pattern, Step, ToolResult, Usage
 from ._parity import ParityRun
 from ._script import Script, Turn, long_script, tool_call, tool_result
+from ._scripted import ScriptedMailbox
 
 PATIENCE_MS = 60_000
 """The deadline of a step, so long that a busy machine changes no decision."""
@@ -27,8 +29,15 @@ LONG: Mapping[str, Mapping[str, Any]] = {
     "system": {"placement": "system"},
     "tail": {"placement": "tail", "standing_rules": "run", "e2_requires_signal": True},
     "routed": {"model_routing": ROUTES, "task_profile": "pr_review"},
+    "noted": {},
 }
 """Settings of the long run, by the run's name."""
+NOTES = {
+    0: Note(id="first", text="Start with the parser."),
+    3: Note(id="second", text="Leave the fixtures alone."),
+    4: Note(id="third", text="The clock is in UTC."),
+}
+"""The notes of the run "noted", by the call before which each arrives."""
 LESSONS = (
     Pattern(
         id="clock",
@@ -55,7 +64,9 @@ LESSONS = (
 def long_runs() -> Iterator[ParityRun]:
     """Yield the long run of sixty steps once with each of the settings. Scorer, monitors and patterns are real."""
     for name, settings in LONG.items():
-        yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=partial(_client, LESSONS, settings))
+        notes = NOTES if name == "noted" else {}
+        client = partial(_client, LESSONS, settings, notes=notes)
+        yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=client)
 
 
 def recorded_runs(path: str) -> Iterator[ParityRun | str]:
@@ -79,11 +90,24 @@ def _silent_step(run: RecordedRun) -> int | None:
     return next((at for at, step in enumerate(run.steps[:-1]) if not step.tool_calls), None)
 
 
-def _client(lessons: tuple[Pattern, ...], settings: Mapping[str, Any], sink: TelemetrySink) -> ReasonBlocks:
+def _client(
+    lessons: tuple[Pattern, ...],
+    settings: Mapping[str, Any],
+    sink: TelemetrySink,
+    notes: Mapping[int, Note] = MappingProxyType({}),
+) -> ReasonBlocks:
     """Return a client with the real scorer and monitors, every starter pattern, and without the user's patterns."""
     starter = [replace(pattern, off=False) for pattern in starter_patterns()]
     store = LocalStore(patterns=[*starter, *lessons])
-    return ReasonBlocks(sinks=[sink], strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store, **settings)
+    mailbox = ScriptedMailbox(notes) if notes else None
+    return ReasonBlocks(
+        sinks=[sink],
+        strict=True,
+        step_deadline_ms=PATIENCE_MS,
+        pattern_store=store,
+        mailbox=mailbox,
+        **settings,
+    )
 
 
 # --- a recorded run as a script

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from .._session import Backends, SteeringSession
 from ..events import Event
 from ..exceptions import Unavailable
 from ..ports import Evaluator
-from ..types import ETrace, Evaluation, Memories, RunOptions, Step
+from ..types import ETrace, Evaluation, Memories, Note, RunOptions, Step
 
 
 class ScriptedEvaluator:
@@ -125,3 +126,19 @@ class FaultyClient(ScriptedReasonBlocks):
     @staticmethod
     def _raise(*_: object, **__: object) -> None:
         raise RuntimeError("this session is broken")
+
+
+class ScriptedMailbox:
+    """Holds notes for every run, by the number of the question before which each arrives, from 0."""
+
+    inline = True
+
+    def __init__(self, notes: Mapping[int, Note]) -> None:
+        self._notes = dict(notes)
+        self._asked: Counter[str] = Counter()
+
+    def waiting(self, run_id: str) -> tuple[Note, ...]:
+        """Return the notes that have arrived for a run."""
+        at = self._asked[run_id]
+        self._asked[run_id] += 1
+        return tuple([note for arrives, note in sorted(self._notes.items()) if arrives <= at])
