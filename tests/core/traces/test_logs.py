@@ -7,6 +7,7 @@ import json
 import random
 import sqlite3
 import stat
+import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, RunLog, read_logs, read_runs
-from reasonblocks.traces._logs import FINISHED_KEPT, OPEN_RUNS
+from reasonblocks.traces._groups import ENDED_KEPT, OPEN_GROUPS
 from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 Write = Callable[..., str]
@@ -191,9 +192,9 @@ def test_a_line_that_is_no_event_costs_only_itself(write: Write, line: object, w
 
 
 def test_the_oldest_of_too_many_open_runs_is_yielded(write: Write) -> None:
-    path = write("log.jsonl", *(step(f"run-{number}", 0).as_dict() for number in range(OPEN_RUNS + 10)))
+    path = write("log.jsonl", *(step(f"run-{number}", 0).as_dict() for number in range(OPEN_GROUPS + 10)))
     found = read_logs(path)
-    assert [log.run_id for log in found if isinstance(log, RunLog)] == [f"run-{n}" for n in range(OPEN_RUNS + 10)]
+    assert [log.run_id for log in found if isinstance(log, RunLog)] == [f"run-{n}" for n in range(OPEN_GROUPS + 10)]
 
 
 def test_a_finished_run_waits_for_a_few_others_and_no_longer(write: Write) -> None:
@@ -204,8 +205,20 @@ def test_a_finished_run_waits_for_a_few_others_and_no_longer(write: Write) -> No
         found = logs(jsonl(write, *held, late))
         return [log.finish.outcome if log.finish else None for log in found if log.run_id == "run-0"]
 
-    assert first(FINISHED_KEPT - 1) == ["failure: late"]
-    assert first(FINISHED_KEPT) == ["success", "failure: late"]
+    assert first(ENDED_KEPT - 1) == ["failure: late"]
+    assert first(ENDED_KEPT) == ["success", "failure: late"]
+
+
+def test_memory_holds_a_few_finished_runs_not_the_file(write: Write) -> None:
+    big = [replace(event, observation="x" * 100_000) if isinstance(event, StepEvent) else event for event in events()]
+    named = (replace(event, run_id=f"run-{n}") for n in range(200) for event in big if not isinstance(event, RunStart))
+    path = jsonl(write, *named)
+    tracemalloc.start()
+    try:
+        assert sum(len(log.steps) for log in read_logs(path) if isinstance(log, RunLog)) == 800
+        assert tracemalloc.get_traced_memory()[1] < 25_000_000  # the file has 80 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_without_events_has_one_reason(write: Write, tmp_path: Path) -> None:

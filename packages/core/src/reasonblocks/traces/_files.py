@@ -118,14 +118,15 @@ def read_records(
                 path, _readable(path, split(stream, longest, most=most, progress=report), longest), longest
             )
     except OSError as error:
-        yield RecordError(path, None, _os_reason(error))
+        yield RecordError(path, None, os_reason(error))
 
 
 def _unpacked(raw: BufferedReader) -> gzip.GzipFile | BufferedReader:
     return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP_MAGIC else raw
 
 
-def _os_reason(error: OSError) -> str:
+def os_reason(error: OSError) -> str:
+    """Return why a file cannot be opened."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):

@@ -37,7 +37,9 @@ class _Tokens(BaseModel):
     output_token_details: _OutputDetails | None = None
 
 
-class _Data(BaseModel):
+class MessageData(BaseModel):
+    """The fields of a message that are read, whatever its type."""
+
     content: str | list[str | dict[str, Any]] = ""
     name: str | None = None
     tool_calls: list[_Call] = []
@@ -51,7 +53,7 @@ class _Data(BaseModel):
 
 class _Message(BaseModel):
     type: str
-    data: _Data
+    data: MessageData
 
 
 class _Run(Header):
@@ -73,7 +75,7 @@ class LangChainMessages:
 
     def lacks(self, value: JSON) -> str | None:
         first = _first(value)
-        return "the messages have no 'data'" if first.get("type") in _TYPES and "data" not in first else None
+        return "no 'data' in the messages" if first.get("type") in _TYPES and "data" not in first else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return run_by_run(file, records, _run)
@@ -104,8 +106,8 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
 class _Exchange:
     """A message of the model and the results of its calls; built while the list is read."""
 
-    answer: _Data
-    results: list[_Data] = field(default_factory=list)
+    answer: MessageData
+    results: list[MessageData] = field(default_factory=list)
 
 
 def _exchanges(messages: list[_Message]) -> list[_Exchange]:

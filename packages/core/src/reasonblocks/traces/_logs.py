@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from ..events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
 from ._files import Record
+from ._groups import Groups
 from ._run import Header, RecordedRun, Runs
 
-OPEN_RUNS = 1_024
-"""Runs of a file that are put together at the same time; beyond it, the oldest is yielded as it is."""
-FINISHED_KEPT = 32
-"""Finished runs that still wait for an event: a failure that replaces a success, or an event of another process."""
 EVENTS = frozenset({"run_start", "step", "run_finish"})
 
 
@@ -74,9 +72,8 @@ class OpenLog:
 
 
 def logs_of(file: str, records: Iterable[Record | RecordError]) -> Logs:
-    """Yield the runs of interleaved events, in the order of their ends, then those without an end."""
-    runs: dict[str, OpenLog] = {}
-    finished: dict[str, None] = {}
+    """Yield the runs of interleaved events, each a few runs after its end, then those without an end."""
+    runs: Groups[OpenLog] = Groups()
     for record in records:
         if isinstance(record, RecordError):
             yield record
@@ -85,25 +82,14 @@ def logs_of(file: str, records: Iterable[Record | RecordError]) -> Logs:
         if isinstance(event, RecordError):
             yield event
             continue
-        run = runs.get(event.run_id)
+        run = runs.find(event.run_id)
         if run is not None and isinstance(event, RunStart) and run.begins_again(event):
-            yield _closed(runs, finished, event.run_id).log(file)
-            run = None
-        if run is None:
-            run = runs[event.run_id] = OpenLog(run_id=event.run_id, line=record.line)
-        run.add(event)
+            yield runs.pop(event.run_id).log(file)
+        runs.find_or_add(event.run_id, partial(OpenLog, run_id=event.run_id, line=record.line)).add(event)
         if isinstance(event, RunFinish):
-            finished[event.run_id] = None
-        if len(finished) > FINISHED_KEPT:
-            yield _closed(runs, finished, next(iter(finished))).log(file)
-        elif len(runs) > OPEN_RUNS:
-            yield _closed(runs, finished, next(iter(runs))).log(file)
-    yield from (run.log(file) for run in sorted(runs.values(), key=lambda run: run.line))
-
-
-def _closed(runs: dict[str, OpenLog], finished: dict[str, None], run_id: str) -> OpenLog:
-    finished.pop(run_id, None)
-    return runs.pop(run_id)
+            runs.end(event.run_id)  # a failure may still replace a success
+        yield from (run.log(file) for run in runs.due())
+    yield from (run.log(file) for run in runs.rest())
 
 
 def is_event(value: JSON) -> bool:

@@ -13,7 +13,9 @@ from ._atif import Atif
 from ._files import UNPACKED_BYTES, Progress, Record, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
+from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
+from ._otlp import OtlpSpans
 from ._ours import OurJSONL
 from ._run import FileReader, Reader, Runs
 from ._sqlite import SQLiteLog, is_sqlite, sqlite_logs
@@ -23,12 +25,15 @@ READERS: tuple[AnyReader, ...] = (
     JsonlLog(),
     SQLiteLog(),
     Atif(),
+    OtlpSpans(),
+    LangSmithRuns(),
     LangChainMessages(),
 )
 """The readers of this library."""
 HEAD_RECORDS = 8
 """The number of first records that may be unknown to every reader."""
-HEAD_BYTES = 64
+HEAD_BYTES = 512
+"""The number of first bytes by which a file that is not JSON is recognised."""
 
 
 def read_runs(
@@ -94,8 +99,7 @@ def _runs(
     elif openers:
         yield from openers[0].read_file(path, progress)
     else:
-        record_readers = [reader for reader in readers if isinstance(reader, Reader)]
-        yield from _of_records(path, record_readers, named, read_records(path, progress, unpacked=unpacked))
+        yield from _of_records(path, readers, named, read_records(path, progress, unpacked=unpacked))
 
 
 def _head(path: str) -> bytes:
@@ -108,12 +112,13 @@ def _head(path: str) -> bytes:
 
 
 def _of_records(
-    path: str, readers: Sequence[Reader], named: AnyReader | None, records: Iterator[Record | RecordError]
+    path: str, readers: Sequence[AnyReader], named: AnyReader | None, records: Iterator[Record | RecordError]
 ) -> Runs:
+    asked = [reader for reader in readers if isinstance(reader, Reader)]
     head: list[Record | RecordError] = []
     for record in records:
         head.append(record)
-        claims = [reader for reader in readers if isinstance(record, Record) and (named or reader.sniff(record.value))]
+        claims = [reader for reader in asked if isinstance(record, Record) and (named or reader.sniff(record.value))]
         if len(claims) > 1:
             yield _several(path, record.line, claims)
             return
@@ -130,7 +135,7 @@ def _several(path: str, line: int | None, claims: Sequence[AnyReader]) -> Record
     return RecordError(path, line, f"is of several formats ({names}); choose one: --format {claims[0].name}")
 
 
-def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordError]) -> Iterator[RecordError]:
+def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | RecordError]) -> Iterator[RecordError]:
     """Yield the errors of a file without a known record; records of unknown formats share one error."""
     first = next((record for record in head if isinstance(record, Record)), None)
     if first is None:
@@ -142,7 +147,7 @@ def _unknown(path: str, readers: Sequence[Reader], head: list[Record | RecordErr
     yield RecordError(path, None, f"{found}; {f'nearly {near}; ' if near else ''}tried: {known}")
 
 
-def _lack(reader: Reader, value: JSON) -> str | None:
+def _lack(reader: AnyReader, value: JSON) -> str | None:
     lacks = getattr(reader, "lacks", None)
     return lacks(value) if lacks else None
 

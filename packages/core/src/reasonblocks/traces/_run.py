@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -84,7 +85,18 @@ def run_by_run(
 ) -> Runs:
     """Read a format in which every record is one run."""
     for record in records:
-        yield record if isinstance(record, RecordError) else read_one(file, record)
+        if isinstance(record, RecordError):
+            yield record
+        else:
+            yield contained(file, record.line, partial(read_one, file, record))
+
+
+def contained(file: str, line: int, read: Callable[[], RecordedRun | RecordError]) -> RecordedRun | RecordError:
+    """Return a run; an error for values in values that are too many levels deep."""
+    try:
+        return read()
+    except RecursionError:
+        return RecordError(file, line, "is nested too deeply to be read")
 
 
 PROFILES = frozenset({"coding", "pr_review", "qa"})
@@ -130,7 +142,7 @@ MESSAGE_KEYS = ("messages", "input")
 
 
 def messages_of(value: JSON) -> list[JSON] | None:
-    """Return the messages of a record: the list that it is, or that its header stands beside; None without a list."""
+    """Return the messages of a record: the list itself, or the one beside a header; None if there is no list."""
     if isinstance(value, dict):
         value = next((value[key] for key in MESSAGE_KEYS if key in value), None)
     return value if isinstance(value, list) else None

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ..events import Event, RunFinish, RunStart
 from ..exceptions import RecordError
 from ..types import RunInfo
-from ._files import LINE_BYTES, Progress, parsed
+from ._files import LINE_BYTES, Progress, os_reason, parsed
 from ._logs import Logs, OpenLog, event_in, recorded
 from ._run import Runs
 
@@ -65,7 +65,9 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
             yield from _log(path, number, run_id)
         if progress:
             progress(os.path.getsize(path))
-    except (sqlite3.Error, OSError) as error:
+    except OSError as error:
+        yield RecordError(path, None, os_reason(error))
+    except sqlite3.Error as error:
         yield RecordError(path, None, f"cannot be read as a SQLite file: {error}")
 
 

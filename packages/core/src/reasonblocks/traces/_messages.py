@@ -1,0 +1,110 @@
+"""Reads one message of a model, a user or a tool, in whatever shape a tracing tool has recorded it.
+
+The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
+providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic's blocks (`tool_use`, `tool_result`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._formats import plain, text_or_json
+from ..types import JSON, ToolCall
+
+CALLS = ("tool_call", "tool_use")
+RESULTS = ("tool_call_response", "tool_result")
+"""Values of `type` of the parts of a message that are calls and results."""
+TEXTS = {"text": ("content", "text"), "output_text": ("text",), "refusal": ("refusal",)}
+THOUGHTS = {"reasoning": ("content", "reasoning", "text"), "thinking": ("thinking",)}
+"""Values of `type` of the parts that are texts and reasoning, and the fields that hold them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message: its texts, its calls, and the results in it, as (call id, output)."""
+
+    role: str
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[tuple[str, str], ...] = ()
+
+
+def value_of(text: object) -> JSON:
+    """Return the JSON in a text; a text that holds none, and any other value, as it is."""
+    if isinstance(text, str) and text[:1] in ("{", "["):
+        try:
+            value: JSON = json.loads(text)
+            return value
+        except (ValueError, RecursionError):
+            return text
+    return plain(text)
+
+
+def arguments_of(given: object) -> JSON:
+    """Return a call's arguments; anything but an object under the key `input`."""
+    value = value_of(given)
+    return value if isinstance(value, dict) else {} if value in (None, "") else {"input": value}
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; [] for anything else."""
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
+
+
+def message_of(item: Mapping[str, Any], role: str = "assistant") -> Message:
+    """Return a recorded message; `role` is that of a message that names none."""
+    parts = [_inner(part) for name in ("parts", "contents", "content") for part in objects(item.get(name))]
+    content = item.get("content")
+    texts = [content] if isinstance(content, str) else _texts(parts, TEXTS)
+    role = item["role"] if isinstance(item.get("role"), str) else role
+    calls = [part for part in parts if part.get("type") in CALLS] or objects(item.get("tool_calls"))
+    return Message(
+        role=role,
+        text="\n".join(filter(None, texts)),
+        reasoning="\n".join(filter(None, _texts(parts, THOUGHTS))),
+        calls=tuple(map(_call, calls)),
+        results=tuple(_results(item, parts, role, texts)),
+    )
+
+
+def _inner(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    held = part.get("message_content")
+    return held if isinstance(held, Mapping) else part
+
+
+def _texts(parts: Iterable[Mapping[str, Any]], kinds: Mapping[str, tuple[str, ...]]) -> list[str]:
+    found = (next((part[name] for name in _fields(part, kinds) if name in part), None) for part in parts)
+    return [text for text in found if isinstance(text, str)]
+
+
+def _fields(part: Mapping[str, Any], kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    kind = part.get("type")
+    return kinds.get(kind, ()) if isinstance(kind, str) else ()
+
+
+def _call(given: Mapping[str, Any]) -> ToolCall:
+    nested = given.get("tool_call")
+    call = nested if isinstance(nested, Mapping) else given
+    function = call.get("function")
+    named = function if isinstance(function, Mapping) else call
+    arguments = next((named[name] for name in ("arguments", "input", "args") if name in named), None)
+    return ToolCall(id=_text(call.get("id")), name=_text(named.get("name")), arguments=arguments_of(arguments))
+
+
+def _results(
+    item: Mapping[str, Any], parts: Iterable[Mapping[str, Any]], role: str, texts: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    answers = [part for part in parts if part.get("type") in RESULTS]
+    for part in answers:
+        output = next((part[name] for name in ("response", "result", "content") if name in part), None)
+        yield _text(part.get("id") or part.get("tool_use_id")), text_or_json(plain(output))
+    if role == "tool" and not answers:
+        yield _text(item.get("tool_call_id") or item.get("id")), "\n".join(texts)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
