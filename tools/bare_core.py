@@ -26,6 +26,7 @@ from reasonblocks.backends._edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.learning._secrets import detectors
+from reasonblocks.report import RunPage, run_page
 
 NOWHERE = "http://127.0.0.1:9"
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
@@ -47,6 +48,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],
+    "report": [lambda: run_page(RunPage(run_id="run-1", rows=()))],
     "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
     "testing": [lambda: testing.ConformanceSuite],
 }

@@ -22,7 +22,7 @@ from scripted_model import ScriptedModel  # noqa: E402
 from two_runs import TASK, messages_of  # noqa: E402
 
 from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
-from reasonblocks.report import OnePage, RunPage, page_of_log, run_page  # noqa: E402
+from reasonblocks.report import OnePage, Row, RunPage, page_of_log, run_page  # noqa: E402
 from reasonblocks.traces import RunLog, read_logs  # noqa: E402
 from tests.core.report.runs import hostile  # noqa: E402
 
@@ -30,6 +30,8 @@ PICTURE = ROOT / "docs" / "run-page.png"
 WIDTH, HEIGHT = 1180, 1230
 STARTED = 1_767_261_600.0
 """The time that is shown as the run's start."""
+SECONDS = 42.0
+"""The time that is shown as its duration: the scripted model answers at once."""
 
 
 def demo_run() -> RunPage:
@@ -45,7 +47,14 @@ def demo_run() -> RunPage:
             messages_of(ScriptedModel(), write_to(repository.resolve()), steering)
         (run,) = (one for one in read_logs(str(log)) if isinstance(one, RunLog))
         page = page_of_log(run)
-        return replace(page, started=STARTED, finished=STARTED + (page.seconds or 0.0), place="")
+        return replace(
+            page, started=STARTED, finished=STARTED + SECONDS, place="", rows=tuple(map(timeless, page.rows))
+        )
+
+
+def timeless(row: Row) -> Row:
+    """Return the row without its times, which are those of a script."""
+    return replace(row, at=None, latency_ms=None, overhead_ms=None)
 
 
 def many_runs() -> str:

@@ -28,7 +28,7 @@ def rows_of(root: Element) -> list[Element]:
 def test_the_header_has_the_verdict_and_the_counts() -> None:
     head = rendered(ordinary(doubts=(Doubt(monitor="claim_contradiction", text="You said done."),))).find("header")[1]
     for words in ("bugfixer", "run-1", "success", "ends in doubt", "Fix the failing tests.", "1 of 5 monitor texts",
-                  "Recovered 1 of 1 judged", "Steps 7", "Tokens 900", "Duration 1:00", "steered",
+                  "Recovered 1 of 1 within 3 steps", "Steps 7", "Tokens 900", "Duration 1:00", "steered",
                   "You said done."):  # fmt: skip
         assert words in head.words
 
@@ -55,18 +55,15 @@ def test_a_row_opens_without_a_script_to_all_of_its_texts() -> None:
 def test_a_text_has_its_place_its_reason_and_its_effect() -> None:
     (card,) = rendered(ordinary()).find("li", class_="told-card")
     for words in ("Monitor", "before call 4", "loop: semantic_loop 0.70", "Read the error.",
-                  "Recovered: 3 steps later, no monitor fires and the state is NORMAL."):  # fmt: skip
+                  "Recovered: after 3 steps, no monitor fired and the state was NORMAL."):  # fmt: skip
         assert words in card.words
     assert card.find("a")[0].attributes["href"] == "#call-4"
 
 
-def test_a_text_without_recovery_names_the_step_at_which_the_trouble_ends() -> None:
+def test_a_late_recovery_names_the_step_at_which_the_trouble_ends() -> None:
     still = [step(n, state="SLOW") for n in (2, 3, 4, 5)]
     (card,) = rendered(page(step(0), told(1), *still, step(6))).find("li", class_="told-card")
-    assert (
-        "No recovery: 3 steps later, no monitor fires and the state is SLOW. Out of trouble after 5 steps."
-        in card.words
-    )
+    assert "Late recovery, after 5 steps: after 3 steps, no monitor fired and the state was SLOW." in card.words
 
 
 def test_a_text_outside_trouble_is_not_judged() -> None:
@@ -80,7 +77,7 @@ def test_an_observed_run_would_have_been_told() -> None:
     root = rendered(page(step(0), withheld, step(2), step(3), step(4)))
     assert "1 of 5 monitor texts withheld" in root.words
     assert "What the agent would have been told" in root.words
-    assert "Recovered without the text" in root.words
+    assert "Recovered, without the text" in root.words
 
 
 def test_a_run_without_calls_says_so() -> None:

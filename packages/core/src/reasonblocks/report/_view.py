@@ -58,7 +58,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What happened after a text, in words. `kind` is "good", "bad" or "unknown"."""
+    """What happened after a text, in words. `kind` is "good", "late", "bad" or "unknown"."""
 
     kind: str
     sign: str
@@ -106,33 +106,25 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
         return Effect(kind="unknown", sign="·", words="no call follows in this recording")
     if verdict is None:
         return Effect(kind="unknown", sign="·", words=f"Not judged: {_why_not(page, row)}.")
-    unheard = told.withheld or page.replayed
-    later = counted(verdict.steps, "step") + " later"
+    without = ", without the text" if told.withheld or page.replayed else ""
+    after = f"after {counted(verdict.steps, 'step')}"
     if verdict.at_end:
-        state = f"the run ended {later} as {text.preview(page.outcome, 40) or 'unknown'}"
+        state = f"the run ended {after} as {text.preview(page.outcome, 40) or 'unknown'}"
     else:
-        state = f"{later}, {_state_of(page, row.number + verdict.steps)}"
-    return Effect(
-        kind="good" if verdict.recovered else "bad",
-        sign="✓" if verdict.recovered else "✗",
-        words=f"{_verdict(verdict, unheard)}: {state}.{'' if verdict.recovered else _later(page, row, verdict)}",
-    )
-
-
-def _later(page: RunPage, row: Row, verdict: Verdict) -> str:
-    """Return where a run that has not recovered in time is out of trouble, if it ever is."""
-    later = (
-        one for one in page.decided
-        if one.number > row.number + verdict.steps and not is_troubled(one.fired, one.state)
-    )  # fmt: skip
-    found = next(later, None)
-    return "" if found is None else f" Out of trouble after {counted(found.number - row.number, 'step')}."
-
-
-def _verdict(verdict: Verdict, unheard: bool) -> str:
+        state = f"{after}, {_state_of(page, row.number + verdict.steps)}"
     if verdict.recovered:
-        return "Recovered without the text" if unheard else "Recovered"
-    return "No recovery, without the text" if unheard else "No recovery"
+        return Effect(kind="good", sign="✓", words=f"Recovered{without}: {state}.")
+    end = _end_of_trouble(page, row, verdict)
+    if end is None:
+        return Effect(kind="bad", sign="✗", words=f"No recovery{without}: {state}.")
+    late = f"Late recovery{without}, after {counted(end.number - row.number, 'step')}"
+    return Effect(kind="late", sign="◔", words=f"{late}: {state}.")
+
+
+def _end_of_trouble(page: RunPage, row: Row, verdict: Verdict) -> Row | None:
+    """Return the first call without trouble after the verdict, None if there is none."""
+    later = (one for one in page.decided if one.number > row.number + verdict.steps)
+    return next((one for one in later if not is_troubled(one.fired, one.state)), None)
 
 
 def _why_not(page: RunPage, row: Row) -> str:
@@ -147,8 +139,8 @@ def _state_of(page: RunPage, number: int) -> str:
     row = next((row for row in page.rows if row.number == number), None)
     if row is None:
         return "the run went on"
-    fires = f"{', '.join(map(text.plain, row.fired))} still fires" if row.fired else "no monitor fires"
-    return f"{fires} and the state is {text.plain(row.state)}"
+    fired = f"{text.preview(', '.join(row.fired))} still fired" if row.fired else "no monitor fired"
+    return f"{fired} and the state was {text.plain(row.state)}"
 
 
 def about(page: RunPage) -> list[Fact]:
