@@ -45,45 +45,72 @@ anything = st.recursive(
 )
 
 
-def maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """An object with some of these fields, each of its kind or of any."""
-    return st.fixed_dictionaries({}, optional={name: value | anything for name, value in fields.items()})
+FOLDER = Path(__file__).parent / "fixtures"
 
 
-texts = st.sampled_from(WORDS)
-ids = st.sampled_from(["a", "b", "c", ""])
-values = st.builds(lambda text: {"stringValue": text}, texts) | anything
-attributes = st.lists(st.builds(lambda key, value: {"key": key, "value": value}, texts, values), max_size=5)
-spans = st.builds(
-    lambda known, rest: {**rest, **known},
-    st.fixed_dictionaries({"traceId": ids, "spanId": ids, "attributes": attributes}),
-    maybe(parentSpanId=ids, startTimeUnixNano=st.integers(), events=st.lists(maybe(name=texts, attributes=attributes))),
-)
-calls = st.lists(maybe(id=ids, name=texts, arguments=anything, tool_call_id=ids, function_name=texts), max_size=3)
-messages = maybe(role=texts, content=texts, parts=st.lists(anything, max_size=3), tool_calls=calls, type=texts)
-SHAPES: dict[str, st.SearchStrategy[Any]] = {
-    "jsonl-sink": maybe(event=texts, run_id=ids, step_index=st.integers(), timestamp=st.floats(), tool_calls=calls),
-    "atif": st.builds(
-        lambda steps, rest: {"schema_version": "ATIF-v1.4", **rest, "steps": steps},
-        st.lists(maybe(source=texts, message=texts, tool_calls=calls, observation=maybe(results=st.lists(anything)))),
-        maybe(session_id=ids, agent=maybe(name=texts)),
-    ),
-    "otlp": st.builds(
-        lambda spans: {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, st.lists(spans | anything, max_size=6)
-    ),
-    "langsmith": st.lists(
-        st.builds(
-            lambda known, rest: {**rest, **known},
-            st.fixed_dictionaries({"id": ids, "run_type": texts, "trace_id": ids}),
-            maybe(
-                parent_run_id=ids, dotted_order=texts, error=texts, inputs=maybe(messages=st.lists(messages)),
-                outputs=maybe(generations=st.lists(st.lists(maybe(message=maybe(kwargs=messages)))), output=messages),
-            ),
-        )
-        | anything,
-        max_size=6,
-    ),
+def values_of(name: str) -> list[Any]:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    return [json.loads(text)] if name.endswith(".json") else [json.loads(line) for line in text.splitlines()]
+
+
+RESULT = {"call_id": "1", "name": "ls", "output": "x", "is_error": True, "duration_ms": 1.5}
+STEP = {
+    "event": "step", "run_id": "a", "step_index": 1, "timestamp": 2.0, "thought": "t", "reasoning": "r", "action": "ls",
+    "action_input": "{}", "observation": "x", "is_error": True, "output_tokens": 3, "scores": {"m": 0.5},
+    "tool_calls": [{"id": "1", "name": "ls", "arguments": {"path": "."}}], "tool_results": [RESULT],
+    "metadata": {"skipped_reason": None, "cache_write_tokens": 3},
 }  # fmt: skip
+VALID: dict[str, list[Any]] = {
+    "jsonl-sink": [
+        {"event": "run_start", "timestamp": 1.0, "run_id": "a", "agent_name": "fixer", "task": "t", "metadata": {}},
+        {**STEP, "step_index": 0}, STEP, {**STEP, "step_index": 2, "metadata": {"final": True}},
+        {"event": "run_finish", "timestamp": 9.0, "run_id": "a", "outcome": "success", "doubts": []},
+    ],
+    "atif": values_of("atif.json"),
+    "otlp": values_of("otlp.jsonl"),
+    "langsmith": values_of("langsmith.jsonl"),
+    "reasonblocks": [{"run_id": "a", "steps": [{**STEP, "tokens": 3}]}],
+    "langchain": [
+        {"run_id": "a", "messages": [
+            {"type": "human", "data": {"content": "hi"}},
+            {"type": "ai", "data": {"content": [{"type": "text", "text": "t"}], "usage_metadata": {"input_tokens": 3},
+                                    "tool_calls": [{"id": "1", "name": "ls", "args": {"path": "."}}]}},
+            {"type": "tool", "data": {"content": "x", "tool_call_id": "1", "status": "success"}},
+        ]}
+    ],
+}  # fmt: skip
+"""Records of each format that are a run."""
+
+
+def mutated(data: st.DataObject, name: str) -> list[Any]:
+    """The records of a format with up to four values replaced, removed or repeated, anywhere in them."""
+    records: list[Any] = json.loads(json.dumps(VALID[name]))
+    for _ in range(data.draw(st.integers(0, 4))):
+        mutate(data, records)
+    return records
+
+
+def mutate(data: st.DataObject, records: list[Any]) -> None:
+    at: Any = records
+    for _ in range(data.draw(st.integers(0, 12))):
+        below = [
+            key
+            for key in (at if isinstance(at, dict) else range(len(at)))
+            if isinstance(at[key], (dict, list)) and at[key]
+        ]
+        if not below:
+            break
+        at = at[data.draw(st.sampled_from(below))]
+    if not at:
+        return
+    key = data.draw(st.sampled_from([*at] if isinstance(at, dict) else [*range(len(at))]))
+    change = data.draw(st.sampled_from(["replace", "remove", "repeat"]))
+    if change == "replace":
+        at[key] = data.draw(anything)
+    elif change == "remove":
+        del at[key]
+    elif isinstance(at, list):
+        at.append(at[key])
 
 
 def check(path: str, name: str) -> None:
@@ -91,7 +118,6 @@ def check(path: str, name: str) -> None:
     assert all(isinstance(item, (RecordedRun, RecordError)) for item in found)
     for item in found:
         assert item.file == path
-        assert item.line is None or item.line == 1
         if isinstance(item, RecordedRun):
             assert len(item.steps) == len(item.usages)
             assert all(isinstance(text, str) for step in item.steps for text in (step.thought, step.observation))
@@ -104,17 +130,28 @@ def test_any_json_is_a_run_or_an_error(write: Write, name: str, record: object) 
     check(write("any.jsonl", record), name)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@settings(deadline=None, max_examples=150, suppress_health_check=[*HealthCheck])
+MUTATED = settings(deadline=None, max_examples=150, suppress_health_check=[*HealthCheck])
+
+
+@pytest.mark.parametrize("name", VALID)
+@MUTATED
 @given(data=st.data())
-def test_json_of_the_formats_shape_is_a_run_or_an_error(write: Write, name: str, data: st.DataObject) -> None:
-    check(write("shaped.jsonl", data.draw(SHAPES[name])), name)
+def test_a_file_with_any_value_in_the_place_of_others_is_runs_or_errors(
+    write: Write, name: str, data: st.DataObject
+) -> None:
+    check(write("mutated.jsonl", *mutated(data, name)), name)
 
 
-@ANY
-@given(record=SHAPES["jsonl-sink"])
-def test_any_log_is_runs_or_errors(write: Write, record: object) -> None:
-    list(read_logs(write("log.jsonl", {"event": "step", "run_id": "a"}, record)))
+@MUTATED
+@given(data=st.data())
+def test_a_log_with_any_value_in_the_place_of_others_is_runs_or_errors(write: Write, data: st.DataObject) -> None:
+    assert list(read_logs(write("log.jsonl", STEP, *mutated(data, "jsonl-sink"))))
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_the_files_that_are_changed_above_are_runs_with_results(write: Write, name: str) -> None:
+    found = [run for run in read_runs(write("valid.jsonl", *VALID[name])) if isinstance(run, RecordedRun)]
+    assert [result for run in found for step in run.steps for result in step.tool_results]
 
 
 @pytest.mark.parametrize("name", RECORD_READERS)
@@ -166,7 +203,7 @@ def test_every_shipped_reader_has_a_name_and_a_title() -> None:
     assert all(getattr(reader, "title", "") for reader in READERS)
 
 
-FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.json*"))
+FIXTURES = sorted(FOLDER.glob("*.json*"))
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=[path.name for path in FIXTURES])

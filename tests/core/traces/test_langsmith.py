@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,18 @@ def test_a_run_without_its_trace_is_nearly_one(write: Write) -> None:
     (error,) = read_runs(write("a.jsonl", {"run_type": "llm", "id": "1"}))
     assert isinstance(error, RecordError)
     assert "langsmith: no 'trace_id'" in error.reason
+
+
+def test_memory_holds_no_inputs_of_model_calls(write: Write) -> None:
+    history = {"messages": [{"role": "user", "content": "x" * 100_000}] * 2}
+    calls = (chat(f"call-{n}", n, {"content": "Done."}, inputs=history) for n in range(99))
+    path = write("a.jsonl", ROOT, *calls)
+    tracemalloc.start()
+    try:
+        assert [len(run.steps) for run in runs(path)] == [99]
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000  # the file has 20 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_the_tracer_sends_today_is_read(tmp_path: Path) -> None:

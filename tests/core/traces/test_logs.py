@@ -7,6 +7,7 @@ import json
 import random
 import sqlite3
 import stat
+import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -206,6 +207,18 @@ def test_a_finished_run_waits_for_a_few_others_and_no_longer(write: Write) -> No
 
     assert first(ENDED_KEPT - 1) == ["failure: late"]
     assert first(ENDED_KEPT) == ["success", "failure: late"]
+
+
+def test_memory_holds_a_few_finished_runs_not_the_file(write: Write) -> None:
+    big = [replace(event, observation="x" * 100_000) if isinstance(event, StepEvent) else event for event in events()]
+    named = (replace(event, run_id=f"run-{n}") for n in range(200) for event in big if not isinstance(event, RunStart))
+    path = jsonl(write, *named)
+    tracemalloc.start()
+    try:
+        assert sum(len(log.steps) for log in read_logs(path) if isinstance(log, RunLog)) == 800
+        assert tracemalloc.get_traced_memory()[1] < 25_000_000  # the file has 80 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_without_events_has_one_reason(write: Write, tmp_path: Path) -> None:

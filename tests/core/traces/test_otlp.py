@@ -310,6 +310,11 @@ def test_a_trace_may_lie_in_many_requests_and_others_between(write: Write) -> No
     assert [(run.run_id, len(run.steps), run.line) for run in found] == [("trace-agent", 2, 1), ("other-agent", 2, 2)]
 
 
+def test_requests_of_logs_and_metrics_between_are_passed_over(write: Write) -> None:
+    good = export(agent(), chat("one", 1, text("Done.")))
+    assert len(runs(write("a.jsonl", {"resourceMetrics": []}, good, {"resourceLogs": []}))) == 1
+
+
 def test_a_malformed_request_costs_only_its_line(write: Write) -> None:
     good = export(agent(), chat("one", 1, text("Done.")))
     bad = export({"spanId": "no trace"})

@@ -59,7 +59,6 @@ class _Known:
     kind: str
     name: str
     error: str
-    task: str
     answer: Step | None = None
     usage: Usage = field(default_factory=Usage)
     model: str = ""
@@ -68,9 +67,22 @@ class _Known:
 
 @dataclass(slots=True, kw_only=True)
 class _Trace:
+    """The nodes of a trace by id, and the task in the inputs of its root, or else of its first model call."""
+
     id: str
     line: int
     nodes: dict[str, _Known] = field(default_factory=dict)
+    tasks: dict[bool, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, node: _Known, task: str) -> None:
+        """Add a node, unless it is there; `task` is the task in its inputs."""
+        is_root = node.parent is None
+        if self.nodes.setdefault(node.id, node) is node and task and (is_root or node.kind in MODELS):
+            self.tasks[is_root] = min(self.tasks.get(is_root, (node.order, task)), (node.order, task))
+
+    @property
+    def task(self) -> str:
+        return (self.tasks.get(True) or self.tasks.get(False) or ("", ""))[1]
 
 
 class LangSmithRuns:
@@ -100,8 +112,8 @@ class LangSmithRuns:
                 if isinstance(node, RecordError):
                     yield node
                     continue
-                key, known = node
-                traces.find_or_add(key, partial(_Trace, id=key, line=record.line)).nodes.setdefault(known.id, known)
+                key, known, task = node
+                traces.find_or_add(key, partial(_Trace, id=key, line=record.line)).add(known, task)
             yield from (_run(file, trace) for trace in traces.due())
         yield from (_run(file, trace) for trace in traces.rest())
 
@@ -121,12 +133,12 @@ def _nodes(value: JSON) -> Iterator[JSON]:
         waiting += children if isinstance(children, list) else []
 
 
-def _read(file: str, line: int, value: JSON) -> tuple[str, _Known] | RecordError:
-    """Return the key of a node's trace, and what is kept of the node."""
+def _read(file: str, line: int, value: JSON) -> tuple[str, _Known, str] | RecordError:
+    """Return the key of a node's trace, what is kept of the node, and the task in its inputs."""
     try:
         node = _Node.model_validate(value)
         key = node.trace_id or _trace_of(node.dotted_order) or node.id
-        return key, _known(node)
+        return key, _known(node), _task(value_of(node.inputs))
     except ValidationError as error:
         return RecordError(file, line, reason(error))
     except RecursionError:
@@ -139,7 +151,7 @@ def _trace_of(dotted_order: str) -> str:
 
 
 def _known(node: _Node) -> _Known:
-    outputs, inputs = value_of(node.outputs), value_of(node.inputs)
+    outputs = value_of(node.outputs)
     answered = node.run_type in MODELS and node.error is None
     answer, data = _answer(outputs) if answered else (None, None)
     return _Known(
@@ -149,7 +161,6 @@ def _known(node: _Node) -> _Known:
         kind=node.run_type,
         name=node.name,
         error=node.error or "",
-        task=_task(inputs),
         answer=answer,
         usage=_usage(node, outputs, data),
         model=_model(node, data) if node.run_type in MODELS else "",
@@ -296,7 +307,7 @@ def _built(file: str, trace: _Trace) -> RecordedRun | RecordError:
         run_id=trace.id,
         source=root.name or None if root else None,
         outcome=_outcome(root.error) if root else None,
-        task=next((node.task for node in (root, *calls) if node and node.task), None),
+        task=trace.task,
         model=next((node.model for node in calls if node.model), None),
     )
     return header.recorded(file, trace.line, steps, tuple(node.usage for node in calls))

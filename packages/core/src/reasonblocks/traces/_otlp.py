@@ -18,7 +18,7 @@ from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from ._files import Record
 from ._messages import arguments_of, value_of
 from ._otlp_messages import Messages, messages_in
-from ._otlp_spans import Span, Trace, traces_of
+from ._otlp_spans import Span, Trace, is_other_signal, traces_of
 from ._run import Header, RecordedRun, Runs, contained
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -50,9 +50,7 @@ class OtlpSpans:
         return isinstance(value, dict) and "resourceSpans" in value
 
     def lacks(self, value: JSON) -> str | None:
-        if not isinstance(value, dict) or not {"resourceLogs", "resourceMetrics"} & value.keys():
-            return None
-        return "no 'resourceSpans', only logs or metrics"
+        return "no 'resourceSpans', only logs or metrics" if is_other_signal(value) else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         is_empty = True

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from ..exceptions import RecordError
+from ..types import JSON
 from ._files import Record
 from ._groups import Groups
 from ._run import reason
@@ -109,6 +110,8 @@ def traces_of(file: str, records: Iterable[Record | RecordError]) -> Iterator[Tr
         if isinstance(record, RecordError):
             yield record
             continue
+        if is_other_signal(record.value):
+            continue
         try:
             request = _Request.model_validate(record.value)
         except ValidationError as error:
@@ -121,6 +124,12 @@ def traces_of(file: str, records: Iterable[Record | RecordError]) -> Iterator[Tr
                 traces.end(span.trace)
         yield from traces.due()
     yield from traces.rest()
+
+
+def is_other_signal(value: JSON) -> bool:
+    """Return True for a request of logs or metrics, which may lie in the same file."""
+    keys = value.keys() if isinstance(value, dict) else set[str]()
+    return "resourceSpans" not in keys and bool({"resourceLogs", "resourceMetrics"} & keys)
 
 
 def _spans(request: _Request) -> Iterator[Span]:
