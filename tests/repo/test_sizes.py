@@ -16,8 +16,8 @@ SHORT_LINES = 60
 
 SHORT_MODULES = {
     "packages/core/src/reasonblocks/__main__.py": "`python -m` needs it",
+    "packages/core/src/reasonblocks/backends/_http/_store.py": "the sink and the evaluator do without it",
     "packages/core/src/reasonblocks/backends/_jsonl_sink.py": "a sink without SQLite must not import it",
-    "packages/core/src/reasonblocks/backends/_local.py": "every backend is a module of its own",
     "packages/core/src/reasonblocks/calibration/_lasting.py": "a model of its own: only it is fitted without outcomes",
 }
 """Private modules of fewer lines with one importer, by their path from the root: the reason not to merge them."""

@@ -18,7 +18,8 @@ from tests.core.http.world import EVALUATE, SHORT_MS, Silent, arun, asked, at, c
 SLOW: list[Fault] = [Hang(), Slow(seconds=60), Drip(seconds=0.01)]
 LATE_S = 0.35
 """Seconds above the deadline that a busy machine may take."""
-GAP_S = 0.02
+GAP_S, TRIES = 0.02, 6
+"""The longest gap of an event loop, in the best of so many tries: this machine may be busy with other work."""
 
 
 def evaluator(url: str) -> HttpEvaluator:
@@ -39,10 +40,10 @@ def test_a_slow_server_costs_a_step_its_deadline(api: ScriptedRbApi, fault: Faul
 
 @pytest.mark.parametrize("fault", SLOW, ids=lambda fault: type(fault).__name__)
 def test_a_slow_server_does_not_block_an_event_loop(api: ScriptedRbApi, fault: Fault) -> None:
-    rb = client(api, step_deadline_ms=SHORT_MS)
     api.misbehave(fault)
 
-    async def beside() -> tuple[list[str | None], float]:
+    async def beside(number: int) -> tuple[list[str | None], float]:
+        rb = client(api, api_key=f"rbk_{number}_key", step_deadline_ms=SHORT_MS)  # another key has its own breaker
         gap, beat, running = 0.0, time.monotonic(), asyncio.ensure_future(arun(rb.session(), 2))
         while not running.done():
             await asyncio.sleep(0.001)
@@ -50,9 +51,10 @@ def test_a_slow_server_does_not_block_an_event_loop(api: ScriptedRbApi, fault: F
             gap, beat = max(gap, now - beat), now
         return gates(await running), gap
 
-    decided, gap = min((asyncio.run(beside()) for _ in range(2)), key=lambda done: done[1])
+    decided, gap = min((asyncio.run(beside(number)) for number in range(TRIES)), key=lambda done: done[1])
     assert decided[1] == "unavailable"
     assert gap < GAP_S
+    assert len(at(api, EVALUATE)) == TRIES
 
 
 def test_after_a_slow_step_the_next_is_evaluated(api: ScriptedRbApi) -> None:
@@ -66,11 +68,11 @@ def test_after_a_slow_step_the_next_is_evaluated(api: ScriptedRbApi) -> None:
 
 
 def sync_call(backend: HttpEvaluator) -> None:
-    backend.evaluate(asked(ends=time.monotonic() + 0.05))
+    backend.evaluate(asked(ends=time.monotonic() + 1))
 
 
 def async_call(backend: HttpEvaluator) -> None:
-    asyncio.run(backend.aevaluate(asked(ends=time.monotonic() + 0.05)))
+    asyncio.run(backend.aevaluate(asked(ends=time.monotonic() + 1)))
 
 
 @pytest.mark.parametrize("call", [sync_call, async_call])

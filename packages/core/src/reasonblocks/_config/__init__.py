@@ -39,7 +39,7 @@ from ._parts import (
     with_control,
 )
 from ._run import check_options, options_of, profile_of, run_info, settings_of, unable
-from ._server import as_table, server_of
+from ._server import evaluated_by, server_of
 
 __all__ = [
     "CalibrationSource",
@@ -81,14 +81,11 @@ def configure(
     call_back("redact", redact)
     server = server_of(base_url, key, live_streaming_enabled, redact, environ, disabled=disabled)
     own = tuple(custom_monitors(monitors))
-    routing = dict(mapping("model_routing", model_routing))
-    check_routing(routing)
+    check_routing(routing := dict(mapping("model_routing", model_routing)))
     own_weights = dict(mapping("weights", weights))
-    known_profile = profile_of(task_profile, server)
     built_in, history_limit = machine(transition, fsm_thresholds)
     numbers = calibration_of(calibration)
     store = store_of(pattern_store, embedder, environ, server)
-    profiles = profiles_of(profile, environ)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
         level=numbers.level,
@@ -97,7 +94,7 @@ def configure(
         caller_scorer=call_back("scorer", scorer) is not None,
         custom_monitors=bool(own),
         task_profile=task_profile,
-        weights=resolve_weights(known_profile, own_weights, [monitor.name for monitor in own]),
+        weights=resolve_weights(profile_of(task_profile, server), own_weights, [monitor.name for monitor in own]),
         org_id=text("org_id", org_id),
         token_budget=budget(token_budget),
         e_traces_enabled=flag("e_traces_enabled", e_traces_enabled),
@@ -107,10 +104,9 @@ def configure(
         judged_by="shipped" if calibration is None else "calibration",
         disabled=disabled,
     )
+    profiles = profiles_of(profile, environ)
     backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
-    if server is not None:
-        given = None if calibration is None else as_table(numbers)
-        backends = server.evaluating(backends, weights=own_weights, tool_roles=tool_roles, calibration=given)
+    backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)
     settings, backends = with_control(
         settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
     )

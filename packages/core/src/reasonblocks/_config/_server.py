@@ -39,15 +39,7 @@ class Server:
     def store(self) -> PatternStore:
         from ..backends._http._store import HttpStore
 
-        return HttpStore(self.exchange, self._redaction())
-
-    def evaluating(self, backends: Backends, **given: Any) -> Backends:
-        """Return the backends with the server's evaluator, which is also a mailbox."""
-        from ..backends._http._evaluator import HttpEvaluator
-
-        types = {monitor.name: monitor.failure_type for monitor in backends.monitors}
-        evaluator = HttpEvaluator(self.exchange, failure_types=types, redaction=self._redaction(), **given)
-        return evolve(backends, evaluator=evaluator, mailboxes=(*backends.mailboxes, evaluator))
+        return HttpStore(self.exchange, self.redaction())
 
     def sinks(self, others: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
         """Return the sink that streams the runs, unless the caller gave one for the same server."""
@@ -57,7 +49,7 @@ class Server:
         known = any(isinstance(sink, HttpSink) and sink.url == address.url for sink in others)
         return (HttpSink(address.url, address.key),) if self.streams and not known else ()
 
-    def _redaction(self) -> Any:
+    def redaction(self) -> Any:
         if self.redact is None:
             return None
         from ..backends._http._texts import Redaction
@@ -111,7 +103,27 @@ def refuse_embedder(embedder: Embedder | None) -> None:
         raise ConfigError("embedder", embedder, "the server's pattern store embeds by itself: give a pattern_store too")
 
 
-def as_table(calibration: Calibration) -> Mapping[str, Any]:
-    """Return the calibration in the form of its file."""
-    table: Mapping[str, Any] = loads(as_toml(calibration))
-    return table
+def evaluated_by(
+    server: Server | None,
+    backends: Backends,
+    weights: Mapping[str, float],
+    tool_roles: Mapping[str, str] | None,
+    calibration: Calibration | None,
+) -> Backends:
+    """Return the backends with the server's evaluator, which is also a mailbox; unchanged without a server.
+
+    `weights`, `tool_roles` and `calibration` are those that the caller gave.
+    """
+    if server is None:
+        return backends
+    from ..backends._http._evaluator import HttpEvaluator
+
+    evaluator = HttpEvaluator(
+        server.exchange,
+        weights=weights,
+        tool_roles=tool_roles,
+        calibration=None if calibration is None else loads(as_toml(calibration)),
+        failure_types={monitor.name: monitor.failure_type for monitor in backends.monitors},
+        redaction=server.redaction(),
+    )
+    return evolve(backends, evaluator=evaluator, mailboxes=(*backends.mailboxes, evaluator))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..exceptions import ProtocolError, Refused, RunStopped, StoreError, Unavailable
+from ..exceptions import BadAnswer, ProtocolError, Refused, RunStopped, StoreError, Unavailable
 
 logger = logging.getLogger("reasonblocks")
 
@@ -62,6 +62,7 @@ class Faults:
             return
         self._logged.add(kind)
         plain = exc is None or isinstance(exc, (Refused, Unavailable, StoreError))  # a traceback adds nothing
+        plain = plain or (isinstance(exc, BadAnswer) and exc.__cause__ is None)  # nor to a value and its rule
         trace = None if plain or exc is None else (type(exc), exc, exc.__traceback__)
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
 

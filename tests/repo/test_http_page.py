@@ -1,0 +1,41 @@
+"""The examples of docs/http.md run, and its numbers are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reasonblocks.backends._http import _breaker, _exchange
+from reasonblocks.cli._doctor import VARIABLES
+from reasonblocks.testing.rb_api import ScriptedRbApi
+
+PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+NUMBERS = [
+    f"{_breaker.FAILURES_IN_A_ROW} times in a row: off for {_breaker.OFF_SECONDS:g} s",
+    f"off for {_breaker.REFUSED_SECONDS:g} s, one line with the server",
+    f"over {_exchange.ANSWER_BYTES // 1_000_000} MB",
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["events only", "evaluations"])
+def test_an_example_works(example: str) -> None:
+    with ScriptedRbApi(keys={"rbk_demo_key": "demo"}) as api:
+        names: dict[str, object] = {}
+        exec(compile(example.replace("http://127.0.0.1:8700", api.url), "docs/http.md", "exec"), names)
+        with names["rb"] as rb, rb.session() as session:  # type: ignore[attr-defined]  # as the example made it
+            assert session.run.run_id
+        assert {received.status for received in api.requests} <= {200}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_is_that_of_the_code(number: str) -> None:
+    words = {"3": "three"}
+    said = " ".join(words.get(word, word) for word in number.split()).replace("row:", "row |")
+    assert said in PAGE
+
+
+def test_its_variables_are_known() -> None:
+    assert {*re.findall(r"REASONBLOCKS_[A-Z_]+", PAGE)} <= {*VARIABLES}
