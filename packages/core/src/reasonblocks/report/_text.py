@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import TypeVar
 
 from .._json import canonical
 from .._text import collapse
 from ..types import ToolCall
-
-T = TypeVar("T")
 
 CLIP = 4_000
 """Characters of a text in a file."""
@@ -59,12 +56,17 @@ def parts(text: str) -> Iterator[Part]:
 
 def plain(text: str) -> str:
     """Return the text in one line, with hidden characters as `U+202E`: for attributes, titles and names."""
-    return str(visible(re.sub(r"[\t\n\r ]+", " ", text).strip()))
+    return visible(re.sub(r"[\t\n\r ]+", " ", text).strip())
 
 
-def visible(value: T) -> T | str:
-    """Return a text with hidden characters as `U+202E`; any other value unchanged."""
-    return _HIDDEN.sub(lambda found: code_point(found[0]), value) if type(value) is str else value
+def visible(text: str) -> str:
+    """Return the text with hidden characters as `U+202E`."""
+    return _HIDDEN.sub(lambda found: code_point(found[0]), text)
+
+
+def finalized(value: object) -> object:
+    """Return a value as a template shows it: a text visibly, markup of its own and other values unchanged."""
+    return visible(value) if type(value) is str else value
 
 
 def code_point(char: str) -> str:
@@ -90,7 +92,7 @@ def clipped(text: str, limit: int | None) -> Clipped:
 
 def preview(text: str, limit: int = PREVIEW) -> str:
     """Return the start of a text in one line, without hidden characters."""
-    line = collapse(str(visible(text[: 4 * limit])))
+    line = collapse(visible(text[: 4 * limit]))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
