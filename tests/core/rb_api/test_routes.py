@@ -76,6 +76,9 @@ def test_an_observed_monitor_joins_the_scores_and_its_failure_type_the_answer(ap
         ({"observed": [{"name": "mine", "score": 0.5, "evidence": [1]}]}, "observed.evidence"),
         ({"observed": [{"name": f"mine {n}", "score": 0.5} for n in range(40)]}, "observed"),
         ({"observed": [{"name": "mine", "score": 1.5}]}, "observed.0.score"),
+        ({"observed": [{"name": "m" * 300, "score": 0.5}]}, "observed.name"),
+        ({"observed": [{"name": "mine", "score": 0.5, "failure_type": "\ud800"}]}, "observed.failure_type"),
+        ({"run_id": "run \ud800"}, "run_id"),
         ({"own_level": {"name": "own", "thresholds": {"composite": 2}}}, "own_level"),
     ],
 )
@@ -182,6 +185,13 @@ def test_a_step_event_reports_the_notes_of_its_call(api: ScriptedRbApi) -> None:
     note = api.add_note("run-1", "Look at the clock.")
     post(api, "/monitor/events", {"events": [{**STEP, "metadata": {"note_ids": [note.id]}}]})
     assert evaluated(api, notes=True)["notes"] == []
+
+
+@pytest.mark.parametrize("ids", [5, "note-1", [{}], [None], {"note-1": 1}])
+def test_note_ids_that_are_none_tell_nothing(api: ScriptedRbApi, ids: Any) -> None:
+    api.add_note("run-1", "Look at the clock.")
+    post(api, "/monitor/events", {"events": [{**STEP, "metadata": {"note_ids": ids}}]})
+    assert [item.told for item in api.notes] == [False]
 
 
 # --- errors

@@ -17,8 +17,10 @@ from ._config import tool_roles_of
 from ._gates import TIER_RULES
 from ._json import evolve
 from ._monitors.builtin import BY_NAME, WEIGHTS, resolve_weights
+from ._patterns import NAME_BYTES
 from ._requests import Evaluate, Retrieve
 from ._scoring import SHIPPED_LEVEL, score_text
+from ._text import size, whole
 from .backends._local import LocalEvaluator
 from .exceptions import ConfigError
 from .ports import Evaluator, PatternStore
@@ -108,6 +110,7 @@ class Evaluations:
 
         The answer is `partial` if the run has steps before `from_step`, and the request no usable memory of them.
         """
+        _check_name("run_id", request.run_id)
         start = request.from_step
         opened = self._seal.open(request.memory, org=org, run_id=request.run_id, before=start)
         memories = opened or {}
@@ -155,11 +158,19 @@ def _observed_of(request: EvaluateRequest) -> Observed:
     if len({item.name for item in given}) < len(given):
         raise ConfigError("observed", [item.name for item in given], "each monitor once")
     for item in given:
+        _check_name("observed.name", item.name)
+        _check_name("observed.failure_type", item.failure_type)
         if not item.name or item.name in BY_NAME or item.name.startswith("_"):
             raise ConfigError("observed.name", item.name, "must be the name of a monitor of the client's own")
         if not all(0 <= step <= last for step in item.evidence):
             raise ConfigError("observed.evidence", item.evidence, f"must be steps from 0 to {last}")
     return tuple([(item.name, item.score, None, tuple(item.evidence)) for item in given])
+
+
+def _check_name(field: str, value: str) -> None:
+    """Refuse a name that the answer could not contain."""
+    if size(value) > NAME_BYTES or whole(value) != value:
+        raise ConfigError(field, value, f"must be a text of at most {NAME_BYTES} bytes, in whole characters")
 
 
 def _without_observed(memories: Memories, request: EvaluateRequest) -> Memories:

@@ -87,13 +87,13 @@ class Runs:
         event = dict(body)
         index = event["step_index"] if event["event"] == "step" else 0
         place = (event["run_id"], event["event"], index)
-        told = event.get("metadata", {}).get("note_ids") or ()
+        told = event.get("metadata", {}).get("note_ids")
         with self._lock:
             known = self._events.get(place)
             if known is not None and (event["event"] != "run_finish" or known["outcome"] != "success"):
                 return False
             self._events[place] = event
-            self._mark(event["run_id"], told)
+            self._mark(event["run_id"], filter(_is_text, told if isinstance(told, list) else ()))
             return known != event
 
     def events(self) -> list[Body]:
@@ -129,6 +129,10 @@ class Runs:
             run = found.setdefault(event["run_id"], {"run_id": event["run_id"], "outcome": None, "steps": 0})
             _SUMMARY[event["event"]](run, event)
         return list(found.values())[::-1][:limit]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _started(run: Body, event: Body) -> None:
