@@ -29,6 +29,10 @@ _HIDDEN = re.compile(
 """Characters of the categories Cc, Cf, Cs and Co, but for tab and newline; separators, fillers, variation selectors."""
 
 
+_COLOURS = re.compile("\x1b\\[[0-9;:]*m")
+"""Escape sequences that only set colours; the output of tools is full of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A stretch of visible text, or the code point of a hidden character as `U+202E`."""
@@ -61,6 +65,8 @@ def plain(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return the text with hidden characters as `U+202E`."""
+    if text.isascii() and text.isprintable():  # nearly all, in a tenth of the time
+        return text
     return _HIDDEN.sub(lambda found: code_point(found[0]), text)
 
 
@@ -91,8 +97,8 @@ def clipped(text: str, limit: int | None) -> Clipped:
 
 
 def preview(text: str, limit: int = PREVIEW) -> str:
-    """Return the start of a text in one line, without hidden characters."""
-    line = collapse(visible(text[: 4 * limit]))
+    """Return the start of a text in one line, with hidden characters as `U+202E`, without a terminal's colours."""
+    line = collapse(visible(_COLOURS.sub("", text[: 4 * limit])))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
