@@ -14,6 +14,7 @@ from reasonblocks.backends._http._texts import bounded_step
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.testing.rb_api import ScriptedRbApi
 from reasonblocks.types import JSON, Memories, Step, ToolCall, ToolResult
+from reasonblocks.wire import evaluate_request
 from tests.core.http.world import EVALUATE, asked, at, client, run
 
 PIECES = st.sampled_from(
@@ -96,3 +97,34 @@ def test_a_step_of_five_megabytes_is_a_small_request(api: ScriptedRbApi, of: Cal
     (received,) = at(api, EVALUATE)
     assert received.status == 200
     assert received.up < 20_000
+
+
+CALLS = tuple([ToolCall(id=f"c{n}", name="search", arguments={"query": str(n % 3)}) for n in range(20_000)])
+RESULTS = tuple([ToolResult(call_id=call.id, output=f"{call.id} not found", name="search") for call in CALLS])
+MANY = [
+    Step(thought="I read.", tool_calls=CALLS, tool_results=RESULTS),
+    Step(thought="I read.", tool_calls=CALLS[:1], tool_results=RESULTS),
+    Step(tool_calls=(ToolCall(id="c", name="write", arguments={"rows": [*range(200_000)]}),), tool_results=RESULTS[:1]),
+    Step(tool_calls=(ToolCall(id="c", name="write", arguments={f"k{n}": n for n in range(100_000)}),)),
+    Step(tool_calls=(ToolCall(id="c" * 1_000_000, name="b" * 1_000_000, arguments={"k" * 1_000_000: 1}),)),
+]
+
+
+@pytest.mark.parametrize("step", MANY, ids=range(len(MANY)))
+def test_a_step_of_many_parts_is_a_small_request(step: Step) -> None:
+    bounded = bounded_step(step)
+    assert len(evaluate_request(asked(step=bounded)).model_dump_json(exclude_none=True)) < 70_000
+    assert bounded_step(bounded) == bounded
+
+
+def test_the_monitors_judge_many_calls_by_the_first_and_the_last() -> None:
+    local = LocalEvaluator(shipped())
+    for count in (33, 64):
+        step = evolve(MANY[0], tool_calls=CALLS[:count], tool_results=RESULTS[:count])
+        assert bounded_step(step) == step
+    answers = []
+    memories: Memories = {}
+    for index in range(6):
+        evaluation, memories = local.evaluate(asked(step=bounded_step(MANY[0]), index=index, memories=memories))
+        answers.append(evaluation)
+    assert "semantic_loop" in answers[-1].fired

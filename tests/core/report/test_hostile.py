@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -139,7 +140,7 @@ NUMBERS = (-1e308, -0.5, 0.0, 1e-300, 1.0, 1e308)
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_number_out_of_range_is_a_page(number: float) -> None:
-    numbers = {"difficulty": number, "latency_ms": number, "overhead_ms": number}
+    numbers: dict[str, Any] = {"difficulty": number, "latency_ms": number, "overhead_ms": number}
     steps = [step(0), step(1, scores={"loop": number}, monitors_fired=("loop",), composite=number, **numbers)]
     start = RunStart(run=RunInfo(run_id="r"), timestamp=number)
     finish = RunFinish(run_id="r", outcome="success", timestamp=-number)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Protocol, TypeVar
 
-from ..._json import DEEPEST, evolve
+from ..._json import DEEPEST, MAX_ITEMS, evolve
 from ..._secret import UNREDACTED
-from ..._text import clip, whole
+from ..._text import clip, ends, whole
 from ..._threads import contained
 from ...exceptions import BadAnswer, Unavailable
 from ...ports import Evaluate, Retrieve
@@ -19,6 +20,8 @@ logger = logging.getLogger("reasonblocks")
 
 T = TypeVar("T")
 Change = Callable[[str], str]
+MOST_CALLS = 32
+"""The first and the last calls of a step that are sent, and results; monitors compare the first and last 16."""
 
 
 class Guest(Protocol):
@@ -85,12 +88,16 @@ def retrieve_with(request: Retrieve, change: Change) -> Retrieve:
 
 
 def step_with(step: Step, change: Change) -> Step:
-    """Return the step with `change` applied to its texts, and to those in the arguments of its calls."""
+    """Return the step with `change` applied to its texts, and to those in the arguments of its calls.
+
+    It has the first and last calls and results, and the first entries of arguments: a step may have any number.
+    """
+    calls, results = ends(step.tool_calls, MOST_CALLS), ends(step.tool_results, MOST_CALLS)
     return Step(
         thought=change(step.thought),
         reasoning=change(step.reasoning),
-        tool_calls=tuple([evolve(call, arguments=_within(call.arguments, change, 0)) for call in step.tool_calls]),
-        tool_results=tuple([evolve(result, output=change(result.output)) for result in step.tool_results]),
+        tool_calls=tuple([evolve(call, arguments=_within(call.arguments, change, 0)) for call in calls]),
+        tool_results=tuple([evolve(result, output=change(result.output)) for result in results]),
     )
 
 
@@ -112,11 +119,15 @@ def _bounded(text: str) -> str:
 
 
 def _named_call(call: ToolCall) -> ToolCall:
-    return evolve(call, id=whole(str(call.id)), name=whole(str(call.name)))
+    return evolve(call, id=_name(call.id), name=_name(call.name))
 
 
 def _named_result(result: ToolResult) -> ToolResult:
-    return evolve(result, call_id=whole(str(result.call_id)), name=whole(str(result.name)))
+    return evolve(result, call_id=_name(result.call_id), name=_name(result.name))
+
+
+def _name(value: object) -> str:
+    return whole(clip(str(value)))
 
 
 def _within(value: JSON, change: Change, depth: int) -> JSON:
@@ -128,9 +139,9 @@ def _within(value: JSON, change: Change, depth: int) -> JSON:
     if depth >= DEEPEST:
         return "..."
     if isinstance(value, Mapping):
-        return {whole(str(key)): _within(item, change, depth + 1) for key, item in value.items()}
+        return {_name(key): _within(item, change, depth + 1) for key, item in islice(value.items(), MAX_ITEMS)}
     if isinstance(value, (list, tuple)):
-        return [_within(item, change, depth + 1) for item in value]
+        return [_within(item, change, depth + 1) for item in value[:MAX_ITEMS]]
     return change(_shown(value))
 
 
