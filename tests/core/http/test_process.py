@@ -164,3 +164,31 @@ def test_without_httpx_the_error_has_the_line_that_installs_it(
     with pytest.raises(ExtraMissing, match=r"needs httpx: pip install 'httpx") as caught:
         made(api)
     assert (caught.value.distribution, caught.value.extra) == ("httpx", "http")
+
+
+NO_THREAD = """
+    import os, threading
+    from reasonblocks.backends._http import Ask, Exchange, address_of
+    from reasonblocks.exceptions import Unavailable
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    address = address_of("base_url", os.environ["SERVER"], None)
+    start, threading.Thread.start = threading.Thread.start, refuse
+    try:
+        Exchange(address)
+        raise SystemExit("a client without a thread")
+    except Unavailable:
+        threading.Thread.start = start
+    exchange = Exchange(address)
+    assert exchange.send(Ask(path="/health"), 10.0).is_success
+    (thread,) = [one for one in threading.enumerate() if one is not threading.main_thread()]
+    exchange.close()
+    thread.join(10.0)
+    assert not thread.is_alive()
+"""
+
+
+def test_a_client_that_gets_no_thread_leaves_nothing_behind(api: ScriptedRbApi) -> None:
+    process(NO_THREAD, SERVER=api.url)

@@ -167,8 +167,8 @@ class _Pools:
             pool = self._pools.get(key)
             if pool is None:
                 pool = self._pools[key] = _Pool(address, connect(address))
+            network.enter()
             pool.users += 1
-        network.enter()
         return pool
 
     def leave(self, address: Address) -> None:

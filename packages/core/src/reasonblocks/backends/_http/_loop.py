@@ -28,6 +28,10 @@ _blocking = Workers()
 class _Loop(asyncio.SelectorEventLoop):
     """An event loop whose blocking calls, such as DNS queries, run in daemon threads: asyncio's delay the exit."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow_callback_duration = 1.0  # of a debug log; the first request imports parts of httpx, in 0.1 s
+
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # as typed there, with type variables of a newer Python
         call = partial(func, *args)
         try:
@@ -58,8 +62,8 @@ class NetworkThread:
     def enter(self) -> None:
         """Register a user and start the thread, which cannot be started at exit. Raises `Unavailable`."""
         with self._lock:
-            self._users += 1
             self._running()
+            self._users += 1
 
     def leave(self, last_words: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a user's last work without waiting for it; stop the thread after that of the last user."""
@@ -88,7 +92,8 @@ class NetworkThread:
     def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Run a coroutine; cancelling the future cancels it. Raises `Unavailable`."""
         with self._lock:
-            return asyncio.run_coroutine_threadsafe(work(), self._running())
+            loop = self._running()
+            return asyncio.run_coroutine_threadsafe(work(), loop)
 
     def _running(self) -> _Loop:
         if self._loop is None or self._loop.is_closed():
