@@ -218,7 +218,7 @@ def _langchain(item: Mapping[str, Any]) -> MessageData | None:
     """Return LangChain's message of a model, from its constructor's arguments or its fields; None for any other."""
     held = item.get("kwargs")
     fields = held if isinstance(held, Mapping) else item
-    if fields.get("type") not in langchain.ANSWERS:
+    if str(fields.get("type")) not in langchain.ANSWERS:
         return None
     try:
         return MessageData.model_validate(fields)
