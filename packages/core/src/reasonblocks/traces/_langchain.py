@@ -75,7 +75,7 @@ class LangChainMessages:
 
     def lacks(self, value: JSON) -> str | None:
         first = _first(value)
-        return "no 'data' in the messages" if first.get("type") in _TYPES and "data" not in first else None
+        return "no 'data' in the messages" if str(first.get("type")) in _TYPES and "data" not in first else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return run_by_run(file, records, _run)
