@@ -12,6 +12,8 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from statistics import median
 
 from reasonblocks import ReasonBlocks, SteeringSession, StepInput, StepOutcome
@@ -92,28 +94,37 @@ def steps(rb: ReasonBlocks, count: int) -> dict[str, object]:
 
 
 async def asteps(rb: ReasonBlocks, count: int) -> dict[str, object]:
-    """The same on an event loop, with the longest time in which it did nothing else."""
-    run, gaps = Run(rb), [0.0]
-
-    async def tick() -> None:
-        last = time.perf_counter()
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            now = time.perf_counter()
-            gaps.append(now - last - TICK_SECONDS)
-            last = now
-
+    """The same on an event loop, with the longest time in which it did nothing else, and that of an idle loop."""
+    run = Run(rb)
     for _ in range(WARM_STEPS):
         await run.astep()
     half()
-    ticking = asyncio.create_task(tick())
-    for _ in range(count):
-        await asyncio.sleep(2 * TICK_SECONDS)  # the agent's own work: the loop is free
-        await run.astep()
-    await asyncio.sleep(2 * TICK_SECONDS)
-    ticking.cancel()
+    started = time.perf_counter()
+    async with ticking() as gaps:
+        for _ in range(count):
+            await asyncio.sleep(2 * TICK_SECONDS)  # the agent's own work: the loop is free
+            await run.astep()
+    async with ticking() as idle:
+        await asyncio.sleep(time.perf_counter() - started)
     await run.session.afinish()
-    return {**run.figures(), "gap_ms": round(max(gaps) * 1e3, 1)}
+    return {**run.figures(), "gap_ms": round(max(gaps) * 1e3, 1), "idle_gap_ms": round(max(idle) * 1e3, 1)}
+
+
+@asynccontextmanager
+async def ticking() -> AsyncIterator[list[float]]:
+    """Wake every millisecond, and yield the list of the delays in seconds."""
+    delays = [0.0]
+
+    async def tick() -> None:
+        while True:
+            last = time.perf_counter()
+            await asyncio.sleep(TICK_SECONDS)
+            delays.append(time.perf_counter() - last - TICK_SECONDS)
+
+    task = asyncio.create_task(tick())
+    yield delays
+    await asyncio.sleep(2 * TICK_SECONDS)
+    task.cancel()
 
 
 def events(url: str, key: str, count: int) -> tuple[ReasonBlocks, dict[str, object]]:

@@ -3,8 +3,9 @@
 Each row is one agent in a process of its own, and a scripted rb-api in another, both on this machine. The server is
 fine for the first 10 steps of the run, and has its fault from then on; only the steps with the fault are measured.
 `p50 ms` and `max ms` are the whole of `begin_step` and `end_step`; the row "embedded" is the same run without a server.
-`gap ms` is the longest time in which the agent's event loop ran nothing else, and `exit s` the time from the end of the
-program to that of its process, with the telemetry of the run still to be sent.
+`gap ms` is the longest time in which the agent's event loop ran nothing else, `idle ms` that of the idle loop in the
+same number of seconds after it, and `exit s` the time from the end of the program to that of its process, with the
+telemetry of the run still to be sent.
 
 Two more tables: 10,000 events against a dead server, and the bytes of a run of 1,000 steps.
 """
@@ -35,7 +36,7 @@ STEPS = 30
 EVENTS = 10_000
 LONG_STEPS = 1_000
 COLUMNS = {
-    "fault": 22, "mode": 8, "p50 ms": 9, "max ms": 9, "gap ms": 8, "exit s": 8, "lines": 7, "gates": 60,
+    "fault": 22, "mode": 8, "p50 ms": 9, "max ms": 9, "gap ms": 8, "idle ms": 9, "exit s": 8, "lines": 7, "gates": 60,
 }  # fmt: skip
 
 Act = Callable[[ScriptedRbApi], object]
@@ -191,9 +192,9 @@ def shown(found: Mapping[str, Any]) -> str:
     if found["table"] != "faults":
         return json.dumps({name: value for name, value in found.items() if name not in ("table", "lines")})
     gates = ", ".join(f"{gate} {count}" for gate, count in sorted(found["gates"].items()))
+    loop = (found.get("gap_ms", ""), found.get("idle_gap_ms", ""))
     values = (
-        found["fault"], found["mode"], found["p50_ms"], found["max_ms"], found.get("gap_ms", ""), found["exit_s"],
-        found["said"], gates,
+        found["fault"], found["mode"], found["p50_ms"], found["max_ms"], *loop, found["exit_s"], found["said"], gates
     )  # fmt: skip
     return "".join(f"{value!s:<{width}}" for value, width in zip(values, COLUMNS.values(), strict=True))
 

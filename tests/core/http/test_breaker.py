@@ -175,3 +175,30 @@ def test_another_key_of_the_same_server_is_not_off(api: ScriptedRbApi) -> None:
     run(refused, 2)
     assert gates(run(refused, 1, start=2)) == ["unavailable"]
     assert gates(run(client(api).session(), 2))[1] != "unavailable"
+
+
+def test_a_key_that_the_server_repeats_is_not_shown(api: ScriptedRbApi, caplog: pytest.LogCaptureFixture) -> None:
+    api.misbehave(Status(code=500, detail=f"no idea what \x1b[31m{KEY} is\r\n"))
+    run(client(api).session(), 5)
+    assert "HTTP 500: no idea what ?[31m*** is" in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_a_key_that_no_header_can_carry_is_not_shown(api: ScriptedRbApi, caplog: pytest.LogCaptureFixture) -> None:
+    run(client(api, api_key=f"{KEY} ").session(), 5)
+    assert KEY not in caplog.text
+
+
+def test_while_it_is_off_nothing_is_redacted(api: ScriptedRbApi) -> None:
+    redacted: list[str] = []
+
+    def redact(text: str) -> str:
+        redacted.append(text)
+        return text
+
+    session = client(api, redact=redact).session()
+    api.misbehave(Status(code=500))
+    run(session, 4)
+    before = len(redacted)
+    run(session, 4, start=4)
+    assert len(redacted) == before

@@ -154,18 +154,18 @@ def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
         health = exchange.send(Ask(path="/health"), SERVER_SECONDS)
         found["answers"] = f"in {(monotonic() - begun) * 1000:.0f} ms"
         if not health.is_success or "status" not in (answer := health.json(name)):
-            return found, (f"{name} is no ReasonBlocks server: {health.reason}",)
+            return found, (f"{name} is no ReasonBlocks server: {exchange.reason(health)}",)
         found["version"] = str(answer.get("version", "unknown"))[:40]
         runs = exchange.send(Ask(path="/monitor/runs?limit=1"), SERVER_SECONDS)
     except ReasonBlocksError as error:
         return found, (str(error),)
     key = exchange.address.shown_key
     if runs.status == KEY_UNKNOWN:
-        return {**found, "key": "refused"}, (f"{name} refuses {key}: {runs.reason}",)
+        return {**found, "key": "refused"}, (f"{name} refuses {key}: {exchange.reason(runs)}",)
     if runs.status == NOT_ALLOWED:
         return {**found, "key": "accepted; it may not read runs"}, ()
     if not runs.is_success:
-        return {**found, "key": "unknown"}, (f"{name} cannot list its runs: {runs.reason}",)
+        return {**found, "key": "unknown"}, (f"{name} cannot list its runs: {exchange.reason(runs)}",)
     return {**found, "key": "accepted"}, ()
 
 

@@ -34,6 +34,10 @@ class Address:
         """Return the URL of a route, such as "/monitors/evaluate"."""
         return f"{self.url}{API}{path}"
 
+    def hide(self, text: str) -> str:
+        """Return a text without the key."""
+        return text if self.key is None else text.replace(self.key.reveal(), "***")
+
     @property
     def shown(self) -> str:
         return f"the server {self.url}"

@@ -42,12 +42,20 @@ class Breaker:
     def begin(self, backend: str) -> int:
         """Return a turn. Raises `SwitchedOff` while off, except for the one request that tries the server."""
         with self._lock:
-            if self._off_until is not None:
-                left = self._off_until - self._monotonic()
-                if left > 0 or self._trying:
-                    raise SwitchedOff(backend, max(left, 0.0))
-                self._trying = True
+            self._refuse_while_off(backend)
+            self._trying = self._off_until is not None
             return self._switches
+
+    def check(self, backend: str) -> None:
+        """Raise `SwitchedOff` if no request may begin, before its texts are prepared."""
+        with self._lock:
+            self._refuse_while_off(backend)
+
+    def _refuse_while_off(self, backend: str) -> None:
+        if self._off_until is not None:
+            left = self._off_until - self._monotonic()
+            if left > 0 or self._trying:
+                raise SwitchedOff(backend, max(left, 0.0))
 
     def answered(self, turn: int) -> None:
         """Note an answer: the server is back on."""

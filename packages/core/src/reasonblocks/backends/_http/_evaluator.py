@@ -72,6 +72,7 @@ class HttpEvaluator:
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
         """Ask the server until `request.ends`. Raises `Unavailable`, and `BadAnswer` for an unreadable answer."""
+        self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
             sent = self._redaction.applied(partial(evaluate_with, request), left_of(request.ends))
@@ -80,6 +81,7 @@ class HttpEvaluator:
 
     async def aevaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
         """Ask the server without blocking the event loop."""
+        self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
             sent = await self._redaction.aapplied(partial(evaluate_with, request), left_of(request.ends))

@@ -32,6 +32,8 @@ ANSWER_BYTES = 1_000_000
 """The largest body of an answer that is read."""
 IDLE_SECONDS = 30.0
 """Seconds that an unused connection is kept: agents make a step every few seconds."""
+MOST_CONNECTIONS, MOST_IDLE = 256, 32
+"""Connections to one server at once, as many as a worker of it serves, and those of them that are kept unused."""
 NO_DEADLINE_SECONDS = 5.0
 """Seconds for a request that has no deadline, such as one in a test of a backend alone."""
 DETAIL_CHARS = 120
@@ -39,6 +41,11 @@ DETAIL_CHARS = 120
 KEY_REFUSED = (401, 403)
 THIS_REQUEST_ONLY = (400, 413, 422, 429)
 """Statuses that concern one request: the server is well."""
+
+
+def _one_line(text: str) -> str:
+    """Return the start of a foreign text as one line, without control characters."""
+    return "".join([char if char.isprintable() else "?" for char in preview(text, DETAIL_CHARS)])
 
 
 class NoReply(Exception):
@@ -72,7 +79,7 @@ class Reply:
             detail = self.json("the server").get("detail")
         except BadAnswer:
             detail = None
-        return f"HTTP {self.status}" + (f": {preview(detail, DETAIL_CHARS)}" if isinstance(detail, str) else "")
+        return f"HTTP {self.status}" + (f": {_one_line(detail)}" if isinstance(detail, str) else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +118,9 @@ class _Pool:
             raise DeadlineExceeded(self._address.shown, seconds) from None
         except (NoReply, BadAnswer):
             raise
-        except Exception as exc:  # HTTP, TLS and DNS each have errors of their own
-            raise NoReply(f"{type(exc).__name__}: {preview(str(exc), DETAIL_CHARS)}") from exc
+        except Exception as exc:  # noqa: BLE001 - HTTP, TLS and DNS each have errors of their own
+            reason = f"{type(exc).__name__}: {_one_line(self._address.hide(str(exc)))}"
+            raise NoReply(reason) from None  # the library's own error may show a header, and so the key
 
     async def _exchange(self, ask: Ask) -> Reply:
         if self._client is None:
@@ -156,7 +164,9 @@ def connect(address: Address) -> httpx.AsyncClient:
         headers=headers,
         timeout=None,  # the deadline is one for the whole exchange, and cancels it
         follow_redirects=False,  # a redirect would carry the agent's texts to another server
-        limits=httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
+        limits=httpx.Limits(
+            max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_SECONDS
+        ),
         trust_env=not address.loopback,  # proxies
         verify=httpx.create_ssl_context(),
     )
@@ -243,6 +253,14 @@ class Exchange:
             self._pool = None
             pools.leave(self.address)
 
+    def check(self, backend: str) -> None:
+        """Raise `SwitchedOff` while the server is off."""
+        self._open().breaker.check(backend)
+
+    def reason(self, reply: Reply) -> str:
+        """Return the reason of a reply without the key, which a server may repeat."""
+        return self.address.hide(reply.reason)
+
     def send(self, ask: Ask, seconds: float) -> Reply:
         """Send a request past the breaker. Raises `Unavailable`, and `BadAnswer` for a body that is too large."""
         name = self.address.shown
@@ -251,7 +269,7 @@ class Exchange:
         except (FutureTimeout, DeadlineExceeded):
             raise Unavailable(name, f"no answer within {seconds:.1f} s") from None
         except NoReply as exc:
-            raise Unavailable(name, exc.reason) from exc
+            raise Unavailable(name, exc.reason) from None
 
     def ask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
         """Send a request and return its answer, read. Raises `Unavailable`, and `BadAnswer` if it cannot be read."""
@@ -287,7 +305,7 @@ class Exchange:
             raise DeadlineExceeded(backend, left) from None
         except NoReply as exc:
             breaker.failed(turn, exc.reason)
-            raise Unavailable(backend, exc.reason) from exc
+            raise Unavailable(backend, exc.reason) from None
         except BadAnswer:
             breaker.failed(turn, "an unreadable answer")
             raise
@@ -296,8 +314,7 @@ class Exchange:
             raise
         self._judge(backend, breaker, turn, reply)
 
-    @staticmethod
-    def _judge(backend: str, breaker: Breaker, turn: int, reply: Reply) -> None:
+    def _judge(self, backend: str, breaker: Breaker, turn: int, reply: Reply) -> None:
         if reply.is_success:
             breaker.answered(turn)
             return
@@ -306,8 +323,8 @@ class Exchange:
         elif reply.status in THIS_REQUEST_ONLY:
             breaker.answered(turn)
         else:
-            breaker.failed(turn, reply.reason)
-        raise Unavailable(backend, reply.reason, retry_after=reply.retry_after)
+            breaker.failed(turn, self.reason(reply))
+        raise Unavailable(backend, self.reason(reply), retry_after=reply.retry_after)
 
 
 def _with_deadline(ask: Ask, left: float) -> Ask:

@@ -91,7 +91,7 @@ class NetworkThread:
             return asyncio.run_coroutine_threadsafe(work(), self._running())
 
     def _running(self) -> _Loop:
-        if self._loop is None:
+        if self._loop is None or self._loop.is_closed():
             loop = _Loop()
             thread = threading.Thread(target=_serve, args=(loop,), name=THREAD_NAME, daemon=True)
             try:

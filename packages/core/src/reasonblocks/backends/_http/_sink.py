@@ -89,11 +89,11 @@ class HttpSink:
             self._say_refused(reply)
             return
         if reply.status in AGAIN or reply.status >= 500:
-            raise Unavailable(address.shown, reply.reason, retry_after=reply.retry_after)
+            raise Unavailable(address.shown, self._exchange.reason(reply), retry_after=reply.retry_after)
         if reply.status in KEY_REFUSED:
             self._off_until = time.monotonic() + OFF_SECONDS
-            raise Refused(address.shown, f"{reply.reason}, with {address.shown_key}")
-        raise Refused(address.shown, reply.reason)
+            raise Refused(address.shown, f"{self._exchange.reason(reply)}, with {address.shown_key}")
+        raise Refused(address.shown, self._exchange.reason(reply))
 
     def _say_refused(self, reply: Reply) -> None:
         """Log once that the server took a batch without some of its events."""

@@ -25,6 +25,7 @@ class HttpStore:
 
     def search(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Ask the server until `request.ends`. Raises `Unavailable`, and `BadAnswer` for an unreadable answer."""
+        self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
             sent = self._redaction.applied(partial(retrieve_with, request), left_of(request.ends))
@@ -32,6 +33,7 @@ class HttpStore:
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
         """Ask the server without blocking the event loop."""
+        self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
             sent = await self._redaction.aapplied(partial(retrieve_with, request), left_of(request.ends))
