@@ -18,8 +18,9 @@ from tests.core.http.world import EVALUATE, SHORT_MS, Silent, arun, asked, at, c
 SLOW: list[Fault] = [Hang(), Slow(seconds=60), Drip(seconds=0.01)]
 LATE_S = 0.35
 """Seconds above the deadline that a busy machine may take."""
-GAP_S, TRIES = 0.02, 6
-"""The longest gap of an event loop, in the best of so many tries: this machine may be busy with other work."""
+GAP_S, TRIES = 0.05, 4
+"""The longest gap of an event loop, in the best of so many tries: the server runs in this process, too, and the machine
+may be busy. A call that blocked the loop would take the whole deadline. benchmarks/faults.py measures the real gap."""
 
 
 def evaluator(url: str) -> HttpEvaluator:

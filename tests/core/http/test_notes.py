@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from reasonblocks.backends._http import Exchange, address_of
 from reasonblocks.backends._http._evaluator import RUNS_KEPT, HttpEvaluator
+from reasonblocks.testing import LoopHarness, Script, Turn, tool_call, tool_result
 from reasonblocks.testing.rb_api import ScriptedRbApi, Status
 from reasonblocks.types import Note, StepInput, StepOutcome
 from tests.core.http.world import EVALUATE, answered, asked, at, client, given, run
@@ -24,6 +27,25 @@ def test_a_note_is_told_once_before_the_call_after_its_answer(api: ScriptedRbApi
     rest = run(session, 4, start=2)
     assert (told(first), told(rest)) == ([], [2])
     assert session.step_log[2].injection_sources[0] == "OperatorInjection"
+    assert [note.told for note in api.notes] == [True]
+
+
+@pytest.mark.parametrize("resume_at", [(), (2,), (1, 2, 3)])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_agent_reads_a_note_in_one_request(api: ScriptedRbApi, mode: str, resume_at: tuple[int, ...]) -> None:
+    turns = [
+        Turn(
+            text=f"I read file {at}.",
+            tool_calls=(tool_call(f"c{at}", "read_file", {"path": f"f{at}"}),),
+            results=(tool_result(f"c{at}", "fine", is_error=False),),
+        )
+        for at in range(4)
+    ]
+    script = Script(run_id="r", task="Fix it.", turns=(*turns, Turn(text="Done.")))
+    api.add_note("r", "Look at the parser.")
+    rb = client(api, strict=True, placement="system")
+    (ran,) = LoopHarness().run(rb, script, mode, resume_at=resume_at)
+    assert [number for number, seen in enumerate(ran.seen) if SAID in seen.everything] == [1]
     assert [note.told for note in api.notes] == [True]
 
 

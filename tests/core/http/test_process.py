@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink
+from reasonblocks.backends._http._exchange import pools
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.testing.rb_api import Hang, ScriptedRbApi
 from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
@@ -112,6 +113,18 @@ def test_one_thread_serves_every_client_and_ends_with_the_last(api: ScriptedRbAp
         rb.close()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_threads_that_use_a_closed_client_at_once_open_it_once(api: ScriptedRbApi) -> None:
+    rb = client(api, api_key="rbk_scripted_key")
+    rb.close()
+    threads = [threading.Thread(target=run, args=(rb.session(), 3)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (pool,) = [pool for (url, _), pool in pools._pools.items() if url == api.url]
+    assert (pool.users, len(at(api, EVALUATE))) == (1, 16)
 
 
 def test_a_client_that_is_forgotten_closes_its_connection() -> None:

@@ -110,7 +110,15 @@ def test_one_event_that_is_too_large_is_dropped(api: ScriptedRbApi) -> None:
         sink_of(api).emit_many([step_of(0)], SECONDS)
 
 
-AGAIN: list[Fault] = [Status(code=429), Status(code=500), Status(code=503), HangUp(), Hang(), Lying(lie="html")]
+AGAIN: list[Fault] = [
+    Status(code=429),
+    Status(code=500),
+    Status(code=503),
+    HangUp(),
+    Hang(),
+    Lying(lie="html"),
+    Lying(lie="huge"),
+]
 
 
 @pytest.mark.parametrize("fault", AGAIN, ids=repr)

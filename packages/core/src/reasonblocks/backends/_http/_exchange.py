@@ -134,14 +134,17 @@ class _Pool:
             )
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body. It was asked for uncompressed, because a small compressed one may be huge."""
+        """Return the body; of an error only the start. It has to be plain: a small compressed one may be huge."""
         body = bytearray()
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise BadAnswer(self._address.shown, response.headers["content-encoding"], "its answer must be plain")
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity" and response.is_success:
+            raise BadAnswer(self._address.shown, encoding, "its answer must be plain")
         async for part in response.aiter_raw():
             body += part
             if len(body) > ANSWER_BYTES:
-                raise BadAnswer(self._address.shown, f"over {ANSWER_BYTES} bytes", "its answer is too large")
+                if response.is_success:
+                    raise BadAnswer(self._address.shown, f"over {ANSWER_BYTES} bytes", "its answer is too large")
+                break
         return bytes(body)
 
     async def disconnect(self) -> None:
@@ -186,7 +189,7 @@ class _Pools:
         on_fork(self._new_lock)
 
     def _new_lock(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self.opening = threading.Lock(), threading.Lock()
 
     def enter(self, address: Address) -> _Pool:
         key = _identity(address)
@@ -241,17 +244,22 @@ class Exchange:
         self._open()
 
     def _open(self) -> _Pool:
-        if self._pool is None:
-            self._pool = pools.enter(self.address)
-            self._collected = weakref.finalize(self, network.later, partial(pools.leave, self.address))
-            self._collected.atexit = False
-        return self._pool
+        pool = self._pool
+        if pool is not None:
+            return pool
+        with pools.opening:
+            if self._pool is None:
+                self._pool = pools.enter(self.address)
+                self._collected = weakref.finalize(self, network.later, partial(pools.leave, self.address))
+                self._collected.atexit = False
+            return self._pool
 
     def close(self) -> None:
         """Close the connections, unless another client uses them. The next request opens new ones."""
-        if self._collected.detach() is not None:
-            self._pool = None
-            pools.leave(self.address)
+        with pools.opening:
+            if self._collected.detach() is not None:
+                self._pool = None
+                pools.leave(self.address)
 
     def check(self, backend: str) -> None:
         """Raise `SwitchedOff` while the server is off."""

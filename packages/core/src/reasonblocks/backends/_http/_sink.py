@@ -81,7 +81,10 @@ class HttpSink:
         left = ends - time.monotonic()
         if left <= 0:
             raise Unavailable(self._exchange.address.shown, "no time is left for it")
-        return self._exchange.send(Ask(path="/monitor/events", body=body, headers=headers), left)
+        try:
+            return self._exchange.send(Ask(path="/monitor/events", body=body, headers=headers), left)
+        except BadAnswer as exc:
+            raise Unavailable(self._exchange.address.shown, exc.rule) from None
 
     def _check(self, reply: Reply) -> None:
         address = self._exchange.address
