@@ -18,7 +18,7 @@ from random import Random
 from _browser import browser, missing
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent
-from reasonblocks.report import OnePage, page_of_log
+from reasonblocks.report import OnePage, page_of_log, run_page
 from reasonblocks.traces import RunLog
 from reasonblocks.types import RunInfo
 
@@ -28,6 +28,7 @@ COLUMNS = {
     "write_s": "the time to render and pack the file",
     "mb": "the size of the file",
     "kb_a_run": "the same, for each run",
+    "page_kb": "the size of a run's own page, as `--pages` writes it",
     "open_s": "from the navigation to the drawn list, in Chromium",
     "search_s": "from a word in the search to the drawn, filtered list",
     "run_s": "from the click on a run to its drawn page",
@@ -111,6 +112,7 @@ def measured(runs: int, steps: int, folder: Path) -> dict[str, object]:
     row: dict[str, object] = {"runs": runs, "steps": steps, "write_s": round(time.perf_counter() - began, 2)}
     size = path.stat().st_size
     row |= {"mb": round(size / 1e6, 2), "kb_a_run": round(size / 1e3 / runs, 1)}
+    row["page_kb"] = round(len(run_page(page_of_log(logs[0])).encode()) / 1e3, 1)
     return {**row, **(opened(path, runs) if not missing() else {})}
 
 

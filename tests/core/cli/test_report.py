@@ -125,6 +125,21 @@ def test_recordings_are_replayed_under_the_settings(command: Command, write: Wri
     assert "SLOW 0.31" in parsed(out.read_text(encoding="utf-8")).words
 
 
+def test_recordings_can_be_judged_by_each_other(command: Command, write: Write, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    others = [{**RECORDED, "run_id": f"other-{number}", "task": f"Task {number}."} for number in range(24)]
+    assert command("report", write("recorded.jsonl", *others), "--out", str(out), "--profile", "own").code == 0
+    assert "judged by" in fragment(out, 0).words
+
+
+def test_a_disabled_library_judges_nothing_and_says_so(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    done = command("report", write("recorded.jsonl", RECORDED), "--out", str(tmp_path / "report.html"))
+    assert "REASONBLOCKS_DISABLED=1" in done.err
+
+
 def test_malformed_lines_are_told_and_the_rest_is_written(command: Command, write: Write, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     path = write("runs.jsonl", *(event.as_dict() for event in events_of(named("one"))), "{", {"event": "step"})

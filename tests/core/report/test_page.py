@@ -103,6 +103,19 @@ def test_a_redacted_text_is_replaced_by_its_preview() -> None:
     assert [told.text for told in row.told] == ["Read..."]
 
 
+def test_the_patterns_of_a_call_belong_to_its_lessons() -> None:
+    found = page(
+        step(
+            0,
+            injection_sources=("OperatorInjection", "E1Injection", "E3Injection"),
+            intervention_texts=("a", "b", "c"),
+            pattern_ids=["lesson", "rule"],
+            retrieved={"e1": ["lesson"], "e3": ["rule"]},
+        )
+    )
+    assert [told.patterns for told in found.rows[0].told] == [(), ("lesson",), ()]
+
+
 def test_steps_after_a_stop_are_shown_without_a_decision() -> None:
     run, _ = replayed(12, stop_when=lambda run: "enough" if len(run.step_log) >= 4 else None)
     found = page_of_replayed(run)

@@ -56,6 +56,10 @@ def test_a_preview_is_one_short_visible_line(given: str, limit: int) -> None:
     assert text.visible(shown) == shown
 
 
+def test_a_preview_has_none_of_a_terminal_s_colours() -> None:
+    assert text.preview("\x1b[31mFAILED\x1b[0m a\x1b[2Jb") == "FAILED aU+001B[2Jb"
+
+
 def test_arguments_are_shown_by_their_names() -> None:
     assert text.call_preview(ToolCall(id="", name="t", arguments={"path": "a.py", "n": 3})) == "path=a.py n=3"
     assert text.call_preview(ToolCall(id="", name="t", arguments=["a", 1])) == '["a",1]'

@@ -83,6 +83,8 @@ class _Work:
         if not all(self.logs.values()):
             profiled = arguments.task_profile is not None
             self.replayer = stack.enter_context(replayer(self.settings, profiled=profiled))
+            if self.replayer.rb.disabled:
+                warn("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged in replayed runs")
             self._gather(self.replayer)
         self.thresholds = thresholds_of(self.settings)
 

@@ -5,9 +5,20 @@ Needs jinja2, from the extra `[report]`, once a page is rendered.
 
 from __future__ import annotations
 
-from ._html import SCRIPT, STYLESHEET, TEMPLATES, Assets, Listing, NavLink, NoteForm, health_page, run_page, runs_page
+from ._html import (
+    SCRIPT,
+    STYLESHEET,
+    TEMPLATES,
+    Assets,
+    Listing,
+    NavLink,
+    NoteForm,
+    OnePage,
+    health_page,
+    run_page,
+    runs_page,
+)
 from ._line import RunLine, run_line
-from ._pack import OnePage
 from ._page import Row, RunPage, Told, Verdict
 from ._sources import page_of_log, page_of_replayed
 from ._tally import Tally

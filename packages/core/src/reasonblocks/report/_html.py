@@ -1,7 +1,8 @@
-"""Renders the pages: templates with autoescaping, and the page's style and script inline or linked."""
+"""Renders the pages by templates that escape every value; style and script are inside or linked."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +16,15 @@ from . import _text as text
 from . import _view as view
 from ._chart import LANE, LETTERS, LEVEL, MARKS, chart_of, kinds_of, name_of
 from ._health import health_groups, summary_facts
-from ._line import RunLine
+from ._line import RunLine, run_line
 from ._page import RunPage
 from ._tally import Tally, counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
+GZIP = 6
+"""The level of gzip: 9 takes twice the time for 1 % less."""
 TEMPLATES = Path(__file__).parent / "templates"
 STYLESHEET, SCRIPT = "report.css", "report.js"
 """The files of a page's style and script, for a server that links them."""
@@ -100,17 +103,12 @@ def run_page(
     return _template("run.html").render(context, assets=assets, nav=nav, note_form=note_form)
 
 
-def run_fragment(page: RunPage, *, prefix: str, limit: int | None = text.CLIP) -> str:
-    """Return a run's page without its frame; `prefix` begins the ids of its elements."""
-    return _template("fragment.html").render(_run_context(page, prefix=prefix, limit=limit), note_form=None)
-
-
 def runs_page(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> str:
     """Return the page with the list of runs. Raises `ExtraMissing` without jinja2."""
-    return "".join(runs_page_parts(listing, assets=assets, nav=nav))
+    return "".join(_runs_page_parts(listing, assets=assets, nav=nav))
 
 
-def runs_page_parts(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> Iterator[str]:
+def _runs_page_parts(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> Iterator[str]:
     """Yield the page with the list of runs in parts, because it may have many packed runs."""
     context = {
         "title": listing.title,
@@ -133,6 +131,45 @@ def health_page(tally: Tally, *, assets: Assets = INLINE, nav: Sequence[NavLink]
     """Return the page of the counts over many runs. Raises `ExtraMissing` without jinja2."""
     summary = ", ".join(f"{fact.name.lower()} {fact.value}" for fact in summary_facts(tally))
     return _template("health.html").render(health=health_groups(tally), summary=summary, assets=assets, nav=nav)
+
+
+class OnePage:
+    """A page that contains its runs. Add them one after another; then `parts` has the page.
+
+    A single run is a page of its own, without a list.
+    """
+
+    def __init__(self, title: str = "Runs", *, limit: int | None = text.CLIP) -> None:
+        self.title, self.limit = title, limit
+        self.tally = Tally()
+        self._lines: list[RunLine] = []
+        self._packed: list[str] = []
+        self._first: RunPage | None = None
+
+    def add(self, page: RunPage) -> None:
+        """Add a run; its page may be dropped afterwards. Raises `ExtraMissing` without jinja2."""
+        name = f"run-{len(self._lines)}"
+        self._first = None if self._lines else page
+        self.tally.add(page)
+        self._lines.append(run_line(page, f"#{name}"))
+        self._packed.append(_packed(_fragment(page, prefix=f"{name}-", limit=self.limit)))
+
+    def parts(self) -> Iterator[str]:
+        """Return an iterator over the page's parts."""
+        if self._first is not None:
+            return iter([run_page(self._first, limit=self.limit)])
+        listing = Listing(lines=self._lines, tally=self.tally, title=self.title, packed=self._packed)
+        return _runs_page_parts(listing)
+
+
+def _packed(fragment: str) -> str:
+    """Return the fragment as base64 text of its gzip; equal fragments give equal text."""
+    return b64encode(gzip.compress(fragment.encode("utf-8"), GZIP, mtime=0)).decode("ascii")
+
+
+def _fragment(page: RunPage, *, prefix: str, limit: int | None = text.CLIP) -> str:
+    """Return a run's page without its frame; `prefix` begins the ids of its elements."""
+    return _template("fragment.html").render(_run_context(page, prefix=prefix, limit=limit), note_form=None)
 
 
 def _run_context(page: RunPage, *, prefix: str, limit: int | None) -> dict[str, Any]:
@@ -219,7 +256,7 @@ def _environment() -> Environment:
         autoescape=True,
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
-        finalize=text.visible,
+        finalize=text.finalized,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -12,13 +12,15 @@ from .._fsm import Thresholds
 from .._json import evolve
 from ..events import StepEvent, completed_of
 from ..types import Doubt, RunInfo, Step, StepDecision, Usage
-from ._page import HARDEST, STANDING, Row, RunPage, Told
+from ._page import HARDEST, MONITOR, STANDING, Row, RunPage, Told
 
 if TYPE_CHECKING:
     from .._replay import ReplayedRun
     from ..traces import RunLog
 
 DEFAULTS = Thresholds()
+OF_PATTERNS = frozenset({MONITOR, "E1Injection", "E2Injection"})
+"""The sources of texts that come from patterns; an event has the ids of a call's patterns, not those of each text."""
 UNKNOWN = "?"
 """A state that the machine does not have."""
 
@@ -170,9 +172,10 @@ def _row_of_event(event: StepEvent, after: int | None) -> Row:
 
 def _told(event: StepEvent, final: bool) -> tuple[Told, ...]:
     """Return the texts of an event. A text that `redact` has removed is replaced by its preview."""
-    more, patterns = event.metadata, _texts(event.metadata.get("pattern_ids"))
+    more, rules = event.metadata, _retrieved(event.metadata.get("retrieved")).get("e3") or ()
+    patterns = tuple(one for one in _texts(more.get("pattern_ids")) if one not in rules)
     shown = [
-        Told(source=source or "", text=text or preview or "", patterns=() if source == STANDING else patterns)
+        Told(source=source or "", text=text or preview or "", patterns=patterns if source in OF_PATTERNS else ())
         for source, text, preview in zip_longest(event.injection_sources, event.intervention_texts, event.injections)
     ]
     withheld = [

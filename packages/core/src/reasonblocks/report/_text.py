@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import TypeVar
 
 from .._json import canonical
 from .._text import collapse
 from ..types import ToolCall
-
-T = TypeVar("T")
 
 CLIP = 4_000
 """Characters of a text in a file."""
@@ -30,6 +27,10 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 """Characters of the categories Cc, Cf, Cs and Co, but for tab and newline; separators, fillers, variation selectors."""
+
+
+_COLOURS = re.compile("\x1b\\[[0-9;:]*m")
+"""Escape sequences that only set colours; the output of tools is full of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,17 @@ def parts(text: str) -> Iterator[Part]:
 
 def plain(text: str) -> str:
     """Return the text in one line, with hidden characters as `U+202E`: for attributes, titles and names."""
-    return str(visible(re.sub(r"[\t\n\r ]+", " ", text).strip()))
+    return visible(re.sub(r"[\t\n\r ]+", " ", text).strip())
 
 
-def visible(value: T) -> T | str:
-    """Return a text with hidden characters as `U+202E`; any other value unchanged."""
-    return _HIDDEN.sub(lambda found: code_point(found[0]), value) if type(value) is str else value
+def visible(text: str) -> str:
+    """Return the text with hidden characters as `U+202E`."""
+    return _HIDDEN.sub(lambda found: code_point(found[0]), text)
+
+
+def finalized(value: object) -> object:
+    """Return a value as a template shows it: a text visibly, markup of its own and other values unchanged."""
+    return visible(value) if type(value) is str else value
 
 
 def code_point(char: str) -> str:
@@ -89,8 +95,8 @@ def clipped(text: str, limit: int | None) -> Clipped:
 
 
 def preview(text: str, limit: int = PREVIEW) -> str:
-    """Return the start of a text in one line, without hidden characters."""
-    line = collapse(str(visible(text[: 4 * limit])))
+    """Return the start of a text in one line, with hidden characters as `U+202E`, without a terminal's colours."""
+    line = collapse(visible(_COLOURS.sub("", text[: 4 * limit])))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

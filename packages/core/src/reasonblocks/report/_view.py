@@ -169,9 +169,8 @@ def legend(page: RunPage) -> list[tuple[Kind, str]]:
 
 
 def gate_word(row: Row) -> str:
-    if row.skipped and row.skipped != "fast":
-        return text.plain(row.skipped)
-    return text.plain(row.gate)
+    """Return the gate of a call, or the reason for which its step was skipped."""
+    return text.preview(row.skipped if row.skipped and row.skipped != "fast" else row.gate, 24)
 
 
 def facts_of(row: Row) -> Iterator[Fact]:
