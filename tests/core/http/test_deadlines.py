@@ -16,7 +16,7 @@ from reasonblocks.testing.rb_api._faults import Fault
 from tests.core.http.world import EVALUATE, SHORT_MS, Silent, arun, asked, at, client, gates, run
 
 SLOW: list[Fault] = [Hang(), Slow(seconds=60), Drip(seconds=0.01)]
-LATE_S = 0.35
+LATE_S = 1.0
 """Seconds above the deadline that a busy machine may take."""
 GAP_S, TRIES = 0.05, 4
 """The longest gap of an event loop, in the best of so many tries: the server runs in this process, too, and the machine
@@ -59,7 +59,7 @@ def test_a_slow_server_does_not_block_an_event_loop(api: ScriptedRbApi, fault: F
 
 
 def test_after_a_slow_step_the_next_is_evaluated(api: ScriptedRbApi) -> None:
-    session = client(api, step_deadline_ms=SHORT_MS * 4).session()
+    session = client(api, step_deadline_ms=SHORT_MS * 10).session()
     run(session, 2)
     api.misbehave(Hang(), times=1)
     assert gates(run(session, 1, start=2)) == ["unavailable"]
