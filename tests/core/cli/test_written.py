@@ -30,7 +30,7 @@ STEPS = [
 
 
 def on_full_disk(limit: int, *argv: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", FULL_DISK, str(limit), *argv]
+    program = [sys.executable, "-B", "-c", FULL_DISK, str(limit), *argv]  # -B: no cut files in __pycache__
     return subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
 
 
