@@ -27,14 +27,18 @@ def missing() -> str:
     except ImportError:
         return "no playwright: pip install playwright"
     if browser_path() is None:
-        return f"no Chromium: apt-get install chromium, or set {VARIABLE} to its path"
+        given = os.environ.get(VARIABLE)
+        found = f"{VARIABLE}={given} is no file" if given else "no Chromium"
+        return f"{found}: apt-get install chromium, or set {VARIABLE} to the path of one"
     return ""
 
 
 def browser_path() -> str | None:
     """Return the path of a Chromium: the variable's, or the first that is found by its name."""
     given = os.environ.get(VARIABLE)
-    return given or next((path for name in NAMES if (path := shutil.which(name))), None)
+    if given:
+        return given if os.path.isfile(given) else None
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def test_an_observed_run_would_have_been_told() -> None:
     withheld = step(1, mode="observe", withheld_sources=["MonitorSteeringInjection"], withheld_texts=["Look."],
                     monitors_fired=("semantic_loop",))  # fmt: skip
     root = rendered(page(step(0), withheld, step(2), step(3), step(4)))
-    assert "1 of 5 monitor texts withheld" in root.words
+    assert "Would be told 1 of 5 monitor texts Recovered untold 1 of 1 within 3 steps" in root.words
     assert "What the agent would have been told" in root.words
     assert "Recovered, without the text" in root.words
 
@@ -234,6 +234,14 @@ def test_health_counts_over_many_runs() -> None:
     for expected in ("SLOW 2", "semantic_loop 2", "loop 2 of 2, 100 %", "steps that went unsteered after a fault 1",
                      "calls that failed 1"):  # fmt: skip
         assert expected in words
+
+
+def test_texts_that_no_agent_has_seen_are_counted_apart() -> None:
+    withheld = step(1, mode="observe", withheld_sources=["MonitorSteeringInjection"], withheld_texts=["Look."],
+                    monitors_fired=("semantic_loop",))  # fmt: skip
+    words = listing(ordinary(), page(step(0), withheld, step(2), step(3), step(4, state="SLOW"))).words
+    assert "Told 1 text Recovered 100.0 % of 1 judged" in words
+    assert "Would be told 1 text Recovered untold 0.0 % of 1 judged" in words
 
 
 def test_tallies_add_up() -> None:

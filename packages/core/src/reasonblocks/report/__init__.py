@@ -1,6 +1,6 @@
-"""Static pages of runs: one run, a list of runs, and counts over many. Pure: it opens nothing and asks no clock.
+"""Static pages of runs: one run, a list of runs, and counts over many.
 
-Needs jinja2, from the extra `[report]`, once a page is rendered.
+Pure: it reads only its own templates and asks no clock. Rendering a page needs jinja2, from the extra `[report]`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,10 @@ OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stoppe
             ("open", "unfinished"))  # fmt: skip
 
 
+UNTOLD = "Recovered untold, by failure type"
+"""The title of the group that only observed and replayed runs have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """One row of counts; `share` is the length of its bar, 0 to 1, None for a row without a bar."""
@@ -37,20 +41,27 @@ class Group:
 def summary_facts(tally: Tally) -> list[Fact]:
     """Return the headline of a list of runs."""
     outcomes = ", ".join(f"{tally.outcomes[kind]:,} {word}" for kind, word in OUTCOMES if tally.outcomes[kind])
-    judged, recovered = sum(tally.judged.values()), sum(tally.recovered.values())
     hard = " and ".join(f"{tally.reached[name]:,} {name}" for name in ("SLOW", "SKIP") if tally.reached[name])
-    facts = [
-        Fact("Runs", f"{tally.runs:,}", outcomes),
-        Fact("Steps", f"{tally.recorded:,}"),
-        Fact("Told", counted(sum(tally.texts.values()), "text"), f"in {counted(tally.flagged, 'run')}"),
-        Fact("Recovered", percent(recovered, judged), f"of {judged:,} judged" if judged else ""),
-        Fact("Hard", hard or "none", "runs" if hard else ""),
-    ]
+    facts = [Fact("Runs", f"{tally.runs:,}", outcomes), Fact("Steps", f"{tally.recorded:,}")]
+    texts = sum(tally.texts.values())
+    in_runs = f"in {counted(tally.flagged, 'run')}"
+    if texts > tally.unheard or not texts:
+        facts.append(Fact("Told", counted(texts - tally.unheard, "text"), "" if tally.unheard else in_runs))
+        facts.append(_share("Recovered", tally.recovered, tally.judged))
+    if tally.unheard:
+        facts.append(Fact("Would be told", counted(tally.unheard, "text"), in_runs if texts == tally.unheard else ""))
+        facts.append(_share("Recovered untold", tally.unheard_recovered, tally.unheard_judged))
+    facts.append(Fact("Hard", hard or "none", "runs" if hard else ""))
     if tally.doubted:
         facts.append(Fact("Ends in doubt", counted(tally.doubted, "run")))
     if tally.stopped:
         facts.append(Fact("Stopped", counted(tally.stopped, "run")))
     return facts
+
+
+def _share(name: str, recovered: Counter[str], judged: Counter[str]) -> Fact:
+    whole = sum(judged.values())
+    return Fact(name, percent(sum(recovered.values()), whole), f"of {whole:,} judged" if whole else "")
 
 
 def health_groups(tally: Tally) -> list[Group]:
@@ -60,11 +71,17 @@ def health_groups(tally: Tally) -> list[Group]:
         ("Steps by state", "", _states(tally)),
         ("Monitors fired", "runs in which a monitor fired", _of(tally.monitors, tally.runs)),
         ("Texts", "by their origin", _of(tally.texts, origins)),
-        ("Recovered, by failure type", "judged three steps after a text", _recovered(tally)),
+        ("Recovered, by failure type", "judged three steps after a text", _recovered(tally.recovered, tally.judged)),
+        (
+            UNTOLD,
+            "the same in observed and replayed runs, whose agents have seen no text",
+            _recovered(tally.unheard_recovered, tally.unheard_judged),
+        ),
         ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
         ("Faults and drops", "", _faults(tally)),
     )
-    return [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
+    groups = [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
+    return [group for group in groups if group.rows or group.title != UNTOLD]
 
 
 def _states(tally: Tally) -> Iterable[Bar]:
@@ -79,10 +96,10 @@ def _of(counts: Counter[str], whole: int) -> Iterable[Bar]:
         yield Bar(name=name, value=f"{number:,}", share=min(1.0, number / max(1, whole)))
 
 
-def _recovered(tally: Tally) -> Iterable[Bar]:
-    for name, judged in ranked(tally.judged):
-        part = tally.recovered[name] / judged
-        yield Bar(name=name, value=f"{tally.recovered[name]:,} of {judged:,}, {100 * part:.0f} %", share=part)
+def _recovered(recovered: Counter[str], judged: Counter[str]) -> Iterable[Bar]:
+    for name, whole in ranked(judged):
+        part = recovered[name] / whole
+        yield Bar(name=name, value=f"{recovered[name]:,} of {whole:,}, {100 * part:.0f} %", share=part)
 
 
 def _faults(tally: Tally) -> Iterable[Bar]:

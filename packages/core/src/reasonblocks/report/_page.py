@@ -163,6 +163,11 @@ class RunPage:
         return self.mode == "observe"
 
     @property
+    def unheard(self) -> bool:
+        """True if the agent has seen none of the texts: the run was observed, or a replayed recording."""
+        return self.replayed or self.observed
+
+    @property
     def outcome_kind(self) -> Literal["success", "failure", "stopped", "other", "open"]:
         if not self.outcome:
             return "open"

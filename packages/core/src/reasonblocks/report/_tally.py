@@ -16,7 +16,8 @@ class Tally:
 
     `steps` counts the decided steps and `recorded` all, of which `saved` follow a stop. `observed` counts the stops
     that observing prevents. `interventions` counts the steps after which something is told, `texts` the texts by their
-    source. `firsts` are the steps of the first interventions. `judged` and `recovered` count texts by failure type.
+    source. `firsts` are the steps of the first interventions. `judged` and `recovered` count texts by failure type. The
+    counts that begin with `unheard` are those of texts that the agent has not seen.
     """
 
     runs: int = 0
@@ -42,6 +43,9 @@ class Tally:
     texts: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)
     recovered: Counter[str] = field(default_factory=Counter)
+    unheard: int = 0
+    unheard_judged: Counter[str] = field(default_factory=Counter)
+    unheard_recovered: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
@@ -82,10 +86,13 @@ class Tally:
 
     def _add_effects(self, page: RunPage) -> None:
         self.texts.update("withheld" if told.withheld else told.who for _, told in page.told)
+        self.unheard += sum(told.withheld or page.replayed for _, told in page.told)
+        judged = self.unheard_judged if page.unheard else self.judged
+        recovered = self.unheard_recovered if page.unheard else self.recovered
         types = {row.number: row.failure_type or "no failure type" for row in page.rows}
         for call, verdict in page.verdicts.items():
-            self.judged[types[call]] += 1
-            self.recovered[types[call]] += verdict.recovered
+            judged[types[call]] += 1
+            recovered[types[call]] += verdict.recovered
 
 
 def ranked(counts: Counter[str]) -> list[tuple[str, int]]:
