@@ -15,7 +15,7 @@ from .._json import is_number
 from .._process import on_fork
 from .._threads import contained
 from ..events import Event, StepEvent
-from ..exceptions import BadAnswer, Unavailable
+from ..exceptions import BadAnswer, Refused, Unavailable
 from ..ports import BatchSink, TelemetrySink
 from ._guard import Faults
 
@@ -197,6 +197,7 @@ class SinkQueue:
             self._sink.emit(queued.redacted())
 
     def _offer(self, sink: BatchSink, batch: list[QueuedEvent]) -> None:
+        lost = len(batch)
         with self._faults.guard(f"sink {self._name}"):
             try:
                 with contained("a sink"):
@@ -204,11 +205,17 @@ class SinkQueue:
             except Unavailable as exc:
                 self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (said once a client)")
                 self._put_back(batch, retry_after=exc.retry_after)
+                return
+            except Refused as exc:
+                lost = lost if exc.events is None else min(max(exc.events, 1), lost)
+                self._put_back(batch[lost:], progress=True)
+                if not exc.logged:
+                    raise
             else:
                 self._put_back(batch[taken:], progress=taken > 0)
-            return
+                return
         with self._wake:
-            self.dropped += len(batch)  # offered again, they could fail for ever
+            self.dropped += lost  # offered again, they could fail for ever
 
     def _number(self, taken: object, batch: list[QueuedEvent]) -> int:
         if type(taken) is not int or not 0 <= taken <= len(batch):

@@ -80,10 +80,10 @@ class Breaker:
             text = "%s failed %d times in a row (%s): off, tried again in %d s; runs go on without it"
             logger.warning(text, self._server, FAILURES_IN_A_ROW, reason, OFF_SECONDS)
 
-    def refused(self, turn: int, status: int) -> None:
-        """Note that the server refused the key."""
+    def refused(self, turn: int | None, status: int) -> None:
+        """Note that the server refused the key. A turn of None is a request that needed none."""
         with self._lock:
-            if turn != self._switches:
+            if turn is not None and turn != self._switches:
                 return
             was_off = self._off_until is not None
             self._off(REFUSED_SECONDS)

@@ -291,6 +291,10 @@ class Exchange:
             attempt.reply = await _aresult(attempt.future, attempt.left)
         return attempt.answer
 
+    def key_refused(self, status: int) -> None:
+        """Switch the server off for all clients with this key, after a request past the breaker."""
+        self._open().breaker.refused(None, status)
+
     def _start(self, ask: Ask, seconds: float) -> Future[Reply]:
         return network.submit(partial(self._open().exchange, ask, seconds))
 

@@ -62,7 +62,7 @@ class HttpSink:
         """Send a batch, a smaller one if it is too large. Raises `Unavailable`, and `Refused` for dropped events."""
         ends = time.monotonic() + seconds
         if (off := self._off_until - time.monotonic()) > 0:
-            raise Refused(self._exchange.address.shown, f"the key was refused, asked again in {off:.0f} s")
+            raise Refused(self._exchange.address.shown, f"the key, for {off:.0f} s more", logged=True)
         bodies = _bodies(events[: self._most])
         while True:
             reply = self._post(bodies, ends)
@@ -70,7 +70,7 @@ class HttpSink:
                 break
             self._most = len(bodies) // 2
             bodies = bodies[: self._most]
-        self._check(reply)
+        self._check(reply, len(bodies))
         return len(bodies)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class HttpSink:
         except BadAnswer as exc:
             raise Unavailable(self._exchange.address.shown, exc.rule) from None
 
-    def _check(self, reply: Reply) -> None:
+    def _check(self, reply: Reply, sent: int) -> None:
         address = self._exchange.address
         if reply.is_success:
             self._say_refused(reply)
@@ -98,8 +98,9 @@ class HttpSink:
             raise Unavailable(address.shown, self._exchange.reason(reply), retry_after=reply.retry_after)
         if reply.status in KEY_REFUSED:
             self._off_until = time.monotonic() + OFF_SECONDS
-            raise Refused(address.shown, f"{self._exchange.reason(reply)}, with {address.shown_key}")
-        raise Refused(address.shown, self._exchange.reason(reply))
+            self._exchange.key_refused(reply.status)
+            raise Refused(address.shown, self._exchange.reason(reply), logged=True)
+        raise Refused(address.shown, self._exchange.reason(reply), events=sent)
 
     def _say_refused(self, reply: Reply) -> None:
         """Log once that the server took a batch without some of its events."""
