@@ -141,8 +141,16 @@ def test_a_folder_is_an_error(tmp_path: Path) -> None:
         Following(str(tmp_path)).poll()
 
 
-def test_a_database_of_others_has_no_events(tmp_path: Path) -> None:
+def test_a_database_of_others_is_an_error(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE cities (name)")
     db.close()
-    assert Following(str(tmp_path / "other.db")).poll() == []
+    with pytest.raises(RecordError, match="neither the file of a SQLiteMonitorSink"):
+        Following(str(tmp_path / "other.db")).poll()
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"role": "user", "content": "hi"}\n' * 20, encoding="utf-8")
+    with pytest.raises(RecordError, match="`reasonblocks replay` reads other formats"):
+        Following(str(path)).poll()

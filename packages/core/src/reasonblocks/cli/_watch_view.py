@@ -34,6 +34,8 @@ COLUMNS = {
     "ago": 6,
 }
 """The board's columns, each with its least width."""
+FROM_WIDTH = {"tokens": 110, "difficulty": 90, "task": 76, "texts": 64, "ago": 56}
+"""Columns of the terminal from which on one of the board is shown."""
 NUMBERS = frozenset({"step", "texts", "tokens", "ago"})
 ID_END = 8
 """Characters of a run's id beside the name of its agent, the last ones, unless it is short."""
@@ -136,24 +138,26 @@ def _runs_table(runs: Iterable[WatchedRun], canvas: Canvas, now: float) -> Table
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
-    for heading, width in COLUMNS.items():
+    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False, padding=(0, 1))
+    shown = {name: width for name, width in COLUMNS.items() if canvas.width >= FROM_WIDTH.get(name, 0)}
+    for heading, width in shown.items():
         justify: Literal["left", "right"] = "right" if heading in NUMBERS else "left"
         table.add_column(heading, justify=justify, no_wrap=True, min_width=width or None, ratio=None if width else 1)
     for run in runs:
         bars = "".join(level(difficulty, canvas) for difficulty in list(run.difficulties)[-16:])
         outcome = "live" if run.outcome is None else f"{run.outcome}{' ?' if run.doubted else ''}"
-        table.add_row(
-            Text(fitted(name_of(run), NAME), style="bold"),
-            Text(fitted(run.task, 40)),
-            Text(clean(run.state), style=STATES.get(run.state, "")),
-            Text(bars, style="cyan"),
-            Text("" if run.step is None else str(run.step)),
-            Text(str(run.texts or "")),
-            Text(f"{run.tokens:,}" if run.tokens else ""),
-            Text(fitted(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
-            Text(ago(now - run.seen)),
-        )
+        cells = {
+            "run": Text(fitted(name_of(run), NAME), style="bold"),
+            "task": Text(fitted(run.task, 60)),
+            "state": Text(fitted(run.state, 6), style=STATES.get(run.state, "")),
+            "difficulty": Text(bars, style="cyan"),
+            "step": Text("" if run.step is None else str(run.step)),
+            "texts": Text(str(run.texts or "")),
+            "tokens": Text(f"{run.tokens:,}" if run.tokens else ""),
+            "outcome": Text(fitted(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
+            "ago": Text(ago(now - run.seen)),
+        }
+        table.add_row(*(cells[name] for name in shown))
     return table
 
 

@@ -25,6 +25,9 @@ TAIL_BYTES = 1_000_000
 BLOCK_BYTES = 4_000_000
 """The most that one poll reads; the next continues there."""
 BUSY_S = 0.5
+NO_LOG = "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink; `reasonblocks replay` reads other formats"
+HEAD_LINES = 8
+"""The number of first lines that may hold no event before a file is rejected."""
 
 
 class Follower(Protocol):
@@ -65,7 +68,7 @@ def _follower(path: str) -> Follower | None:
         return JsonlFollower(path)
     if not head.strip():
         return None
-    raise RecordError(path, None, "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink")
+    raise RecordError(path, None, NO_LOG)
 
 
 class SQLiteFollower:
@@ -84,11 +87,19 @@ class SQLiteFollower:
             with closing(sqlite3.connect(_read_only(self.path), uri=True, timeout=BUSY_S)) as db:
                 return [*self._steps(db), *self._finishes(db)]
         except sqlite3.OperationalError as error:
-            if "no such table" in str(error) or "locked" in str(error) or "unable to open" in str(error):
+            if any(reason in str(error) for reason in ("no such table", "locked", "unable to open")):
+                self._check_tables()
                 return []  # the file is being made, moved or written
             raise RecordError(self.path, None, f"cannot be read: {error}") from error
         except sqlite3.DatabaseError as error:
             raise RecordError(self.path, None, f"cannot be read: {error}") from error
+
+    def _check_tables(self) -> None:
+        """Raise `RecordError` for a database of another program."""
+        with suppress(sqlite3.Error), closing(sqlite3.connect(_read_only(self.path), uri=True, timeout=BUSY_S)) as db:
+            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+            if tables and not tables & {"runs", "steps"}:
+                raise RecordError(self.path, None, NO_LOG)
 
     def _steps(self, db: sqlite3.Connection) -> Iterator[Event]:
         newest: int = db.execute("SELECT coalesce(max(rowid), 0) FROM steps").fetchone()[0]
@@ -141,6 +152,8 @@ class JsonlFollower:
     def __init__(self, path: str) -> None:
         self.path = path
         self._at: int | None = None
+        self._strange: int | None = 0
+        """The number of lines so far that are JSON and no event; None once there was an event."""
 
     def poll(self) -> list[Event]:
         """Return the events of the lines since the last poll."""
@@ -162,5 +175,15 @@ class JsonlFollower:
             raise RecordError(self.path, None, f"cannot be read: {error.strerror or error}") from error
         whole = block.rfind(b"\n") + 1 or (len(block) if len(block) == BLOCK_BYTES else 0)
         self._at += whole
-        lines = block[:whole].decode("utf-8", "replace").splitlines()
-        return [event for line in lines if (event := _event(line)) is not None]
+        lines = block[:whole].decode("utf-8", "replace").split("\n")
+        return [event for line in lines if (event := self._read(line)) is not None]
+
+    def _read(self, line: str) -> Event | None:
+        event = _event(line)
+        if event is not None:
+            self._strange = None
+        elif self._strange is not None and line.lstrip().startswith("{"):
+            self._strange += 1
+            if self._strange == HEAD_LINES:
+                raise RecordError(self.path, None, NO_LOG)
+        return event
