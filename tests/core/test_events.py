@@ -120,7 +120,7 @@ def test_a_step_with_one_call_and_one_result_stays_flat() -> None:
 
 
 def test_an_event_is_json_whatever_the_arguments_of_its_calls_hold() -> None:
-    odd = {"nan": float("nan"), "infinite": float("-inf"), "huge": 2**70, "path": Path("a.py")}
+    odd: Any = {"nan": float("nan"), "infinite": float("-inf"), "huge": 2**70, "path": Path("a.py")}
     step = Step(tool_calls=(ToolCall(id="1", name="run", arguments=odd), ToolCall(id="2", name="run", arguments={})))
     body = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {}).as_dict()
     read = event_of(json.loads(json.dumps(body, allow_nan=False)))

@@ -197,7 +197,7 @@ def test_redact_sees_the_names_of_arguments_and_values_of_any_type(calls: int) -
     sink = RecordingSink()
     rb = client(sinks=[sink], redact=hidden)
     session = rb.session(run_id="run")
-    arguments = {f"z {SECRET}": {SECRET: 1}, "path": PurePath(SECRET)}
+    arguments: Any = {f"z {SECRET}": {SECRET: 1}, "path": PurePath(SECRET)}
     made = tuple(ToolCall(id=f"c{at}", name="run", arguments=arguments) for at in range(calls))
     session.end_step(begin(session, 0), called(0))
     session.end_step(session.begin_step(StepInput(completed=Step(thought="I look.", tool_calls=made))), called(1))
