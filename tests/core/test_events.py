@@ -119,6 +119,11 @@ def test_a_step_with_one_call_and_one_result_stays_flat() -> None:
     assert not {"tool_calls", "tool_results", "reasoning"} & body.keys()
 
 
+def test_half_of_a_pair_of_surrogates_in_an_event_is_replaced() -> None:
+    event = replace(STEP, action="run", action_input=r'{"text": "\ud83d"}')
+    assert completed_of(event).tool_calls[0].arguments == {"text": "\ufffd"}
+
+
 def test_an_event_is_json_whatever_the_arguments_of_its_calls_hold() -> None:
     odd: Any = {"nan": float("nan"), "infinite": float("-inf"), "huge": 2**70, "path": Path("a.py")}
     step = Step(tool_calls=(ToolCall(id="1", name="run", arguments=odd), ToolCall(id="2", name="run", arguments={})))

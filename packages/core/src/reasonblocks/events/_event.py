@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
-from .._json import MAX_ITEMS, canonical, retrieved_json, storable_json
+from .._json import MAX_ITEMS, canonical, mended, retrieved_json, storable_json
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 
 
@@ -199,7 +199,7 @@ def _arguments(text: str) -> JSON:
         return {}
     with suppress(ValueError, RecursionError):
         value: JSON = json.loads(text)
-        return value
+        return mended(value) if "\\u" in text else value
     return {"input": text}
 
 
