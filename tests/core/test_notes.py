@@ -176,6 +176,7 @@ ANSWERS: tuple[Any, ...] = (
     [5],
     [Note(id=5, text="x")],  # type: ignore[arg-type]  # on purpose
     [Note(id="", text="x")],
+    [Note(id="x" * 65, text="x")],
     [Note(id="a", text=5)],  # type: ignore[arg-type]  # on purpose
 )
 
