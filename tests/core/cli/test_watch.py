@@ -170,6 +170,15 @@ def test_a_success_in_doubt_is_not_shown_as_a_success() -> None:
     assert plain(line).endswith("success (in doubt)")
 
 
+@pytest.mark.parametrize("difficulty", [float("nan"), float("inf"), True, "high", 10**400])
+def test_a_difficulty_that_is_no_number_is_not_drawn(difficulty: JSON) -> None:
+    watched = Watched()
+    event = told_step(difficulty=difficulty)
+    run = watched.add(event)
+    assert run.difficulties[-1] is None
+    assert len(list(event_lines(event, run, Canvas(), full=False, only_told=False))) > 1
+
+
 def test_the_newest_runs_are_kept() -> None:
     watched = Watched()
     for at in range(RUNS_KEPT + 10):

@@ -91,7 +91,7 @@ def test_a_monitor_of_the_callers_keeps_its_memory_here(api: ScriptedRbApi) -> N
     assert decided[-1].scores["counts"] == 0.7
     sent = at(api, EVALUATE)[-1].body
     assert sent["observed"] == [{"name": "counts", "score": 0.7, "evidence": [], "failure_type": "counting"}]
-    assert "counts" not in sent["memory"]["memories"]
+    assert "counts" not in json.loads(sent["memory"]["memories"])
 
 
 def test_a_restored_run_continues_exactly(api: ScriptedRbApi) -> None:

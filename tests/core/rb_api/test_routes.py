@@ -59,7 +59,7 @@ def test_an_observed_monitor_joins_the_scores_and_its_failure_type_the_answer(ap
     own = {"name": "mine", "score": 0.9, "evidence": [0], "failure_type": "my trouble"}
     answer = evaluated(api, observed=[own])
     assert (answer["scores"]["mine"], answer["fired"], answer["failure_type"]) == (0.9, ["mine"], "my trouble")
-    assert "mine" not in answer["memory"]["memories"]
+    assert "mine" not in json.loads(answer["memory"]["memories"])
 
 
 @pytest.mark.parametrize(

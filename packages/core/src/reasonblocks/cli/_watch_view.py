@@ -97,7 +97,7 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
 def level(difficulty: float | None, canvas: Canvas) -> str:
     """Return the character of a difficulty in [0, 1]; a blank for none."""
     levels = canvas.glyphs.levels
-    return " " if difficulty is None else levels[min(max(int(difficulty * len(levels)), 0), len(levels) - 1)]
+    return " " if difficulty is None else levels[min(int(difficulty * len(levels)), len(levels) - 1)]
 
 
 def _text_lines(text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:

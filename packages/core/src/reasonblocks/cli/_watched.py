@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._json import is_number
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ._said import SOURCES, STANDING
 
@@ -80,7 +81,7 @@ class Watched:
         run.step, run.state = event.step_index, text_of(metadata, "fsm_state") or run.state
         run.doubted = bool(metadata.get("doubts"))
         difficulty = metadata.get("difficulty")
-        run.difficulties.append(difficulty if isinstance(difficulty, (int, float)) else None)
+        run.difficulties.append(difficulty if is_number(difficulty) and 0 <= difficulty <= 1 else None)
         run.tokens += event.tokens or 0
         if not is_final(event):
             run.outcome = None  # it continues

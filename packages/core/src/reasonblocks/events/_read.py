@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import partial
@@ -53,7 +53,8 @@ def _text(name: str, value: Any) -> str:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    largest = sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -largest <= value <= largest:
         raise EventError(name, value, "must be a finite number")
     return value
 

@@ -6,6 +6,7 @@ wrappers of `langsmith` send. What LangSmith calls a run is here a node; a trace
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .._formats import first_int, first_text, langchain, text_or_json
 from ..exceptions import RecordError
-from ..types import JSON, Step, ToolCall, ToolResult, Usage
+from ..types import JSON, Step, ToolResult, Usage
 from ._files import Record
 from ._groups import Groups
 from ._langchain import MessageData
-from ._messages import Message, message_of, objects, value_of
+from ._messages import Asked, Message, message_of, objects, value_of
 from ._run import Header, RecordedRun, Runs, contained, reason
 
 MODELS = ("llm", "chat_model")
@@ -336,15 +337,13 @@ def _below(nodes: Mapping[str, _Known]) -> set[str]:
 
 def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]:
     """Return the steps with their results: a tool's belongs to the call of its id, else to the newest before it."""
-    asked = {made.id: at for at, call in enumerate(calls) for made in _calls_of(call) if made.id}
+    asked, orders = Asked(call.answer.tool_calls for call in calls if call.answer), [call.order for call in calls]
     results: list[list[ToolResult]] = [[] for _ in calls]
-    newest, waiting = -1, list(calls)[::-1]
     for tool in tools:
-        while waiting and waiting[-1].order <= tool.order:
-            waiting.pop()
-            newest += 1
         assert tool.result is not None
-        results[asked.get(tool.result.call_id, max(0, newest))].append(tool.result)
+        newest = max(0, bisect_right(orders, tool.order) - 1)
+        owner = asked.find(tool.result.call_id, newest)
+        results[owner[0] if owner else newest].append(tool.result)
     return tuple(
         Step(
             thought=call.answer.thought,
@@ -355,10 +354,6 @@ def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]
         for at, call in enumerate(calls)
         if call.answer is not None
     )
-
-
-def _calls_of(call: _Known) -> tuple[ToolCall, ...]:
-    return call.answer.tool_calls if call.answer else ()
 
 
 def _task(inputs: JSON) -> str:

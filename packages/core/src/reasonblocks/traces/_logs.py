@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from .._formats import first_int
 from ..events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
@@ -161,12 +162,11 @@ def _usage_before(index: int, calls: Mapping[int, StepEvent]) -> Usage:
 
 
 def _usage(event: StepEvent) -> Usage:
-    written: Any = event.metadata.get("cache_write_tokens")
     return Usage(
         input=event.input_tokens,
         output=event.output_tokens,
         cache_read=event.cache_read_tokens,
-        cache_write=written,
+        cache_write=first_int(event.metadata, "cache_write_tokens"),
     )
 
 

@@ -14,6 +14,11 @@ from ._step import WireStep
 
 MAX_INJECTED = 5
 """The most monitor injections of one run."""
+MAX_SENT = 10_000
+"""The most steps of one request. The time of an answer grows with them, and clients that send all steps of a run do so
+again with each."""
+MAX_NUMBER = 2**53
+"""The largest number of a step: that of JSON libraries which have no other numbers than floats."""
 SERVER_MEMORY = "_server"
 """The key of the server's sealed memory among those of the monitors."""
 
@@ -67,8 +72,8 @@ class EvaluateRequest(Request):
     calibration: dict[str, Any] | None = None
     own_level: WireOwnLevel | None = None
     run_id: str = ""
-    from_step: int = Field(default=0, ge=0)
-    steps: list[WireStep] = Field(default_factory=list)
+    from_step: int = Field(default=0, ge=0, le=MAX_NUMBER)
+    steps: list[WireStep] = Field(default_factory=list, max_length=MAX_SENT)
     injected: list[WireInjected] = Field(default_factory=list)
     memory: Any = None  # the server's own, unread
     observed: list[WireObserved] = Field(default_factory=list)
