@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
-LIBRARIES: Mapping[str, str | None] = {"numpy": None, "pydantic": None, "qdrant-client": "qdrant", "rich": "cli"}
+LIBRARIES: Mapping[str, str | None] = {
+    "numpy": None,
+    "pydantic": None,
+    "detect-secrets": "learn",
+    "httpx": "http",
+    "jinja2": "report",
+    "opentelemetry-api": "otel",
+    "qdrant-client": "qdrant",
+    "rich": "cli",
+    "scikit-learn": "calibrate",
+}
 """The extra that installs each library; None if the core requires it."""
 SERVER_SECONDS = 3.0
 """The limit of each of the two requests to a server."""
@@ -136,7 +146,9 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
         {
             "evaluator": _named(backends.evaluator),
             "pattern store": described,
-            "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+            "embedder": "the store's"
+            if embedder is None
+            else f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
             "default embedder": embedder_line(),
         },
         server,

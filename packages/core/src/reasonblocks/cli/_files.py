@@ -66,10 +66,8 @@ def _with_warning(path: str, runs: Iterator[RecordedRun | RecordError]) -> Itera
                 unanswered += max(0, len(step.tool_calls) - len(step.tool_results))
         yield run
     if unanswered > calls / 2:
-        text = (
-            f"{unanswered:,} of {calls:,} tool calls have no result in the file, as if the tools had returned nothing"
-        )
-        logging.getLogger("reasonblocks").warning("%s: %s; is `--format` right?", path, text)
+        text = f"{unanswered:,} of {calls:,} tool calls have no result in the file; they count as empty results"
+        logging.getLogger("reasonblocks").warning("%s: %s (is `--format` right?)", path, text)
 
 
 def runs_of(files: Sequence[str], format: str | None = None) -> Iterator[RecordedRun]:
