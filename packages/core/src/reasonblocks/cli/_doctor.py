@@ -146,14 +146,17 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
         {
             "evaluator": _named(backends.evaluator),
             "pattern store": described,
-            "embedder": "the store's"
-            if embedder is None
-            else f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+            "embedder": _embedder(embedder),
             "default embedder": embedder_line(),
         },
         server,
         (*problem, *problems),
     )
+
+
+def _embedder(embedder: object) -> str:
+    """Return the class and the id of an embedder; that of a store on a server is not known here."""
+    return "that of the store" if embedder is None else f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip()
 
 
 def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
