@@ -47,20 +47,6 @@ class WireOwnLevel(Request):
     difficulty_mean: Unit | None = None
 
 
-class WireNote(Request):
-    """An operator's note."""
-
-    id: str
-    text: str
-
-
-class WireDoubt(Request):
-    """A doubt that the newest step raises."""
-
-    monitor: str
-    text: str
-
-
 class EvaluateRequest(Request):
     """POST /monitors/evaluate: the newest step with the sealed memory of those before it, or all steps without one."""
 
@@ -81,12 +67,16 @@ class EvaluateRequest(Request):
     notes_told: list[str] = Field(default_factory=list)
 
 
-class _StrictDoubt(Answer):
+class WireDoubt(Answer):
+    """A doubt that the newest step raises."""
+
     monitor: str
     text: str
 
 
-class _StrictNote(Answer):
+class WireNote(Answer):
+    """An operator's note."""
+
     id: str
     text: str
 
@@ -106,10 +96,10 @@ class EvaluateResponse(Answer):
     monitor: str | None = None
     kind: str | None = None
     persistence: Unit | None = None
-    doubts: list[_StrictDoubt] = Field(default_factory=list)
+    doubts: list[WireDoubt] = Field(default_factory=list)
     memory: Any = None
     partial: bool = False
-    notes: list[_StrictNote] = Field(default_factory=list)
+    notes: list[WireNote] = Field(default_factory=list)
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation. Its memory and notes are read apart."""
@@ -203,8 +193,8 @@ def evaluation_response(
         monitor=evaluation.monitor,
         kind=evaluation.kind,
         persistence=evaluation.persistence,
-        doubts=[_StrictDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
+        doubts=[WireDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
         memory=memory,
         partial=partial,
-        notes=[_StrictNote(id=note.id, text=note.text) for note in notes],
+        notes=[WireNote(id=note.id, text=note.text) for note in notes],
     )
