@@ -171,3 +171,11 @@ def test_a_missing_field_is_named() -> None:
 
 def test_fields_of_a_later_version_are_ignored() -> None:
     assert event_of({**STEP.as_dict(), "colour": "red"}) == STEP
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)], ids=["large", "small"])
+@pytest.mark.parametrize("field", ["timestamp", "composite", "scores"])
+def test_a_number_that_no_float_holds_is_refused(field: str, number: int) -> None:
+    value = {"loop": number} if field == "scores" else number
+    with pytest.raises(EventError, match=field):
+        event_of({"event": "step", "run_id": "r", "step_index": 1, "timestamp": 1.0, field: value})

@@ -16,7 +16,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NUMBERS = [
     f"{_breaker.FAILURES_IN_A_ROW} times in a row | switches the server off for {_breaker.OFF_SECONDS:g} s",
     f"refuses the key (401, 403) | switches the server off for {_breaker.REFUSED_SECONDS:g} s",
-    f"more than {_exchange.ANSWER_BYTES // 1_000_000} MB",
+    f"more than {_exchange.ANSWER_BYTES // 1_000} KB",
 ]
 
 

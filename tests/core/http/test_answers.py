@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from reasonblocks._secret import Secret
+from reasonblocks.backends._http import Ask, Exchange, address_of
 from reasonblocks.backends._http._evaluator import read_answer
 from reasonblocks.exceptions import BadAnswer
-from reasonblocks.testing.rb_api import LIES, Lie, Lying, ScriptedRbApi, Status
+from reasonblocks.testing.rb_api import KEY, LIES, Lie, Lying, ScriptedRbApi, Status
 from reasonblocks.types import Evaluation
 from reasonblocks.wire import EvaluateResponse, RetrieveResponse
 from tests.core.http.world import EVALUATE, RETRIEVE, asked, at, client, gates, run
@@ -82,6 +84,39 @@ BODIES = [
 def test_a_body_that_is_no_object_is_refused(model: Any, body: bytes) -> None:
     with pytest.raises(BadAnswer):
         read_answer(model, "the server", body)
+
+
+LARGE: list[tuple[Any, str]] = [
+    (EvaluateResponse, '{"fired": [' + "1," * 100_000 + "1]}"),
+    (EvaluateResponse, '{"notes": [' + "{}," * 80_000 + "{}]}"),
+    (EvaluateResponse, '{"scores": {' + ",".join([f'"m{n}": "x"' for n in range(10_000)]) + "}}"),
+    (EvaluateResponse, '{"doubts": [' + ",".join(["[" + "{}," * 60 + "{}]"] * 60) + "]}"),
+    (RetrieveResponse, '{"traces": [' + "{}," * 80_000 + "{}]}"),
+    (RetrieveResponse, '{"traces": [' + ",".join(['{"kinds": [' + "1," * 60 + "1]}"] * 60) + "]}"),
+]
+
+
+@pytest.mark.parametrize(("model", "body"), LARGE, ids=lambda value: str(value)[:24])
+def test_a_lie_of_many_values_is_refused_without_a_look_at_each(model: Any, body: str) -> None:
+    with pytest.raises(BadAnswer, match="entries") as raised:
+        read_answer(model, "the server", body.encode())
+    assert len(str(raised.value)) < 300
+
+
+def test_a_large_memory_is_not_counted() -> None:
+    memory = {"memories": {f"m{n}": [0] * 100 for n in range(100)}}
+    assert read_answer(EvaluateResponse, "the server", json.dumps({"memory": memory}).encode()).memory == memory
+
+
+@pytest.mark.parametrize("answer", [{"inject": KEY}, {"scores": {KEY: 7}}, {"notes": [{KEY: KEY}]}], ids=repr)
+def test_an_answer_that_repeats_the_key_is_refused_without_it(api: ScriptedRbApi, answer: dict[str, Any]) -> None:
+    exchange = Exchange(address_of("base_url", api.url, Secret(KEY)))
+    body = json.dumps(answer).encode()
+    with pytest.raises(BadAnswer) as raised:
+        exchange.ask("it", Ask(path="/health"), None, lambda _: read_answer(EvaluateResponse, "the server", body))
+    assert KEY not in str(raised.value)
+    assert KEY not in repr(vars(raised.value))
+    exchange.close()
 
 
 def test_fields_of_a_newer_server_are_ignored() -> None:

@@ -48,6 +48,31 @@ def test_three_failures_in_a_row_switch_off() -> None:
     assert is_off(tested)
 
 
+def test_a_try_that_is_never_handed_back_gives_way_to_another() -> None:
+    tested, clock = breaker()
+    fails(tested, 3)
+    clock.now = OFF_SECONDS
+    tested.begin("the evaluator", 2.0)  # by a task of an event loop that is never run again
+    assert is_off(tested)
+    clock.now += 2.0
+    tested.answered(tested.begin("the evaluator", 2.0))
+    assert not is_off(tested)
+
+
+@pytest.mark.parametrize("status", [None, 401])
+def test_a_try_that_misses_its_deadline_switches_off_again(status: int | None) -> None:
+    tested, clock = breaker()
+    if status is None:
+        fails(tested, 3)
+    else:
+        tested.refused(tested.begin("the evaluator"), status)
+    clock.now = OFF_SECONDS + REFUSED_SECONDS
+    turn = tested.begin("the evaluator", 2.0)
+    clock.now += 2.0
+    tested.failed(turn, "no answer in time")
+    assert is_off(tested)
+
+
 def test_an_answer_between_failures_keeps_it_on() -> None:
     tested, _ = breaker()
     fails(tested, 2)

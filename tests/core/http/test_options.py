@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import HashEmbedder, LocalStore, ReasonBlocks
-from reasonblocks.backends._http._address import address_of
+from reasonblocks._secret import Secret
+from reasonblocks.backends._http import Exchange, address_of
 from reasonblocks.cli import main
 from reasonblocks.cli._doctor import examine
 from reasonblocks.exceptions import ConfigError
@@ -172,3 +173,17 @@ def test_a_store_of_the_callers_stays_open(api: ScriptedRbApi) -> None:
     store = LocalStore()
     client(api, pattern_store=store).close()
     assert len(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "missing.pem"), ("HTTPS_PROXY", "garbage://x"), ("ALL_PROXY", "x://y:z")]
+)
+def test_variables_that_httpx_refuses_are_an_error_of_the_server_without_the_key(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match="base_url") as raised:
+        Exchange(address_of("base_url", "https://reasonblocks.example.com", Secret("rbk_id_hidden")))
+    frames = [frame.frame.f_locals for frame in raised.traceback if "_http" in str(frame.path)]
+    assert frames
+    assert "hidden" not in repr([list(names.values()) for names in frames])

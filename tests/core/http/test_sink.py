@@ -13,12 +13,12 @@ import pytest
 from reasonblocks import HttpSink, ReasonBlocks
 from reasonblocks.backends._http import Reply
 from reasonblocks.backends._http._sink import BODY_BYTES
-from reasonblocks.events import StepEvent
+from reasonblocks.events import Event, RunStart, StepEvent
 from reasonblocks.exceptions import ConfigError, Refused, Unavailable
 from reasonblocks.ports import BatchSink, TelemetrySink
 from reasonblocks.testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
 from reasonblocks.testing.rb_api._faults import Fault
-from reasonblocks.types import ToolCall
+from reasonblocks.types import RunInfo, ToolCall, ToolResult
 from tests.core.http.world import EVALUATE, EVENTS, at, client, run
 
 SECONDS = 10.0
@@ -89,6 +89,31 @@ def test_a_batch_has_at_most_a_megabyte(api: ScriptedRbApi) -> None:
     (received,) = at(api, EVENTS)
     assert len(as_json(received)) <= BODY_BYTES + 10_000  # spaces that the sink does not write
     assert 60 <= taken < 67
+
+
+LONG = "word " * 1_000_000
+LARGE_EVENTS = [
+    StepEvent(run_id="r", step_index=1, timestamp=1.0, observation=LONG),
+    StepEvent(run_id="r", step_index=1, timestamp=1.0, metadata={"withheld_texts": [LONG]}),
+    StepEvent(
+        run_id="r", step_index=1, timestamp=1.0, tool_calls=(ToolCall(id="c", name="read", arguments={}),),
+        tool_results=(ToolResult(call_id="c", output=LONG, name="read"),),
+    ),
+    StepEvent(
+        run_id="r", step_index=1, timestamp=1.0, metadata={"deep": {"lists": [[LONG] * 3] * 3}},
+        tool_results=tuple([ToolResult(call_id=f"c{n}", output="word " * 3_000, name="read") for n in range(1_000)]),
+    ),
+    RunStart(run=RunInfo(run_id="r", metadata={LONG: {str(n): "x" * 20_000 for n in range(200)}}), timestamp=1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", LARGE_EVENTS, ids=range(len(LARGE_EVENTS)))
+def test_an_event_of_megabytes_is_shortened_wherever_they_are(api: ScriptedRbApi, event: Event) -> None:
+    assert sink_of(api).emit_many([event], SECONDS) == 1
+    (received,) = at(api, EVENTS)
+    assert received.status == 200
+    assert len(as_json(received)) < BODY_BYTES
+    assert len(api.events) == 1
 
 
 def test_a_huge_event_is_shortened(api: ScriptedRbApi) -> None:

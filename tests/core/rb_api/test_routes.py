@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from socket import create_connection
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -262,3 +263,32 @@ def test_a_connection_is_kept_for_the_next_request(api: ScriptedRbApi) -> None:
         assert client.sock is kept
     first, second = api.requests
     assert first.up == second.up
+
+
+DIGITS = b"9" * 5_000
+ODD_LENGTHS = [
+    (b"Transfer-Encoding: chunked", 411),
+    (b"Content-Length: 2\r\nTransfer-Encoding: chunked", 411),
+    (b"Content-Length: 0\r\nContent-Length: 40", 400),
+    (b"Content-Length: -1", 400),
+    (b"Content-Length: " + DIGITS, 413),
+]
+
+
+@pytest.mark.parametrize(("lengths", "status"), ODD_LENGTHS, ids=lambda value: str(value)[:60])
+def test_a_body_of_unknown_length_is_never_read_as_a_request(api: ScriptedRbApi, lengths: bytes, status: int) -> None:
+    hidden = b"GET /health HTTP/1.1\r\n\r\n"
+    with create_connection(("127.0.0.1", urlsplit(api.url).port or 0), 10.0) as client:
+        client.sendall(b"POST /v1/score HTTP/1.1\r\n" + lengths + b"\r\n\r\n" + hidden)
+        answers = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert answers.startswith(b"HTTP/1.1 %d " % status)
+    assert answers.count(b"HTTP/1.1 ") == len(api.requests) == 1
+
+
+def test_a_limit_of_thousands_of_digits_is_refused(api: ScriptedRbApi) -> None:
+    assert ask(api, "GET", f"/v1/monitor/runs?limit={DIGITS.decode()}")[0] == 422
+
+
+def test_an_event_with_a_number_that_no_float_holds_is_refused_alone(api: ScriptedRbApi) -> None:
+    status, answer = post(api, "/v1/monitor/events", {"events": [{**STEP, "timestamp": 10**400}, STEP]})
+    assert (status, answer["accepted"], [one["index"] for one in answer["refused"]]) == (200, 1, [0])

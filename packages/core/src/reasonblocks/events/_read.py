@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any, TypeVar, get_args
 
-from .._json import MAX_INT
+from .._json import MAX_INT, is_number
 from ..exceptions import EventError
 from ..types import Doubt, Mode, RunInfo, ToolCall, ToolResult
 from ._event import Event, RunFinish, RunStart, StepEvent
@@ -16,6 +16,7 @@ from ._event import Event, RunFinish, RunStart, StepEvent
 Read = Callable[[str, Any], Any]
 """Returns the value of a field. Raises `EventError`."""
 T = TypeVar("T")
+LARGEST_FLOAT = sys.float_info.max
 
 
 def event_of(body: Mapping[str, Any]) -> Event:
@@ -53,8 +54,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _number(name: str, value: Any) -> float:
-    largest = sys.float_info.max
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -largest <= value <= largest:
+    if not is_number(value) or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT:
         raise EventError(name, value, "must be a finite number")
     return value
 

@@ -202,7 +202,7 @@ def _cells(name: str, groups: Sequence[Sequence[Row]], column: float) -> Iterato
         fired = any(name in row.fired for row in group)
         if score > FAINT or fired:
             yield Cell(x=round(at * column, 2), width=round(column - 1, 2), fired=fired,
-                       opacity=round(min(1.0, max(0.06, score**1.5)), 2))  # fmt: skip
+                       opacity=round(max(0.06, min(1.0, max(0.0, score)) ** 1.5), 2))  # fmt: skip
 
 
 def kinds_of(row: Row) -> list[Kind]:

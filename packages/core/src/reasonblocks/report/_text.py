@@ -142,7 +142,7 @@ def milliseconds(value: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """Return a duration as `0.8 s`, `42 s`, `3:07` or `2:03:07`."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return MISSING
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

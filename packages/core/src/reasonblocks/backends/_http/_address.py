@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from ..._secret import KEY_RULE, Secret, described, is_key, masked, shown_url
-from ...exceptions import ConfigError
+from ...exceptions import BadAnswer, ConfigError
 
 logger = logging.getLogger("reasonblocks")
 
@@ -37,6 +37,12 @@ class Address:
     def hide(self, text: str) -> str:
         """Return a text without the key."""
         return text if self.key is None else text.replace(self.key.reveal(), "***")
+
+    def without_key(self, exc: BadAnswer) -> BadAnswer:
+        """Return the error; without the key, if the server has put it into its answer."""
+        shown = repr(exc.value)
+        value = exc.value if self.hide(shown) == shown else self.hide(shown)
+        return BadAnswer(self.hide(exc.source), value, self.hide(exc.rule))
 
     @property
     def shown(self) -> str:

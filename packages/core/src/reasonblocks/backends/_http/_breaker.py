@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from math import inf
 
 from ..._process import on_fork
 from ...exceptions import SwitchedOff
@@ -31,19 +32,26 @@ class Breaker:
         self._server, self._monotonic = server, monotonic
         self._failures = self._switches = 0
         self._off_until: float | None = None
-        self._trying = False
         self._new_lock()
         on_fork(self._new_lock)
 
     def _new_lock(self) -> None:
         self._lock = threading.Lock()
-        self._trying = False
+        self._trying_until = -inf
 
-    def begin(self, backend: str) -> int:
-        """Return a turn. Raises `SwitchedOff` while off, except for the one request that tries the server."""
+    @property
+    def _trying(self) -> bool:
+        return self._monotonic() < self._trying_until
+
+    def begin(self, backend: str, seconds: float = OFF_SECONDS) -> int:
+        """Return a turn. Raises `SwitchedOff` while off, except for the one request that tries the server.
+
+        Another one may try it after `seconds`: a caller whose event loop has stopped never hands its turn back.
+        """
         with self._lock:
             self._refuse_while_off(backend)
-            self._trying = self._off_until is not None
+            if self._off_until is not None:
+                self._trying_until = self._monotonic() + seconds
             return self._switches
 
     def check(self, backend: str) -> None:
@@ -62,7 +70,8 @@ class Breaker:
         with self._lock:
             if turn != self._switches:
                 return
-            was_off, self._off_until, self._failures, self._trying = self._off_until is not None, None, 0, False
+            was_off, self._off_until, self._failures = self._off_until is not None, None, 0
+            self._trying_until = -inf
             self._switches += was_off
         if was_off:
             logger.warning("%s answers again: it is back on", self._server)
@@ -74,7 +83,7 @@ class Breaker:
                 return
             self._failures += 1
             switches = self._failures == FAILURES_IN_A_ROW
-            if self._failures >= FAILURES_IN_A_ROW or self._trying:
+            if self._failures >= FAILURES_IN_A_ROW or self._off_until is not None:
                 self._off(OFF_SECONDS)
         if switches:
             text = "%s failed %d times in a row (%s): off, tried again in %d s; runs go on without it"
@@ -95,9 +104,9 @@ class Breaker:
         """Note a request whose caller left: another one may try the server."""
         with self._lock:
             if turn == self._switches:
-                self._trying = False
+                self._trying_until = -inf
 
     def _off(self, seconds: float) -> None:
         self._off_until = self._monotonic() + seconds
         self._switches += 1
-        self._trying = False
+        self._trying_until = -inf

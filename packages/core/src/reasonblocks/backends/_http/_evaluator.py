@@ -28,6 +28,10 @@ RUNS_KEPT = 1_024
 """Runs whose notes are kept; those of the run that asked longest ago are dropped."""
 NOTES_KEPT = 16
 """Notes of one run that are kept."""
+MOST_ENTRIES = 64
+"""Entries of a list or an object in an answer: scores, notes, patterns, and the fields of a pattern."""
+MOST_VALUES = 2_000
+"""Values of an answer in all, without its memory: a validation lists each wrong one, on the caller's event loop."""
 JSON_BODY = {"content-type": "application/json"}
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -134,9 +138,25 @@ def left_of(ends: float | None) -> float:
 
 def read_answer(model: type[AnswerT], server: str, body: bytes) -> AnswerT:
     """Read an answer. Raises `BadAnswer` with the first field that is wrong."""
+    answer = json_object(server, body)
+    _check_size(server, [value for name, value in answer.items() if name != "memory"])
     try:
-        return model.model_validate(json_object(server, body))
+        return model.model_validate(answer)
     except ValidationError as exc:
         wrong = exc.errors(include_url=False)[0]
         where = ".".join(map(str, wrong["loc"]))
         raise BadAnswer(f"{server}: {where}", wrong["input"], wrong["msg"]) from None
+
+
+def _check_size(server: str, values: list[JSON]) -> None:
+    """Raise `BadAnswer` for an answer with too many values."""
+    left = MOST_VALUES
+    while values:
+        value = values.pop()
+        if not isinstance(value, (dict, list)):
+            continue
+        left -= len(value)
+        if len(value) > MOST_ENTRIES or left < 0:
+            rule = f"at most {MOST_ENTRIES} entries of a field and {MOST_VALUES} values in all are read"
+            raise BadAnswer(server, f"{len(value)} entries", rule)
+        values += value.values() if isinstance(value, dict) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import hashlib
 import threading
 import time
 import weakref
@@ -18,22 +18,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..._process import on_fork
 from ..._text import preview
-from ...exceptions import BadAnswer, DeadlineExceeded, ExtraMissing, Unavailable
+from ...exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ._address import Address
 from ._breaker import Breaker
-from ._loop import THREAD_NAME, network
+from ._connect import connect
+from ._loop import network
 
 if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
 
-ANSWER_BYTES = 1_000_000
-"""The largest body of an answer that is read."""
-IDLE_SECONDS = 30.0
-"""Seconds that an unused connection is kept: agents make a step every few seconds."""
-MOST_CONNECTIONS, MOST_IDLE = 256, 32
-"""Connections to one server at once, as many as a worker of it serves, and those of them that are kept unused."""
+ANSWER_BYTES = 250_000
+"""The largest body of an answer that is read: parsing one of that size takes some milliseconds of an event loop."""
 NO_DEADLINE_SECONDS = 5.0
 """Seconds for a request that has no deadline, such as one in a test of a backend alone."""
 DETAIL_CHARS = 120
@@ -153,38 +150,11 @@ class _Pool:
             await client.aclose()
 
 
-def connect(address: Address) -> httpx.AsyncClient:
-    """Return a client without connections. Raises `ExtraMissing`."""
-    try:
-        import httpx  # for those who have a server
-    except ImportError as exc:
-        raise ExtraMissing("a ReasonBlocks server", "httpx", "http") from exc
-    logging.getLogger("httpx").addFilter(_is_foreign)
-    headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "reasonblocks-core"}
-    if address.key is not None:
-        headers["authorization"] = f"Bearer {address.key.reveal()}"
-    return httpx.AsyncClient(
-        headers=headers,
-        timeout=None,  # the deadline is one for the whole exchange, and cancels it
-        follow_redirects=False,  # a redirect would carry the agent's texts to another server
-        limits=httpx.Limits(
-            max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_SECONDS
-        ),
-        trust_env=not address.loopback,  # proxies
-        verify=httpx.create_ssl_context(),
-    )
-
-
-def _is_foreign(record: logging.LogRecord) -> bool:
-    """Return False for the line that httpx logs for each of our requests: a program's log would be full of them."""
-    return record.threadName != THREAD_NAME
-
-
 class _Pools:
     """The pools of this process by URL and key; one is closed with its last user."""
 
     def __init__(self) -> None:
-        self._pools: dict[tuple[str, str], _Pool] = {}
+        self._pools: dict[tuple[str, bytes], _Pool] = {}
         self._new_lock()
         on_fork(self._new_lock)
 
@@ -212,8 +182,9 @@ class _Pools:
         network.leave(pool.disconnect if last else _nothing)
 
 
-def _identity(address: Address) -> tuple[str, str]:
-    return address.url, "" if address.key is None else address.key.reveal()
+def _identity(address: Address) -> tuple[str, bytes]:
+    """Return the URL, and a digest of the key, because debuggers and reports of errors show the names of pools."""
+    return address.url, b"" if address.key is None else hashlib.sha256(address.key.reveal().encode()).digest()
 
 
 async def _nothing() -> None:
@@ -278,6 +249,8 @@ class Exchange:
             raise Unavailable(name, f"no answer within {seconds:.1f} s") from None
         except NoReply as exc:
             raise Unavailable(name, exc.reason) from None
+        except BadAnswer as exc:
+            raise self.address.without_key(exc) from None
 
     def ask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
         """Send a request and return its answer, read. Raises `Unavailable`, and `BadAnswer` if it cannot be read."""
@@ -305,7 +278,7 @@ class Exchange:
         if left <= 0:
             raise DeadlineExceeded(backend, 0.0)
         breaker = self._open().breaker
-        turn = breaker.begin(backend)
+        turn = breaker.begin(backend, left)
         try:
             attempt: _Attempt[T] = _Attempt(self._start(_with_deadline(ask, left), left), left)
             yield attempt
@@ -318,9 +291,9 @@ class Exchange:
         except NoReply as exc:
             breaker.failed(turn, exc.reason)
             raise Unavailable(backend, exc.reason) from None
-        except BadAnswer:
+        except BadAnswer as exc:
             breaker.failed(turn, "an unreadable answer")
-            raise
+            raise self.address.without_key(exc) from None
         except BaseException:
             breaker.abandoned(turn)
             raise

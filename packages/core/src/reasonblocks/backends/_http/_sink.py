@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import fields
+from itertools import islice
 from json import JSONEncoder
-from typing import Any
 
-from ..._json import canonical, compact, evolve, storable_json
+from ..._json import DEEPEST, canonical, compact, storable_json
 from ..._secret import Secret
-from ..._text import clip, whole
+from ..._text import whole
 from ...events import Event
 from ...exceptions import BadAnswer, Refused, Unavailable
+from ...types import JSON
 from ._address import address_of, key_of
 from ._exchange import KEY_REFUSED, Ask, Exchange, Reply
 
@@ -22,6 +23,12 @@ logger = logging.getLogger("reasonblocks")
 
 BODY_BYTES = 1_000_000
 """The largest body of a batch before compression (WIRE: 1 MB)."""
+LARGEST_EVENT = BODY_BYTES // 2
+"""A larger event is shortened."""
+SHORTER = ((8_000, 1_000), (1_000, 256), (100, 64), (50, 24))
+"""The characters of each end of a text, and the entries of a list, until an event is small enough."""
+NAME_CHARS = 200
+"""Characters of a name in an object that is shortened."""
 GZIP_BYTES = 1_024
 """A larger body is compressed."""
 OFF_SECONDS = 60.0
@@ -110,8 +117,8 @@ class HttpSink:
             raise Unavailable(self._exchange.address.shown, exc.rule) from exc
         if refused and "refused" not in self._said:
             self._said.add("refused")
-            text = "%s refused events, for instance: %.200r (said once a sink)"
-            logger.warning(text, self._exchange.address.shown, refused)
+            text = "%s refused events, for instance: %.200s (said once a sink)"
+            logger.warning(text, self._exchange.address.shown, self._exchange.address.hide(repr(refused)))
 
 
 def _bodies(events: Sequence[Event]) -> list[bytes]:
@@ -120,8 +127,8 @@ def _bodies(events: Sequence[Event]) -> list[bytes]:
     left = BODY_BYTES - len('{"events":[]}')
     for event in events:
         body = _encoded(event)
-        if len(body) > BODY_BYTES // 2:
-            body = _encoded(_shortened(event))
+        if len(body) > LARGEST_EVENT:
+            body = _shortened(body)
         left -= len(body) + 1
         if left < 0 and bodies:
             break
@@ -141,16 +148,25 @@ def _encoded(event: Event) -> bytes:
 _STRICT = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _shortened(event: Event) -> Event:
-    """Return the event with the first and last 8,000 characters of each longer text."""
-    return evolve(event, **{field.name: _clipped(getattr(event, field.name)) for field in fields(event)})
+def _shortened(body: bytes) -> bytes:
+    """Return the JSON of an event with less of its long texts, and at last with fewer entries of its long lists."""
+    event, short = json.loads(body), body
+    for edge, entries in SHORTER:
+        short = compact(_cut(event, edge, entries, 0)).encode()
+        if len(short) <= LARGEST_EVENT:
+            break
+    return short
 
 
-def _clipped(value: Any) -> Any:
+def _cut(value: JSON, edge: int, entries: int, depth: int) -> JSON:
+    """Return JSON with the ends of each longer text, and with the first entries of each longer list or object."""
     if isinstance(value, str):
-        return clip(value)
-    if isinstance(value, tuple):
-        return tuple([_clipped(item) for item in value])
+        return value if len(value) <= 2 * edge else f"{value[:edge]}\n{value[-edge:]}"
+    if depth >= DEEPEST and isinstance(value, (list, dict)):
+        return "..."
+    if isinstance(value, list):
+        return [_cut(item, edge, entries, depth + 1) for item in value[:entries]]
     if isinstance(value, dict):
-        return {key: _clipped(item) for key, item in value.items()}
+        shown = islice(value.items(), entries)
+        return {name[:NAME_CHARS]: _cut(item, edge, entries, depth + 1) for name, item in shown}
     return value

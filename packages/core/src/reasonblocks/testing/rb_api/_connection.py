@@ -16,6 +16,9 @@ from ._faults import Drip, Fault, Hang, HangUp, Lying, Slow, Status, lied
 from ._records import Received, Requests
 from ._routes import MAX_BODY_BYTES, Api, Refused, parsed, unpacked, without_prefix
 
+MAX_DIGITS = 20
+"""Digits of a length that are read."""
+
 
 class Faults:
     """The current fault. A change of it wakes the answers that wait."""
@@ -143,14 +146,26 @@ class Connection(BaseHTTPRequestHandler):
 
     def _body(self) -> tuple[Any, Answer | None]:
         """Return the body as JSON, or the answer that refuses it."""
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            self.close_connection = True  # the body is not read
-            return None, refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        length = self._length()
+        if isinstance(length, Answer):
+            self.close_connection = True  # the body is not read: it would pass for the next request
+            return None, length
         try:
-            return parsed(unpacked(self.rfile.read(int(length)), self.headers.get("Content-Encoding", ""))), None
+            return parsed(unpacked(self.rfile.read(length), self.headers.get("Content-Encoding", ""))), None
         except Refused as refused:
             return None, refusal(refused.status, refused.detail)
+
+    def _length(self) -> int | Answer:
+        """Return the length of the body, or the answer that refuses it."""
+        given = set(self.headers.get_all("Content-Length", ["0"]))
+        if self.headers.get("Transfer-Encoding") is not None:
+            return refusal(411, "the body needs a Content-Length")
+        length = given.pop()
+        if given or not length.isdecimal():
+            return refusal(400, "the Content-Length is not a number")
+        if len(length) > MAX_DIGITS or int(length) > MAX_BODY_BYTES:
+            return refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        return int(length)
 
     def _answer(self, request: Received) -> Answer:
         try:

@@ -167,7 +167,7 @@ class Api:
 
     def _list(self, request: Received, org: str) -> Body:
         given = request.query.get("limit", "50")
-        limit = int(given) if given.isdecimal() else 0
+        limit = int(given) if given.isdecimal() and len(given) <= len(str(MAX_LISTED)) else 0
         if not 1 <= limit <= MAX_LISTED:
             raise Refused(422, f"limit: must be a whole number from 1 to {MAX_LISTED}")
         return {"runs": self.runs.listed(limit), "next_cursor": None}
