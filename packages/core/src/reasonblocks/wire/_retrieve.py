@@ -11,7 +11,6 @@ from .._requests import Retrieve
 from ..types import ETrace, Pattern
 from ._base import Answer, Number, Request, Tier, Unit
 
-
 MAX_TEXTS = 16
 """The most texts of one search, each of which is embedded; this library sends five."""
 
