@@ -22,7 +22,7 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, RunLog, read_logs, read_runs
 from reasonblocks.traces._groups import ENDED_KEPT, OPEN_GROUPS
-from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 Write = Callable[..., str]
 
@@ -73,7 +73,7 @@ def recorded(path: str) -> RecordedRun:
 
 
 def test_a_call_replaces_the_final_step_of_a_run_that_continues_after_its_end(write: Write, tmp_path: Path) -> None:
-    final: dict[str, JSON] = {"final": True, "gate_decision": "final"}
+    final: dict[str, Any] = {"final": True, "gate_decision": "final"}
     found = [*events(calls=2)[:-2], replace(step("a", 2), metadata=final, output_tokens=None)]
     found += [step("a", 2), replace(step("a", 2), metadata=final), replace(step("a", 3), metadata=final)]
     read = [only(path).steps for path in (jsonl(write, *found), sqlite(tmp_path / "runs.db", *found))]
