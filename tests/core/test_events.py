@@ -149,6 +149,8 @@ def test_an_event_is_json_whatever_the_arguments_of_its_calls_hold() -> None:
         ({"tokens": 1.5}, "tokens"),
         ({"injections": "one"}, "injections"),
         ({"scores": {"a": "high"}}, "scores"),
+        ({"scores": {"a": 1e308}}, "scores"),
+        ({"composite": -0.5}, "composite"),
         ({"metadata": []}, "metadata"),
         ({"is_error": "no"}, "is_error"),
         ({"tool_calls": [5]}, "tool_calls"),
