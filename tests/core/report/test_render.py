@@ -27,7 +27,7 @@ def rows_of(root: Element) -> list[Element]:
 
 def test_the_header_has_the_verdict_and_the_counts() -> None:
     head = rendered(ordinary(doubts=(Doubt(monitor="claim_contradiction", text="You said done."),))).find("header")[1]
-    for words in ("bugfixer", "run-1", "success", "ends in doubt", "Fix the failing tests.", "1 of 5 monitor texts",
+    for words in ("bugfixer", "run-1", "success, in doubt", "Fix the failing tests.", "1 of 5 monitor texts",
                   "Recovered 1 of 1 within 3 steps", "Steps 7", "Tokens 900", "Duration 1:00", "steered",
                   "You said done."):  # fmt: skip
         assert words in head.words
