@@ -121,7 +121,7 @@ def test_a_link_to_itself_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 def test_a_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError, match="cannot write .*/folder: is a directory$"):
+    with pytest.raises(IsADirectoryError, match=r"cannot write .*/folder: is a directory$"):
         write_whole(tmp_path / "folder", "new\n")
     assert os.listdir(tmp_path) == ["folder"]
 

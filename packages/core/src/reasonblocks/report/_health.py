@@ -53,7 +53,10 @@ def summary_facts(tally: Tally) -> list[Fact]:
     facts.append(Fact("Hard", hard or "none", "runs" if hard else ""))
     if tally.doubted:
         facts.append(Fact("Ends in doubt", counted(tally.doubted, "run")))
-    for name, number in (("Stopped", tally.stopped - tally.unheard_stopped), ("Would be stopped", tally.unheard_stopped)):
+    for name, number in (
+        ("Stopped", tally.stopped - tally.unheard_stopped),
+        ("Would be stopped", tally.unheard_stopped),
+    ):
         facts += [Fact(name, counted(number, "run"))] if number else []
     unjudged = tally.unjudged
     if unjudged:
@@ -76,7 +79,7 @@ def health_groups(tally: Tally) -> list[Group]:
         (RECOVERED, "judged three steps after a text", _recovered(tally.recovered, tally.judged)),
         (
             UNTOLD,
-            "the same in observed and replayed runs, whose agents have seen no text",
+            "judged three steps after a text that the agent has not seen",
             _recovered(tally.unheard_recovered, tally.unheard_judged),
         ),
         ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),

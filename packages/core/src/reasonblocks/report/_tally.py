@@ -16,8 +16,9 @@ class Tally:
 
     `steps` counts the decided steps and `recorded` all, of which `saved` follow a stop. `observed` counts the stops
     that observing prevents. `interventions` counts the steps after which something is told, `texts` the texts by their
-    source. `unjudged` are the steps that were not evaluated. `firsts` are the steps of the first interventions. `judged` and `recovered` count texts by failure type. The
-    counts that begin with `unheard` are those of texts that the agent has not seen.
+    source. `unjudged` are the steps that were not evaluated. `firsts` are the steps of the first interventions.
+    `judged` and `recovered` count texts by failure type. The counts that begin with `unheard` are those of runs whose
+    agent has seen no text.
     """
 
     runs: int = 0

@@ -235,7 +235,12 @@ def facts_of(row: Row) -> Iterator[Fact]:
     """Yield the facts of a call that its row in the table has no room for."""
     parts = ", ".join(f"{text.plain(name)} {text.number(value)}" for name, value in row.parts.items())
     known = row.input_tokens is not None or row.output_tokens is not None
-    tokens = [(None if known else row.tokens, "in all"), (row.input_tokens, "in"), (row.output_tokens, "out"), (row.cache_read_tokens, "from the cache")]
+    tokens = [
+        (None if known else row.tokens, "in all"),
+        (row.input_tokens, "in"),
+        (row.output_tokens, "out"),
+        (row.cache_read_tokens, "from the cache"),
+    ]
     named = (
         ("gate", _explained(row.gate, GATES)),
         ("skipped", _explained(row.skipped, SKIPS)),
