@@ -27,7 +27,10 @@ class RunLine:
     outcome: str
     outcome_kind: str
     doubtful: bool
+    unheard: bool
+    """True if the agent has seen none of the texts."""
     told: int
+    """The texts of monitors, lessons and operators."""
     kinds: tuple[str, ...]
     failures: tuple[str, ...]
     steps: int
@@ -37,6 +40,10 @@ class RunLine:
     peak: float | None
     spark: str
     ticks: str
+
+    @property
+    def in_doubt(self) -> bool:
+        return self.doubtful and self.outcome_kind == "success"
 
     @property
     def hardness(self) -> int:
@@ -59,6 +66,7 @@ def run_line(page: RunPage, href: str) -> RunLine:
         outcome=page.outcome[:200],
         outcome_kind=page.outcome_kind,
         doubtful=bool(page.doubts),
+        unheard=page.unheard,
         told=len(page.told),
         kinds=_kinds(page),
         failures=tuple(text.plain(name)[:60] for name in page.failure_types),
