@@ -1,4 +1,4 @@
-"""Exchanges requests and answers with one server: a deadline over the whole exchange, bounded bodies, one breaker."""
+"""Exchanges requests and answers with a server, within a deadline, with limited bodies and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ T = TypeVar("T")
 ANSWER_BYTES = 1_000_000
 """The largest body of an answer that is read."""
 IDLE_SECONDS = 30.0
-"""Seconds that an unused connection is kept: agents make a step every few seconds."""
+"""Seconds for which an unused connection is kept; agents make a step every few seconds."""
 MOST_CONNECTIONS, MOST_IDLE = 256, 32
-"""Connections to one server at once, as many as a worker of it serves, and those of them that are kept unused."""
+"""The most connections to one server, as many as one of its workers serves, and the most that are kept unused."""
 NO_DEADLINE_SECONDS = 5.0
-"""Seconds for a request that has no deadline, such as one in a test of a backend alone."""
+"""Seconds for a request without a deadline, as in a test of a single backend."""
 DETAIL_CHARS = 120
 """Characters of a server's own reason in a log line or an error."""
 KEY_REFUSED = (401, 403)
 THIS_REQUEST_ONLY = (400, 413, 422, 429)
-"""Statuses that concern one request: the server is well."""
+"""Statuses that concern one request, and are no failure of the server."""
 
 
 def _one_line(text: str) -> str:
@@ -134,11 +134,11 @@ class _Pool:
             )
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body; of an error only the start. It has to be plain: a small compressed one may be huge."""
+        """Return the body; of an error only the start. It must not be compressed: it could unpack to any size."""
         body = bytearray()
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity" and response.is_success:
-            raise BadAnswer(self._address.shown, encoding, "its answer must be plain")
+            raise BadAnswer(self._address.shown, encoding, "its answer must not be compressed")
         async for part in response.aiter_raw():
             body += part
             if len(body) > ANSWER_BYTES:
@@ -156,7 +156,7 @@ class _Pool:
 def connect(address: Address) -> httpx.AsyncClient:
     """Return a client without connections. Raises `ExtraMissing`."""
     try:
-        import httpx  # for those who have a server
+        import httpx  # an optional dependency
     except ImportError as exc:
         raise ExtraMissing("a ReasonBlocks server", "httpx", "http") from exc
     logging.getLogger("httpx").addFilter(_is_foreign)
@@ -280,13 +280,13 @@ class Exchange:
             raise Unavailable(name, exc.reason) from None
 
     def ask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
-        """Send a request and return its answer, read. Raises `Unavailable`, and `BadAnswer` if it cannot be read."""
+        """Send a request and return its answer as `read` reads it. Raises `Unavailable` and `BadAnswer`."""
         with self._attempt(backend, ask, ends, read) as attempt:
             attempt.reply = _result(attempt.future, attempt.left)
         return attempt.answer
 
     async def aask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
-        """Ask without blocking the caller's event loop."""
+        """Send a request like `ask`, without blocking the caller's event loop."""
         with self._attempt(backend, ask, ends, read) as attempt:
             attempt.reply = await _aresult(attempt.future, attempt.left)
         return attempt.answer
@@ -296,7 +296,7 @@ class Exchange:
 
     @contextmanager
     def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:
-        """Make an attempt whose `reply` the block sets, and judge it for the breaker."""
+        """Start an attempt whose `reply` the block sets, and report its result to the breaker."""
         left = NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
         if left <= 0:
             raise DeadlineExceeded(backend, 0.0)
@@ -372,7 +372,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = JSONDecoder(parse_constant=_no_number)
