@@ -10,7 +10,7 @@ from ._tally import counted
 from ._text import number, plain, stretches
 
 WIDTH = 1008
-"""The width of the chart that columns are fitted into, in pixels."""
+"""The width of the chart, into which columns are fitted, in pixels."""
 WIDEST, NARROWEST = 64, 12
 """Pixels of a column: the narrowest holds a letter."""
 MOST_COLUMNS = WIDTH // NARROWEST
@@ -270,7 +270,7 @@ def _span(group: Sequence[Row]) -> str:
 
 
 def description(page: RunPage) -> str:
-    """Return in words what the chart shows; the table of steps has every value."""
+    """Return a description of the chart in words; the table of steps has every value."""
     known = [(row.difficulty, row.number) for row in page.rows if row.difficulty is not None]
     words = [f"{counted(page.steps, 'step')}."]
     if page.states:

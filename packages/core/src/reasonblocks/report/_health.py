@@ -1,4 +1,4 @@
-"""Puts the counts over many runs into the words and shares of a list's summary and of the health page."""
+"""Describes the counts over many runs in the words and shares of a list's summary and of the health page."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def health_groups(tally: Tally) -> list[Group]:
         ("Recovered, by failure type", "judged three steps after a text", _recovered(tally.recovered, tally.judged)),
         (
             UNTOLD,
-            "the same in observed and replayed runs, whose agents have seen no text",
+            "the same, in observed and replayed runs, whose agents saw no text",
             _recovered(tally.unheard_recovered, tally.unheard_judged),
         ),
-        ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
+        ("Ends in doubt", "runs, by the monitor that raised the doubt", _of(tally.doubts, tally.runs)),
         ("Faults and drops", "", _faults(tally)),
     )
     groups = [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
@@ -104,10 +104,10 @@ def _recovered(recovered: Counter[str], judged: Counter[str]) -> Iterable[Bar]:
 
 def _faults(tally: Tally) -> Iterable[Bar]:
     rows = (
-        ("steps that went unsteered after a fault", tally.faults),
+        ("steps that were not steered after a fault", tally.faults),
         ("steps without an evaluation", tally.unavailable),
         ("calls that failed", tally.errors),
-        ("texts that were left out", tally.dropped),
+        ("texts that were omitted", tally.dropped),
     )
     for name, number in rows:
         yield Bar(name=name, value=f"{number:,}" if number else MISSING)

@@ -28,13 +28,13 @@ BUSY_S = 0.5
 
 
 class Follower(Protocol):
-    """A log that grows. `poll` returns its new events, in order; it raises `RecordError` for a file that is no log."""
+    """A growing log. `poll` returns its new events, in order, and raises `RecordError` for a file that is not a log."""
 
     def poll(self) -> list[Event]: ...
 
 
 class Following:
-    """Follows a file, which need not exist yet; its first bytes decide the kind of log."""
+    """Follows a file, which need not exist yet; the kind of log is detected from its first bytes."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class Following:
         return self._follower is not None
 
     def poll(self) -> list[Event]:
-        """Return the new events; none without a file. Raises `RecordError` for a file that is no log."""
+        """Return the new events; none without a file. Raises `RecordError` for a file that is not a log."""
         if self._follower is None:
             self._follower = _follower(self.path)
         return self._follower.poll() if self._follower else []
@@ -65,7 +65,7 @@ def _follower(path: str) -> Follower | None:
         return JsonlFollower(path)
     if not head.strip():
         return None
-    raise RecordError(path, None, "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink")
+    raise RecordError(path, None, "is not the file of a SQLiteMonitorSink or a JsonlSink")
 
 
 class SQLiteFollower:
