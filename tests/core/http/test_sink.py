@@ -218,8 +218,8 @@ def test_events_that_the_server_refuses_are_logged_once(api: ScriptedRbApi, capl
     for _ in range(2):
         sink._check(Reply(status=200, body=b'{"refused": [{"index": 0, "detail": "no such field"}]}'), 1)
     assert [record.getMessage() for record in caplog.records] == [
-        f"the server {api.url} refused events, for instance: [{{'index': 0, 'detail': 'no such field'}}] (said once a "
-        "sink)"
+        f"the server {api.url} refused events, for example [{{'index': 0, 'detail': 'no such field'}}] (logged once "
+        "per sink)"
     ]
 
 

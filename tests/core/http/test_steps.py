@@ -126,8 +126,8 @@ def test_a_memory_that_a_server_cannot_use_is_reported_once_a_client(
     api.restart(new_secret=True)
     run(session, 2, start=6)
     assert [record.getMessage() for record in caplog.records if "memory" in record.getMessage()] == [
-        f"the server {api.url} could not use its memory of a run: the monitors judge it from step 2 on (said once a "
-        "client)"
+        f"the server {api.url} could not use its memory of a run, which is judged from step 2 on (logged once "
+        "per client)"
     ]
 
 

@@ -324,7 +324,7 @@ def test_health_counts_over_many_runs() -> None:
     for one in (ordinary(), ordinary(), page(step(0), step(1, skipped_reason="fault", error="E: x"))):
         tally.add(one)
     words = parsed(health_page(tally, nav=[NavLink(name="Runs", href="/ui/runs")])).words
-    for expected in ("SLOW 2", "semantic_loop 2", "loop 2 of 2, 100 %", "steps that went unsteered after a fault 1",
+    for expected in ("SLOW 2", "semantic_loop 2", "loop 2 of 2, 100 %", "steps that were not steered after a fault 1",
                      "calls that failed 1"):  # fmt: skip
         assert expected in words
 

@@ -16,7 +16,7 @@ from .types import Doubt, FSMState
 JUDGED_AFTER = 3
 """Completed steps after a text: its effect shows one step later, and a fired monitor fades within two."""
 ABANDONED = "failure: abandoned"
-"""The outcome of a run that nobody finished."""
+"""The outcome of a run that was not finished."""
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
-"""Answers the requests of the HTTP API's monitors and lessons, for every server of it: nothing here does I/O.
+"""Answers the requests of the HTTP API for evaluations and lessons, without I/O, for any server of the API.
 
-A server keeps nothing of a run's monitors: their memory travels with the client, sealed, and comes back with the next
-step. So forks and restored runs are exact, and any worker may answer.
+A server stores nothing of a run's monitors: it seals their memory, and the client sends it back with the next step.
+Forks and restored runs therefore continue exactly, and any worker can answer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MEMORY_VERSION = 1
 """Incremented when today's monitors would misread the memories of an earlier version."""
 DEFAULT_PROFILE = "coding"
 MAX_OBSERVED = 32
-"""Monitors of a client, at most: an evaluation has at most 64 scores."""
+"""The most monitors of a client; an evaluation has at most 64 scores."""
 EVALUATORS = 256
 """Evaluators that are kept, one for each set of a client's settings."""
 SETTINGS_CHARS = 65_536
@@ -52,9 +52,9 @@ SETTINGS_CHARS = 65_536
 class Seal:
     """Seals the memories of monitors with an HMAC-SHA256 of the server's secret, and opens what it has sealed.
 
-    The monitors trust the form of their memories, so none that another secret sealed may reach them. A seal binds
-    them to a version of the memories, to an org, and to what they are of: a run and a number of steps. All forks of a
-    run have its id, and each goes on with the memory of the step that it starts from.
+    The monitors trust the form of their memories, so only memories that this secret sealed may reach them. A seal binds
+    them to a version of the memories, to an org, to a run and to a number of steps. All forks of a run have its id, and
+    each continues with the memory of the step from which it starts.
     """
 
     def __init__(self, secret: bytes) -> None:

@@ -203,7 +203,7 @@ class SinkQueue:
                 with contained("a sink"):
                     taken = self._number(sink.emit_many([queued.redacted() for queued in batch], self._seconds), batch)
             except Unavailable as exc:
-                self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (said once a client)")
+                self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (logged once per client)")
                 self._put_back(batch, retry_after=exc.retry_after)
                 return
             except Refused as exc:

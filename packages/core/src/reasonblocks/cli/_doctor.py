@@ -39,7 +39,7 @@ LIBRARIES: Mapping[str, str | None] = {
 }
 """The extra that installs each library; None if the core requires it."""
 SERVER_SECONDS = 3.0
-"""The limit of each of the two requests to a server."""
+"""The time limit of each of the two requests to a server."""
 KEY_UNKNOWN, NOT_ALLOWED = 401, 403
 EXAMPLE = "pip install ./packages/core ./packages/langchain"
 VARIABLES = (
@@ -82,8 +82,8 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
         help="show what is installed and which backends are in use",
-        description="Reports what is installed and in use here, and changes nothing. Sends nothing, except two "
-        "requests to the server at REASONBLOCKS_BASE_URL, to find out if it is there and accepts the key.",
+        description="Reports what is installed and in use here, and changes nothing. If REASONBLOCKS_BASE_URL names a "
+        "server, sends it two requests to check that it answers and accepts the key. Sends nothing else.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
@@ -160,7 +160,7 @@ def _embedder(embedder: object) -> str:
 
 
 def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Ask a server if it is there, and if it accepts the key. Both requests only read."""
+    """Check that a server answers and accepts the key, with two requests that only read."""
     from ..backends._http import Ask
 
     name, begun = exchange.address.shown, monotonic()
@@ -169,7 +169,7 @@ def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
         health = exchange.send(Ask(path="/health"), SERVER_SECONDS)
         found["answers"] = f"in {(monotonic() - begun) * 1000:.0f} ms"
         if not health.is_success or "status" not in (answer := health.json(name)):
-            return found, (f"{name} is no ReasonBlocks server: {exchange.reason(health)}",)
+            return found, (f"{name} is not a ReasonBlocks server: {exchange.reason(health)}",)
         found["version"] = str(answer.get("version", "unknown"))[:40]
         runs = exchange.send(Ask(path="/monitor/runs?limit=1"), SERVER_SECONDS)
     except ReasonBlocksError as error:

@@ -29,7 +29,10 @@ MEGABYTE = 1024 * 1024
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", type=_format, metavar="NAME", help="the format of the files; by default their content decides"
+        "--format",
+        type=_format,
+        metavar="NAME",
+        help="the format of the files; by default, it is detected from their content",
     )
 
 

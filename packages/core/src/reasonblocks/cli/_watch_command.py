@@ -42,11 +42,11 @@ def add_to(commands: Parsers) -> None:
     parser.add_argument("--agent", metavar="NAME", help="only runs of this agent")
     parser.add_argument("--told", action="store_true", help="only starts, texts and ends")
     parser.add_argument("--full", action="store_true", help="show all texts whole; implies --lines")
-    parser.add_argument("--lines", action="store_true", help="one line for each event, also in a terminal")
+    parser.add_argument("--lines", action="store_true", help="print one line for each event, also in a terminal")
     parser.add_argument("--json", action="store_true", help="print each event as one JSON object")
-    parser.add_argument("--once", action="store_true", help="show what is there and end")
+    parser.add_argument("--once", action="store_true", help="show what the file contains and exit")
     parser.add_argument(
-        "--interval", type=_seconds, default=0.5, metavar="S", help="seconds between two looks at the file (0.5)"
+        "--interval", type=_seconds, default=0.5, metavar="S", help="seconds between two reads of the file (0.5)"
     )
     parser.set_defaults(command=watch)
 
@@ -59,7 +59,7 @@ def _seconds(text: str) -> float:
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    """Show the events until the user ends it. Raises `RecordError` for a file that is no sink's."""
+    """Show the events until the user stops it. Raises `RecordError` for a file that no sink wrote."""
     from ..traces._follow import Following
 
     following, watched, room = Following(arguments.file), Watched(), canvas()
@@ -88,7 +88,7 @@ def _nothing(following: Following, arguments: argparse.Namespace) -> str:
 
 
 def _polls(following: Following, arguments: argparse.Namespace) -> Iterator[list[Event]]:
-    """Yield the new events again and again; once with `--once`."""
+    """Yield the new events of each read of the file; only those of the first one with `--once`."""
     events = following.poll()
     if not following.exists and not arguments.once:
         warn(f"reasonblocks watch: waiting for {arguments.file}")
@@ -138,7 +138,7 @@ def _has_board() -> bool:
 
 
 class _Board:
-    """The board in the terminal, redrawn after each look at the file."""
+    """The board in the terminal, redrawn after each read of the file."""
 
     def __init__(self, watched: Watched, room: Canvas) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""Draws a watched log: one line an event anywhere, or a board of the newest runs in a terminal with rich."""
+"""Draws a watched log as one line for each event, or as a board of the newest runs in a terminal with rich."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ID_END = 8
 
 
 def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, only_told: bool) -> Iterator[Line]:
-    """Yield the lines of one event. `only_told` leaves out steps without a text."""
+    """Yield the lines of one event. `only_told` omits steps without a text."""
     if isinstance(event, RunStart):
         task = fitted(run.task, max(canvas.width - NAME - 22, 20))
         observed = " (observed)" if run.mode == "observe" else ""
@@ -71,7 +71,7 @@ def name_of(run: WatchedRun) -> str:
 
 
 def clock(timestamp: float) -> str:
-    """Return the local time of day; dashes for a time that the platform cannot tell."""
+    """Return the local time of day; dashes for a time that the platform cannot convert."""
     try:
         return time.strftime("%H:%M:%S", time.localtime(timestamp))
     except (OverflowError, OSError, ValueError):
@@ -82,7 +82,7 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
     number = "end" if is_final(event) else f"#{event.step_index}"
     action = fitted(event.action or event.thought, ACTION)
     if text_of(event.metadata, "skipped_reason") == "auxiliary":
-        action = "(no step of the agent)"
+        action = "(auxiliary call)"
     fault = text_of(event.metadata, "error")
     return (
         *_head(event, run),
@@ -115,7 +115,7 @@ def _origin(text: Told) -> str:
 
 
 def board(watched: Watched, canvas: Canvas, height: int, now: float, waiting: str = "") -> Group:
-    """Return what a terminal of that many rows shows: the newest runs, and below them the newest texts."""
+    """Return the newest runs, and below them the newest texts, for a terminal of `height` rows."""
     from rich.console import Group
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Defines the events, and makes that of a call from its log entry."""
+"""Defines the events, and creates the event of a call from its log entry."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _ordered(arguments: JSON, order: JSON) -> JSON:
 
 
 def _arguments(text: str) -> JSON:
-    """Return the arguments of an `action_input`; a text that is no JSON, as after redaction, under the key `input`."""
+    """Return the arguments of an `action_input`; text that is not JSON, as after redaction, under the key `input`."""
     if not text:
         return {}
     with suppress(ValueError, RecursionError):
@@ -204,7 +204,7 @@ def _arguments(text: str) -> JSON:
 
 
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
-    """Return what has no field of its own on the wire, without empty values; `final` marks the last step."""
+    """Return the values without a field of their own on the wire, if not empty; `final` marks the last step."""
     known: dict[str, JSON] = {
         "fsm_state": entry.fsm_state,
         "difficulty": entry.difficulty,

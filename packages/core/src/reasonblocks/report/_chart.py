@@ -330,7 +330,7 @@ def _span(group: Sequence[Row]) -> str:
 
 
 def description(page: RunPage) -> str:
-    """Return in words what the chart shows; the table of steps has every value."""
+    """Return a description of the chart in words; the table of steps has every value."""
     known = [(row.difficulty, row.number) for row in page.rows if row.difficulty is not None]
     words = [f"{counted(page.steps, 'step')}."]
     if page.states:

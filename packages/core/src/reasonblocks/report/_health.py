@@ -1,4 +1,4 @@
-"""Puts the counts over many runs into the words and shares of a list's summary and of the health page."""
+"""Describes the counts over many runs in the words and shares of a list's summary and of the health page."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def health_groups(tally: Tally) -> list[Group]:
             "judged three steps after a text that the agent has not seen",
             _recovered(tally.unheard_recovered, tally.unheard_judged),
         ),
-        ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
+        ("Ends in doubt", "runs, by the monitor that raised the doubt", _of(tally.doubts, tally.runs)),
         ("Faults and drops", "", _faults(tally)),
     )
     groups = [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
@@ -120,7 +120,7 @@ def _faults(tally: Tally) -> Iterable[Bar]:
         ("steps that went unsteered after a fault", tally.faults),
         ("calls without an evaluation or a backend's answer", tally.unavailable),
         ("calls that failed", tally.errors),
-        ("texts that were left out", tally.dropped),
+        ("texts that were omitted", tally.dropped),
     )
     for name, number in rows:
         yield Bar(name=name, value=f"{number:,}" if number else MISSING)

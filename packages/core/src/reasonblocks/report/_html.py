@@ -65,7 +65,7 @@ class NavLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteForm:
-    """A form that tells a live run something: the URL that it posts to, and its hidden fields."""
+    """A form for a note to a live run: the URL that it posts to, and its hidden fields."""
 
     action: str
     fields: Mapping[str, str] = field(default_factory=dict)

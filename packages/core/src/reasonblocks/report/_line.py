@@ -1,4 +1,4 @@
-"""Sums a run up in one line of the list of runs, with a drawing of its difficulty."""
+"""Summarises a run in one line of the list of runs, with a drawing of its difficulty."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._page import HARDEST, RunPage
 
 SPARK_WIDTH, SPARK_HEIGHT = 132, 24
 MOST_POINTS = 66
-"""Points of the drawing: one each two pixels."""
+"""The most points of the drawing: one for every two pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:
-    """One run in a list. Make it with `run_line`; `href` is where its page is."""
+    """One run in a list. Create it with `run_line`; `href` is the address of its page."""
 
     href: str
     run_id: str

@@ -141,7 +141,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPage:
-    """One run as a report shows it. Make it with `page_of_log` or `page_of_replayed`.
+    """One run as a report shows it. Create it with `page_of_log` or `page_of_replayed`.
 
     `replayed` marks a recorded run that steering has judged afterwards: the agent has seen none of the texts. `outcome`
     is "" for a run that has not finished, and for a recording without one.
@@ -208,7 +208,7 @@ class RunPage:
 
     @cached_property
     def told(self) -> tuple[tuple[Row, Told], ...]:
-        """All texts but standing rules and second looks, with their rows."""
+        """All texts except standing rules and second looks, with their rows."""
         return tuple((row, told) for row in self.rows for told in row.interventions)
 
     @cached_property

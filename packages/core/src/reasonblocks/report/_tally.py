@@ -1,4 +1,4 @@
-"""Counts runs: what the summaries of `replay`, the list of a report, and its health page have in common."""
+"""Counts runs for the summaries of `replay`, the list of a report, and its health page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a run's values into words for its page."""
+"""Describes a run's values in words for its page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GATES: Mapping[str, str] = {
     "final": "no call follows",
     "inject": "a monitor's text was chosen",
 }
-"""The gates' words, with their meaning."""
+"""The names of the gates, with their meanings."""
 SKIPS: Mapping[str, str] = {
     "auxiliary": "not a step",
     "end": "the state END is only observed",
@@ -69,7 +69,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What happened after a text, in words. `kind` is "good", "late", "bad" or "unknown"."""
+    """The effect of a text, in words. `kind` is "good", "late", "bad" or "unknown"."""
 
     kind: str
     sign: str
@@ -152,7 +152,7 @@ def _why_not(page: RunPage, row: Row) -> str:
 def _state_of(page: RunPage, number: int) -> str:
     row = next((row for row in page.rows if row.number == number), None)
     if row is None:
-        return "the run went on"
+        return "the run continued"
     fired = f"{text.preview(', '.join(row.fired))} still fired" if row.fired else "no monitor fired"
     return f"{fired} and the state was {text.plain(row.state)}"
 
@@ -257,8 +257,8 @@ def facts_of(row: Row) -> Iterator[Fact]:
         ("routed for", row.route),
         ("route withheld", row.withheld_route),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
-        ("model's time", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
-        ("steering's time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
+        ("model latency", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
+        ("steering time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
         ("error of the call", row.error),
     )
     for name, value in named:

@@ -166,7 +166,7 @@ def _joined(file: str, records: list[Record], read_items: ReadItems) -> Iterator
 
 def _run(file: str, line: int, value: JSON, read_items: ReadItems) -> RecordedRun | RecordError:
     if messages_of(value) is None:
-        return RecordError(file, line, "holds no list of messages")
+        return RecordError(file, line, "contains no list of messages")
     try:
         run = _Run.model_validate(with_messages(value))
         answer = [value] if isinstance(value, dict) and any(key in value for key in ANSWERS) else []

@@ -33,7 +33,7 @@ HEAD_LINES = 8
 
 
 class Follower(Protocol):
-    """A log that grows. `poll` returns its new events, in order; it raises `RecordError` for a file that is no log."""
+    """A growing log. `poll` returns its new events, in order, and raises `RecordError` for a file that is not a log."""
 
     def poll(self) -> list[Event]: ...
 

@@ -61,7 +61,7 @@ class _Run(Header):
 
 
 class LangChainMessages:
-    """A list of messages is one run, even with several human messages; its task is the first of them.
+    """Reads a list of messages as one run, even with several human messages; its task is the first of them.
 
     The list is a file or a line of its own, or the value of `messages` in an object with the keys of a `Header`.
     """

@@ -1,7 +1,7 @@
 """Reads runs that were exported from LangSmith, one a line or all in a list.
 
 Source: the fields of `langsmith.schemas.Run`, and the inputs and outputs that the tracers of `langchain_core` and the
-wrappers of `langsmith` send. What LangSmith calls a run is here a node; a trace of nodes is a run.
+wrappers of `langsmith` send. A run of LangSmith is called a node here; a trace of nodes is a run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Node(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is kept of a node until its trace is complete: the inputs of a model call repeat the whole history."""
+    """The parts of a node that are kept until its trace is complete; inputs would repeat the whole history."""
 
     id: str
     parent: str | None
@@ -87,7 +87,7 @@ class _Trace:
 
 
 class LangSmithRuns:
-    """A trace is one run: its model calls are the steps, its tool calls their results, the root's error its failure.
+    """Reads a trace as one run: model calls are the steps, tool calls their results, and the root's error its failure.
 
     Model calls below a tool call, such as those of a subagent, are left out. Success is not recorded.
     """
@@ -135,7 +135,7 @@ def _nodes(value: JSON) -> Iterator[JSON]:
 
 
 def _read(file: str, line: int, value: JSON) -> tuple[str, _Known, str] | RecordError:
-    """Return the key of a node's trace, what is kept of the node, and the task in its inputs."""
+    """Return the key of a node's trace, the kept parts of the node, and the task in its inputs."""
     try:
         node = _Node.model_validate(value)
         key = node.trace_id or _trace_of(node.dotted_order) or node.id
@@ -284,7 +284,7 @@ def _cause(error: str) -> str:
 
 
 def _text(outputs: JSON) -> str:
-    """Return the text of outputs that are no message."""
+    """Return the text of outputs that are not a message."""
     held = outputs if isinstance(outputs, dict) else {}
     return first_text(held, "output", "text", "content") or (outputs if isinstance(outputs, str) else "")
 

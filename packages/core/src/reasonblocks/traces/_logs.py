@@ -1,4 +1,4 @@
-"""Puts the events of a log together into runs, and reads a run's completed steps from its events."""
+"""Assembles the events of a log into runs, and reads a run's completed steps from its events."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def event_in(file: str, record: Record) -> Event | RecordError:
     try:
         return event_of(record.value)
     except ValueError as error:
-        return RecordError(file, record.line, f"is no event: {error}")
+        return RecordError(file, record.line, f"is not an event: {error}")
 
 
 # --- a run's steps
@@ -175,7 +175,7 @@ def _model(events: Iterable[StepEvent]) -> str | None:
 
 
 class JsonlLog:
-    """Reads the events that `JsonlSink` wrote. Runs may be interleaved; a line that is no event costs only itself."""
+    """Reads the events that `JsonlSink` wrote. Runs may be interleaved; only a line that is not an event is lost."""
 
     name = "jsonl-sink"
     title = "events of JsonlSink"

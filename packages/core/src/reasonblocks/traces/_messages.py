@@ -1,4 +1,4 @@
-"""Reads one message of a model, a user or a tool, in whatever shape a tracing tool has recorded it.
+"""Reads one message of a model, a user or a tool, in any shape in which a tracing tool records it.
 
 The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
 providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic's blocks (`tool_use`, `tool_result`).

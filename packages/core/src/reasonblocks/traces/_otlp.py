@@ -1,7 +1,7 @@
-"""Reads the runs of agents from OTLP/JSON: decides which spans of a trace are a run, and which are its steps.
+"""Reads the runs of agents from OTLP/JSON: finds the spans of a trace that are runs, and those that are steps.
 
 The attributes are those of OpenTelemetry's semantic conventions for generative AI, which are in development, and of
-OpenInference; so a value may have several names.
+OpenInference, so a value may have several names.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ROLES = {
     "LLM": CALLS,
     "TOOL": TOOLS,
 }
-"""What a span is, by its operation (OpenTelemetry) or else by its kind (OpenInference)."""
+"""The role of a span, by its operation (OpenTelemetry) or else by its kind (OpenInference)."""
 
 
 class OtlpSpans:
-    """A run is an agent's span with the model calls below it, or a trace without such a span.
+    """Reads a run from an agent's span and the model calls below it, or from a trace without such a span.
 
     Steps are the model calls with a recorded answer, in the order in which they began.
     """
@@ -98,7 +98,7 @@ def runs_of(file: str, trace: Trace) -> Runs:
 
 
 def role_of(span: Span) -> str | None:
-    """Return what a span is: an agent, a model call, a tool call, or None."""
+    """Return the role of a span: an agent, a model call, a tool call, or None."""
     return ROLES.get(span.text(OPERATION) or "") or ROLES.get(span.text(KIND) or "")
 
 
@@ -266,7 +266,7 @@ def _run_id(span: Span) -> str:
 
 
 def _outcome(span: Span | None) -> str | None:
-    """Return our own outcome, or a failure if the status is an error; any other status says nothing about success."""
+    """Return our own outcome, or a failure if the status is an error; any other status does not show success."""
     if span is None:
         return None
     failure = f"failure: {span.failure}" if span.failure else "failure"

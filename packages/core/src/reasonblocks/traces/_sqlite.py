@@ -1,4 +1,4 @@
-"""Reads the SQLite file of `SQLiteMonitorSink`, while its writer may be at work."""
+"""Reads the SQLite file of a `SQLiteMonitorSink`, which may still write to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SQLite format 3\0"
 WAL_AT, WAL = 18, b"\2"
-"""The byte of a file's head that says that it is in WAL mode (SQLite's file format, section 1.3)."""
+"""The byte of a file's head that marks WAL mode (SQLite's file format, section 1.3)."""
 BUSY_S = 5.0
 """Seconds to wait for a writer's lock, as in the sink."""
 NEEDED = {"runs": {"run_id"}, "steps": {"run_id", "step_index", "body"}}
@@ -47,7 +47,7 @@ class SQLiteLog:
 
 
 def is_sqlite(head: bytes) -> bool:
-    """Return True for the first bytes of a SQLite file."""
+    """Return True for the first bytes of an SQLite file."""
     return head.startswith(MAGIC)
 
 
@@ -60,7 +60,7 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
             missing = _missing(db)
             run_ids = [] if missing else [run_id for query in _RUN_IDS for (run_id,) in db.execute(query)]
         if missing:
-            yield RecordError(path, None, f"is a SQLite file that SQLiteMonitorSink did not write: no {missing}")
+            yield RecordError(path, None, f"is an SQLite file that SQLiteMonitorSink did not write: no {missing}")
         for number, run_id in enumerate(run_ids, 1):
             yield from _log(path, number, run_id)
         if progress:
@@ -68,7 +68,7 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
     except OSError as error:
         yield RecordError(path, None, os_reason(error))
     except sqlite3.Error as error:
-        yield RecordError(path, None, f"cannot be read as a SQLite file: {error}")
+        yield RecordError(path, None, f"cannot be read as an SQLite file: {error}")
 
 
 def opened(path: str, busy_s: float = BUSY_S) -> sqlite3.Connection:

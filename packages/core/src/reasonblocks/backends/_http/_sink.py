@@ -32,26 +32,26 @@ NAME_CHARS = 200
 GZIP_BYTES = 1_024
 """A larger body is compressed."""
 OFF_SECONDS = 60.0
-"""Seconds in which nothing is sent after the server refused the key."""
+"""Seconds for which nothing is sent after the server refused the key."""
 AGAIN = (408, 425, 429)
-"""Statuses after which events are offered again, like 5xx."""
+"""Statuses after which events are sent again, as after 5xx."""
 TOO_LARGE = 413
 
 
 class HttpSink:
     """Sends every event to the server at `url`, from a background thread.
 
-    Events wait while the server cannot be reached, 1,000 of them at most; the oldest steps are dropped first. They are
-    also dropped if the server refuses the key or the events. Works without `base_url`: the server then shows the runs,
-    and all decisions stay in the process. Raises `ConfigError`, and `ExtraMissing` without httpx.
+    While the server cannot be reached, up to 1,000 events wait, and the oldest steps are dropped first. Events are also
+    dropped if the server refuses them or the key. The sink works without `base_url`: the server then shows the runs,
+    and all decisions are made in this process. Raises `ConfigError`, and `ExtraMissing` without httpx.
     """
 
     remote = True
-    """It sends events to another process: the end of a run hardly waits for it, and REASONBLOCKS_DISABLED=1 leaves it
-    out."""
+    """True because events leave the process: the end of a run waits only briefly, and REASONBLOCKS_DISABLED=1 removes
+    the sink."""
 
     batch_seconds = 0.2
-    """Events of this time are sent together, 64 at most (WIRE)."""
+    """Events within this time are sent together, at most 64 of them (WIRE)."""
 
     def __init__(self, url: str, api_key: str | Secret | None = None) -> None:
         key = api_key if isinstance(api_key, Secret) else key_of("api_key", api_key)
@@ -90,7 +90,7 @@ class HttpSink:
             body, headers["content-encoding"] = gzip.compress(body, 5), "gzip"
         left = ends - time.monotonic()
         if left <= 0:
-            raise Unavailable(self._exchange.address.shown, "no time is left for it")
+            raise Unavailable(self._exchange.address.shown, "no time is left for the request")
         try:
             return self._exchange.send(Ask(path="/monitor/events", body=body, headers=headers), left)
         except BadAnswer as exc:
@@ -110,7 +110,7 @@ class HttpSink:
         raise Refused(address.shown, self._exchange.reason(reply), events=sent)
 
     def _say_refused(self, reply: Reply) -> None:
-        """Log once that the server took a batch without some of its events."""
+        """Log once that the server accepted a batch but refused some of its events."""
         try:
             refused = reply.json(self._exchange.address.shown).get("refused")
         except BadAnswer as exc:
@@ -122,7 +122,7 @@ class HttpSink:
 
 
 def _bodies(events: Sequence[Event]) -> list[bytes]:
-    """Return the first events that fit into one body, as JSON; at least one, shortened if it is too large."""
+    """Return the first events that fit into one body, as JSON; at least one, which is shortened if it is too large."""
     bodies: list[bytes] = []
     left = BODY_BYTES - len('{"events":[]}')
     for event in events:
@@ -137,7 +137,7 @@ def _bodies(events: Sequence[Event]) -> list[bytes]:
 
 
 def _encoded(event: Event) -> bytes:
-    """Return the event as JSON; one that is none, such as arguments with a NaN, as near to it as JSON comes."""
+    """Return the event as JSON; values that JSON does not have, such as a NaN, are replaced by similar ones."""
     body = event.as_dict()
     try:
         return whole(_STRICT.encode(body)).encode()
