@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.report import Listing, NavLink, NoteForm, RunPage, Tally, health_page, run_line, run_page, runs_page
+from reasonblocks.events import RunFinish, RunStart
+from reasonblocks.report import (
+    Listing,
+    NavLink,
+    NoteForm,
+    RunPage,
+    Tally,
+    health_page,
+    page_of_log,
+    run_line,
+    run_page,
+    runs_page,
+)
+from reasonblocks.report._chart import MOST_LANES, chart_of
+from reasonblocks.report._page import Row
+from reasonblocks.report._sources import MOST
+from reasonblocks.report._view import cards
+from reasonblocks.traces import RunLog
+from reasonblocks.types import RunInfo
 from tests.core.report.markup import Element, parsed
-from tests.core.report.runs import ATTACKS, hostile
+from tests.core.report.runs import ATTACKS, hostile, page, step, told
 
 ADDRESS = re.compile(r"#|#(main|call-\d+)\Z")
 SHOWN = ({"class": "cp"}, {"class": "cut"})
@@ -101,3 +121,43 @@ def test_the_addresses_and_fields_of_a_server_are_quoted() -> None:
     assert [one.attributes["href"] for one in root.find("nav")[0].find("a")] == ['/ui/"><script>']
     assert root.find("form", method="post")[0].attributes["action"] == '/runs/a"b/notes'
     assert root.find("input", type="hidden")[0].attributes == {"type": "hidden", "name": '"><b>', "value": '"><i>'}
+
+
+class Looks(tuple[Row, ...]):
+    """Rows that count how often one of them is looked at."""
+
+    taken = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in super().__iter__():
+            self.taken += 1
+            yield row
+
+
+NUMBERS = (-1e308, -0.5, 0.0, 1e-300, 1.0, 1e308)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_out_of_range_is_a_page(number: float) -> None:
+    numbers = {"difficulty": number, "latency_ms": number, "overhead_ms": number}
+    steps = [step(0), step(1, scores={"loop": number}, monitors_fired=("loop",), composite=number, **numbers)]
+    start = RunStart(run=RunInfo(run_id="r"), timestamp=number)
+    finish = RunFinish(run_id="r", outcome="success", timestamp=-number)
+    odd = page_of_log(RunLog(run_id="r", start=start, steps=(*steps,), finish=finish, file="f", line=1))
+    assert "loop" in run_page(odd)
+    assert "r" in listed(odd)
+
+
+def test_a_run_with_a_text_at_every_call_takes_time_in_proportion() -> None:
+    calls = 600
+    many = page(*[told(index, state="SLOW", composite=1.0) for index in range(calls)])
+    looks = Looks(many.rows)
+    assert len(cards(replace(many, rows=looks))) == calls
+    assert looks.taken < 20 * calls
+
+
+def test_names_of_monitors_without_end_are_cut() -> None:
+    one = page(step(0), step(1, scores={f"m{at}": 1.0 for at in range(5_000)}, intervention_texts=("t",) * 5_000))
+    assert len(one.rows[1].scores) == len(one.rows[1].told) == MOST
+    many = page(*[step(at, scores={f"m{at}": 1.0}, monitors_fired=(f"m{at}",)) for at in range(300)])
+    assert len(chart_of(many).lanes) == MOST_LANES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,8 @@ QUIET = 0.25
 """A monitor that never fires and never scores more has no row of its own."""
 FAINT = 0.1
 """A score up to this is not drawn."""
+MOST_LANES = 40
+"""Monitors in a chart; the table of steps has all of a call."""
 MOST_MARKS = 3
 """Marks above each other in one column."""
 TICKS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000)
@@ -245,20 +248,36 @@ def _apart(places: Sequence[float]) -> list[float]:
 
 
 def _lanes(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Lane]:
-    names = dict.fromkeys(name for group in groups for row in group for name in (*row.scores, *row.fired))
-    for name in names:
-        peak = max((row.scores.get(name, 0.0) for group in groups for row in group), default=0.0)
-        times = sum(name in row.fired for group in groups for row in group)
-        shown = peak > QUIET or times > 0
-        yield Lane(name=name, peak=number(peak), times=times,
-                   cells=tuple(_cells(name, groups, column)) if shown else ())  # fmt: skip
+    """Yield the monitors in their order; of very many, those that have fired or scored most."""
+    peaks, times = dict[str, float](), Counter[str]()
+    scores = [_scores(group) for group in groups]
+    for group, highest in zip(groups, scores, strict=True):
+        for name, score in highest.items():
+            peaks[name] = max(score, peaks.get(name, score))
+        times.update(name for row in group for name in dict.fromkeys(row.fired))
+    most = sorted(peaks, key=lambda name: (-times[name], -peaks[name]))[:MOST_LANES]
+    for name in (name for name in peaks if name in {*most}):
+        shown = peaks[name] > QUIET or times[name] > 0
+        yield Lane(name=name, peak=number(peaks[name]), times=times[name],
+                   cells=tuple(_cells(name, groups, scores, column)) if shown else ())  # fmt: skip
 
 
-def _cells(name: str, groups: Sequence[Sequence[Row]], column: float) -> Iterator[Cell]:
+def _scores(group: Sequence[Row]) -> dict[str, float]:
+    """Return each monitor's highest score in a group of calls."""
+    found: dict[str, float] = {}
+    for row in group:
+        for name in (*row.scores, *row.fired):
+            found[name] = max(row.scores.get(name, 0.0), found.get(name, 0.0))
+    return found
+
+
+def _cells(
+    name: str, groups: Sequence[Sequence[Row]], scores: Sequence[Mapping[str, float]], column: float
+) -> Iterator[Cell]:
     for at, group in enumerate(groups):
-        score = max((row.scores.get(name, 0.0) for row in group), default=0.0)
-        fired = any(name in row.fired for row in group)
-        if score > FAINT or fired:
+        score = scores[at].get(name)
+        fired = score is not None and any(name in row.fired for row in group)
+        if score is not None and (score > FAINT or fired):
             x, width = _placed(at, 1, column)
             opacity = round(max(0.06, min(1.0, max(0.0, score)) ** 1.5), 2)
             yield Cell(x=x, width=width, fired=fired, opacity=opacity)
@@ -338,7 +357,10 @@ def description(page: RunPage) -> str:
     if known:
         highest, call = max(known)
         words.append(f"The highest difficulty is {number(highest)}, before call {call}.")
-    fired = {name: [row.number for row in page.rows if name in row.fired] for name in page.fired}
+    fired: dict[str, list[int]] = {name: [] for name in page.fired[:MOST_LANES]}
+    for row in page.rows:
+        for name in fired.keys() & {*row.fired}:
+            fired[name].append(row.number)
     words += [f"{plain(name)} fired before {_calls(calls)}." for name, calls in fired.items()]
     gaps = [row.number for row in page.rows if row.unjudged]
     words += [f"Not evaluated: {_calls(gaps)}."] if gaps else []

@@ -197,6 +197,15 @@ class RunPage:
         return tuple(row for row in self.rows if row.after is not None and row.decided)
 
     @cached_property
+    def by_number(self) -> Mapping[int, Row]:
+        return {row.number: row for row in self.rows}
+
+    @cached_property
+    def untroubled(self) -> tuple[int, ...]:
+        """The numbers of the calls that were decided without trouble."""
+        return tuple(sorted(row.number for row in self.decided if not is_troubled(row.fired, row.state)))
+
+    @cached_property
     def steps(self) -> int:
         """The number of completed steps."""
         return sum(row.after is not None for row in self.rows)

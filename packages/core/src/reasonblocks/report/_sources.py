@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .._fsm import Thresholds
@@ -23,6 +23,8 @@ OF_PATTERNS = frozenset({MONITOR, "E1Injection", "E2Injection"})
 """The sources of texts that come from patterns; an event has the ids of a call's patterns, not those of each text."""
 UNKNOWN = "?"
 """A state that the machine does not have."""
+MOST = 64
+"""Scores and texts of a call that are read, as many as an evaluation may have."""
 
 
 def page_of_log(log: RunLog, *, thresholds: Thresholds = DEFAULTS) -> RunPage:
@@ -145,7 +147,7 @@ def _row_of_event(event: StepEvent, after: int | None) -> Row:
         difficulty=_finite(more.get("difficulty")),
         parts=_numbers(more.get("difficulty_parts")),
         scores=_numbers(event.scores),
-        fired=event.monitors_fired,
+        fired=event.monitors_fired[:MOST],
         composite=_finite(event.composite),
         failure_type=event.failure_type or "",
         gate=_text(more.get("gate_decision")),
@@ -176,11 +178,15 @@ def _told(event: StepEvent, final: bool) -> tuple[Told, ...]:
     patterns = tuple(one for one in _texts(more.get("pattern_ids")) if one not in rules)
     shown = [
         Told(source=source or "", text=text or preview or "", patterns=patterns if source in OF_PATTERNS else ())
-        for source, text, preview in zip_longest(event.injection_sources, event.intervention_texts, event.injections)
+        for source, text, preview in islice(
+            zip_longest(event.injection_sources, event.intervention_texts, event.injections), MOST
+        )
     ]
     withheld = [
         Told(source=source or "", text=text or "", withheld=True, look=final)
-        for source, text in zip_longest(_texts(more.get("withheld_sources")), _texts(more.get("withheld_texts")))
+        for source, text in islice(
+            zip_longest(_texts(more.get("withheld_sources")), _texts(more.get("withheld_texts"))), MOST
+        )
     ]
     return (*shown, *withheld)
 
@@ -236,4 +242,5 @@ def _count(value: Any) -> int | None:
 def _numbers(value: Any) -> dict[str, float]:
     if not isinstance(value, Mapping):
         return {}
-    return {str(name): number for name, one in value.items() if (number := _finite(one)) is not None}
+    given = islice(value.items(), MOST)
+    return {str(name): number for name, one in given if (number := _finite(one)) is not None}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .._json import canonical
-from .._recovery import ABANDONED, is_judged, is_troubled
+from .._recovery import ABANDONED, is_judged
 from ..types import ToolCall
 from . import _text as text
 from ._chart import MARKS, kinds_of
@@ -129,14 +130,15 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
     end = _end_of_trouble(page, row, verdict)
     if end is None:
         return Effect(kind="bad", sign="✗", words=f"No recovery{without}: {state}.")
-    late = f"Late recovery{without}, after {counted(end.number - row.number, 'step')}"
+    late = f"Late recovery{without}, after {counted(end - row.number, 'step')}"
     return Effect(kind="late", sign="◔", words=f"{late}: {state}.")
 
 
-def _end_of_trouble(page: RunPage, row: Row, verdict: Verdict) -> Row | None:
+def _end_of_trouble(page: RunPage, row: Row, verdict: Verdict) -> int | None:
     """Return the first call without trouble after the verdict, None if there is none."""
-    later = (one for one in page.decided if one.number > row.number + verdict.steps)
-    return next((one for one in later if not is_troubled(one.fired, one.state)), None)
+    calls = page.untroubled
+    at = bisect_right(calls, row.number + verdict.steps)
+    return calls[at] if at < len(calls) else None
 
 
 def _why_not(page: RunPage, row: Row) -> str:
@@ -150,7 +152,7 @@ def _why_not(page: RunPage, row: Row) -> str:
 
 
 def _state_of(page: RunPage, number: int) -> str:
-    row = next((row for row in page.rows if row.number == number), None)
+    row = page.by_number.get(number)
     if row is None:
         return "the run continued"
     fired = f"{text.preview(', '.join(row.fired))} still fired" if row.fired else "no monitor fired"
