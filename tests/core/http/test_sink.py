@@ -191,7 +191,7 @@ def test_a_revoked_key_is_one_line_for_evaluations_and_events(
         run(session, 3)
     lines = [record.getMessage() for record in caplog.records if record.name == "reasonblocks"]
     assert len(lines) == 1
-    assert "was refused (401): off, tried again in 60 s" in lines[0]
+    assert "was refused (401): switched off, tested again in 60 s" in lines[0]
 
 
 def test_an_event_that_is_too_large_is_dropped_alone(api: ScriptedRbApi) -> None:

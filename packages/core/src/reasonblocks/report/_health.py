@@ -117,7 +117,7 @@ def _recovered(recovered: Counter[str], judged: Counter[str]) -> Iterable[Bar]:
 
 def _faults(tally: Tally) -> Iterable[Bar]:
     rows = (
-        ("steps that went unsteered after a fault", tally.faults),
+        ("steps that were not steered after a fault", tally.faults),
         ("calls without an evaluation or a backend's answer", tally.unavailable),
         ("calls that failed", tally.errors),
         ("texts that were omitted", tally.dropped),

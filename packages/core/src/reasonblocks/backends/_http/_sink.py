@@ -117,7 +117,7 @@ class HttpSink:
             raise Unavailable(self._exchange.address.shown, exc.rule) from exc
         if refused and "refused" not in self._said:
             self._said.add("refused")
-            text = "%s refused events, for instance: %.200s (said once a sink)"
+            text = "%s refused events, for example %.200s (logged once per sink)"
             logger.warning(text, self._exchange.address.shown, self._exchange.address.hide(repr(refused)))
 
 
