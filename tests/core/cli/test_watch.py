@@ -119,7 +119,7 @@ def test_a_file_of_another_kind_is_a_problem(command: Command, tmp_path: Path) -
     (tmp_path / "a.txt").write_text("hello", encoding="utf-8")
     done = command("watch", str(tmp_path / "a.txt"), "--once")
     assert done.code == 1
-    assert "neither the file of a SQLiteMonitorSink nor that of a JsonlSink" in done.err
+    assert "is not the file of a SQLiteMonitorSink or a JsonlSink" in done.err
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "1e9"])

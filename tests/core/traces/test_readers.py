@@ -226,7 +226,7 @@ def test_the_faults_of_an_installed_reader_are_contained(write: Write, installed
 
 def test_readers_that_are_given_replace_the_installed_ones(write: Write, installed: Callable[..., None]) -> None:
     installed("diary = stationery:Diary")
-    assert "holds no recorded run" in reason(write("a.jsonl", {"dear": "me"}), readers=READERS)
+    assert "contains no recorded run" in reason(write("a.jsonl", {"dear": "me"}), readers=READERS)
 
 
 def test_a_fixture_that_is_packed_is_read_like_the_file_itself(write: Write) -> None:
