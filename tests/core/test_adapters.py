@@ -110,6 +110,7 @@ WRONG: list[dict[str, Any]] = [
     {"project_id": b"x"},
     {"traceparent": 5},
     {"traceparent": "00-0-0-00"},
+    {"traceparent": f"ff-{1:032x}-{1:016x}-01"},
     *[{"metadata": value} for value in ("x", [1], {1: "x"}, {"k": {1, 2}}, {"k": math.nan}, {"k": {"in": object()}})],
 ]
 

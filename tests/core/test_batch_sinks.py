@@ -143,7 +143,7 @@ def test_an_unavailable_sink_is_said_once_and_is_no_fault(caplog: pytest.LogCapt
     down = Unavailable("the server", "it is down", retry_after=0.01)
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         offered(down, down, down, events=steps(1))
-    said = "telemetry: sink Batches: the server is unavailable: it is down; its events wait (said once a client)"
+    said = "telemetry: sink Batches: the server is unavailable: it is down; its events wait (logged once per client)"
     assert [record.getMessage() for record in caplog.records] == [said]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,22 @@ def test_a_step_with_one_call_and_one_result_stays_flat() -> None:
     assert not {"tool_calls", "tool_results", "reasoning"} & body.keys()
 
 
+def test_half_of_a_pair_of_surrogates_in_an_event_is_replaced() -> None:
+    event = replace(STEP, action="run", action_input=r'{"text": "\ud83d"}')
+    assert completed_of(event).tool_calls[0].arguments == {"text": "\ufffd"}
+
+
+def test_an_event_is_json_whatever_the_arguments_of_its_calls_hold() -> None:
+    odd: Any = {"nan": float("nan"), "infinite": float("-inf"), "huge": 2**70, "path": Path("a.py")}
+    step = Step(tool_calls=(ToolCall(id="1", name="run", arguments=odd), ToolCall(id="2", name="run", arguments={})))
+    body = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {}).as_dict()
+    read = event_of(json.loads(json.dumps(body, allow_nan=False)))
+    assert isinstance(read, StepEvent)
+    assert read.tool_calls[0].arguments == {
+        "nan": "NaN", "infinite": "-Infinity", "huge": str(2**70), "path": "a.py"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -127,10 +144,13 @@ def test_a_step_with_one_call_and_one_result_stays_flat() -> None:
         ({"step_index": True}, "step_index"),
         ({"timestamp": float("nan")}, "timestamp"),
         ({"timestamp": "now"}, "timestamp"),
+        ({"timestamp": 10**400}, "timestamp"),
         ({"thought": None}, "thought"),
         ({"tokens": 1.5}, "tokens"),
         ({"injections": "one"}, "injections"),
         ({"scores": {"a": "high"}}, "scores"),
+        ({"scores": {"a": 1e308}}, "scores"),
+        ({"composite": -0.5}, "composite"),
         ({"metadata": []}, "metadata"),
         ({"is_error": "no"}, "is_error"),
         ({"tool_calls": [5]}, "tool_calls"),

@@ -260,7 +260,7 @@ def test_a_fault_is_said_once_per_kind_and_run(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         run(session, 5)
     assert [record.getMessage() for record in caplog.records] == [
-        "run 'guest': the scorer failed (Boom: no); the agent goes on (said once a run)"
+        "run 'guest': the scorer failed (Boom: no); the agent continues (logged once per run)"
     ]
 
 
@@ -458,7 +458,7 @@ def test_each_switch_is_said_once(clock: Clock, caplog: pytest.LogCaptureFixture
         late(guest, hang, 1)
         clock.now = 130.0
         guest.call(says(7), 1.0)
-    assert [("off" in record.getMessage(), "back on" in record.getMessage()) for record in caplog.records] == [
+    assert [(": off" in record.getMessage(), "switched on" in record.getMessage()) for record in caplog.records] == [
         (True, False),
         (False, True),
     ]

@@ -13,7 +13,7 @@ import pytest
 from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.events import StepEvent
 from reasonblocks.testing import RecordingSink
-from reasonblocks.types import FSMState, Note, Step, StepDecision, StepInput, StepOutcome
+from reasonblocks.types import AdapterCaps, FSMState, Note, Step, StepDecision, StepInput, StepOutcome
 
 NOTE = Note(id="n1", text="Leave the fixtures alone.")
 SAID = "An operator of this run says: Leave the fixtures alone."
@@ -63,6 +63,14 @@ def test_a_note_is_first_in_the_guidance_of_one_call() -> None:
     assert [event.metadata.get("note_ids") for event in events if not event.metadata.get("final")] == [
         ["n1"], None, None, None
     ]  # fmt: skip
+
+
+def test_a_note_too_long_for_the_guidance_of_a_framework_is_not_told_and_keeps_none_back() -> None:
+    caps, box = AdapterCaps(max_guidance_chars=200), Box(Note(id="long", text="word " * 100), NOTE)
+    session = client(box).session(run_id="r", caps=caps)
+    decisions = [step(session, at) for at in range(3)]
+    assert carrying(decisions) == [0]
+    assert [decision.note_ids for decision in decisions] == [("n1",), (), ()]
 
 
 def test_a_note_that_arrives_later_is_in_the_next_call() -> None:
@@ -168,6 +176,7 @@ ANSWERS: tuple[Any, ...] = (
     [5],
     [Note(id=5, text="x")],  # type: ignore[arg-type]  # on purpose
     [Note(id="", text="x")],
+    [Note(id="x" * 65, text="x")],
     [Note(id="a", text=5)],  # type: ignore[arg-type]  # on purpose
 )
 

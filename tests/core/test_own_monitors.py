@@ -151,8 +151,8 @@ def test_the_fault_of_a_monitor_is_said_once_a_run(caplog: pytest.LogCaptureFixt
         run(session, 5)
     assert session.faults == {"monitor bad": 4, "monitor worse": 4}
     assert sorted(record.getMessage() for record in caplog.records) == [
-        "run 'own': monitor bad failed (Boom: no); the agent goes on (said once a run)",
-        "run 'own': monitor worse failed (Boom: never); the agent goes on (said once a run)",
+        "run 'own': monitor bad failed (Boom: no); the agent continues (logged once per run)",
+        "run 'own': monitor worse failed (Boom: never); the agent continues (logged once per run)",
     ]
 
 

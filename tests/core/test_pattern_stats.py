@@ -11,7 +11,7 @@ import pytest
 from reasonblocks._recovery import JUDGED_AFTER
 from reasonblocks.backends._pattern_stats import MAX_RUNS, PatternStats
 from reasonblocks.events import RunFinish, StepEvent
-from reasonblocks.types import JSON
+from reasonblocks.types import JSON, Doubt
 
 
 class Counted:
@@ -88,6 +88,12 @@ def test_a_lesson_is_judged_once() -> None:
 )
 def test_a_run_that_ends_before_says_by_its_outcome(outcome: str, counted: dict[str, int]) -> None:
     assert after(shown(4, "a"), finish(outcome)) == {**SEEN, **counted}
+
+
+def test_a_success_that_its_last_step_contradicts_is_no_recovery() -> None:
+    end = replace(finish("success"), doubts=(Doubt(monitor="claim_contradiction", text="You said done."),))
+    assert after(shown(4, "a"), end) == {**SEEN, "not_recovered": 1}
+    assert after(shown(4, "a"), plain(7), end) == {**SEEN, "recovered": 1}
 
 
 def test_a_lesson_that_is_shown_while_all_is_well_is_not_judged() -> None:

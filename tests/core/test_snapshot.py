@@ -17,6 +17,7 @@ from reasonblocks.types import (
     JSON,
     ETrace,
     FSMState,
+    Note,
     RunInfo,
     ScoreMemory,
     Step,
@@ -360,6 +361,34 @@ def test_a_snapshot_stays_under_64_kb_whatever_the_steps_hold(text: str) -> None
         session.end_step(decision, outcome)
         largest = max(largest, code_bytes(session.trace.snapshot()))
     assert largest <= MOST
+
+
+class Notes:
+    """Always has a new note, with the longest id and the longest text."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.asked = text, 0
+
+    def waiting(self, run_id: str) -> tuple[Note, ...]:
+        self.asked += 1
+        return (Note(id=f"{self.asked:064}", text=self.text[:3_000]),)
+
+
+@pytest.mark.parametrize("name", ["quotes", "cjk", "words"])
+def test_a_snapshot_with_many_notes_stays_under_64_kb(name: str) -> None:
+    text = HOSTILE[name][:20_000]
+    long = pattern("e2-a", fields=dict.fromkeys(("diagnosis", "intervention", "anti_pattern"), text[:9_000]))
+    store = StoreOf(ETrace(pattern=long), ETrace(pattern=pattern("e3-a", fields={"instruction": text[:9_000]})))
+    monitors = [Greedy(f"greedy-{at}") for at in range(4)]
+    rb = real(monitors=monitors, pattern_store=store, standing_rules="run", mailbox=Notes(text))
+    session = rb.session(task=text)
+    for number in range(70):
+        completed = hostile_step(text, number - 1) if number else None
+        decision = session.begin_step(StepInput(key=f"{number}{text}", completed=completed, default_model="m"))
+        session.end_step(decision, StepOutcome(model="m", text=text, tool_calls=hostile_step(text, number).tool_calls))
+        if number % 23 == 0 or number == 69:
+            assert code_bytes(session.trace.snapshot()) <= MOST
+    assert len(session.trace.state.notes_told) == 64
 
 
 class StoreOf:

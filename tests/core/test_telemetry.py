@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ import pytest
 from reasonblocks import JsonlSink, SQLiteMonitorSink
 from reasonblocks._session import SteeringSession, Telemetry
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
-from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome
+from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall
 from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run, speaks, step, through_json
 
 START = RunStart(run=RunInfo(run_id="run", task="a task"), timestamp=1.0)
@@ -189,6 +189,21 @@ def secret_run(redact: Any) -> list[Event]:
 
 def test_redact_sees_every_text_of_a_step_before_a_sink_does() -> None:
     shown = [json.dumps(event.as_dict()) for event in secret_run(hidden) if isinstance(event, StepEvent)]
+    assert [text for text in shown if SECRET in text] == []
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_redact_sees_the_names_of_arguments_and_values_of_any_type(calls: int) -> None:
+    sink = RecordingSink()
+    rb = client(sinks=[sink], redact=hidden)
+    session = rb.session(run_id="run")
+    arguments: Any = {f"z {SECRET}": {SECRET: 1}, "path": PurePath(SECRET)}
+    made = tuple(ToolCall(id=f"c{at}", name="run", arguments=arguments) for at in range(calls))
+    session.end_step(begin(session, 0), called(0))
+    session.end_step(session.begin_step(StepInput(completed=Step(thought="I look.", tool_calls=made))), called(1))
+    session.close()
+    shown = [json.dumps(event.as_dict()) for event in sink.events]
+    assert any("z ***" in text for text in shown)
     assert [text for text in shown if SECRET in text] == []
 
 

@@ -14,9 +14,9 @@ from reasonblocks.testing.rb_api import ScriptedRbApi
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NUMBERS = [
-    f"{_breaker.FAILURES_IN_A_ROW} times in a row: off for {_breaker.OFF_SECONDS:g} s",
-    f"off for {_breaker.REFUSED_SECONDS:g} s, one line with the server",
-    f"over {_exchange.ANSWER_BYTES // 1_000} KB",
+    f"{_breaker.FAILURES_IN_A_ROW} times in a row | switches the server off for {_breaker.OFF_SECONDS:g} s",
+    f"refuses the key (401, 403) | switches the server off for {_breaker.REFUSED_SECONDS:g} s",
+    f"more than {_exchange.ANSWER_BYTES // 1_000} KB",
 ]
 
 
@@ -33,7 +33,7 @@ def test_an_example_works(example: str) -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_number_is_that_of_the_code(number: str) -> None:
     words = {"3": "three"}
-    said = " ".join(words.get(word, word) for word in number.split()).replace("row:", "row |")
+    said = " ".join(words.get(word, word) for word in number.split())
     assert said in PAGE
 
 

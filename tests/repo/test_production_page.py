@@ -48,13 +48,16 @@ def test_an_example_runs_as_it_is_printed(number: int) -> None:
         asked.append(decision)
         return next(turns)
 
-    exec(compile(EXAMPLES[number], f"example {number}", "exec"), {"call_model": call_model})
+    names: dict[str, Any] = {"call_model": call_model}
+    exec(compile(EXAMPLES[number], f"example {number}", "exec"), names)
+    if "mailbox" in EXAMPLES[number]:
+        assert "Leave the fixtures alone." in names["rb"].session().begin_step(StepInput()).guidance
     if "second_look" in EXAMPLES[number]:
         assert [bool(decision.guidance) for decision in asked][1:] == [False, True]
 
 
-def test_there_are_examples_of_a_run_and_of_three_controls() -> None:
-    assert len(EXAMPLES) == 4
+def test_there_are_examples_of_a_run_and_of_four_controls() -> None:
+    assert len(EXAMPLES) == 5
     assert len(QUERIES) == 3
 
 

@@ -96,10 +96,10 @@ def test_backends_in_use_are_named() -> None:
 
 
 def test_a_key_is_never_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REASONBLOCKS_API_KEY", "rb_live_secret")
+    monkeypatch.setenv("REASONBLOCKS_API_KEY", "rb_live_hidden")
     done = command("doctor")
     assert "set, 14 characters" in done.out
-    assert "secret" not in done.out + done.err
+    assert "hidden" not in done.out + done.err
 
 
 def test_a_url_is_shown_without_what_is_secret_in_it() -> None:

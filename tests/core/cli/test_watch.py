@@ -21,6 +21,7 @@ import pytest
 from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
 from reasonblocks.cli._layout import cells
 from reasonblocks.cli._paint import Canvas, plain
+from reasonblocks.cli._watch_command import is_named
 from reasonblocks.cli._watch_view import ago, board, event_lines, name_of
 from reasonblocks.cli._watched import RUNS_KEPT, Watched, WatchedRun
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
@@ -72,23 +73,53 @@ def test_events_are_printed_as_json(command: Command, recorded: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "shows"),
-    [("--run", "long", True), ("--run", "other", False), ("--agent", "fixer", True), ("--agent", "x", False)],
+    [
+        ("--run", "long", True),
+        ("--run", "..long", True),
+        ("--run", "other", False),
+        ("--agent", "fixer", True),
+        ("--agent", "x", False),
+    ],
 )
 def test_runs_are_chosen(command: Command, recorded: str, option: str, value: str, shows: bool) -> None:
-    assert bool(command("watch", recorded, "--once", option, value).out) == shows
+    done = command("watch", recorded, "--once", option, value)
+    assert (bool(done.out), done.code) == (shows, 0 if shows else 1)
+    assert shows or f"no steps of {option.strip('-')} {value!r} among the newest" in done.err
 
 
-def test_a_missing_file_is_waited_for(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("abcdef12", True), ("..ef12", True), ("abcd", True), ("ef12", True), ("f12", False), ("bcde", False)],
+)
+def test_a_part_of_an_id_names_its_run(name: str, named: bool) -> None:
+    assert is_named("abcdef12", name) == named
+
+
+def test_a_missing_file_is_a_problem_if_nothing_is_waited_for(command: Command, tmp_path: Path) -> None:
     done = command("watch", str(tmp_path / "none.db"), "--once")
-    assert (done.code, done.out) == (0, "")
-    assert "waiting for" in done.err
+    assert (done.code, done.out) == (1, "")
+    assert "no such file" in done.err
+
+
+@pytest.mark.parametrize("width", [40, 56, 64, 76, 90, 110, 120])
+def test_the_board_fits_the_terminal(width: int) -> None:
+    rich = pytest.importorskip("rich.console")
+    watched = Watched()
+    watched.add(RunStart(run=RunInfo(run_id="r", agent_name="fixer", task="Fix the tests."), timestamp=1.0))
+    watched.add(told_step("word " * 100))
+    console = rich.Console(width=width, record=True, file=io.StringIO())
+    console.print(board(watched, Canvas(width=width), 30, 10.0))
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert max(map(cells, lines)) <= width
+    assert sum("word" in line for line in lines) == 2
+    assert any("live" in line and "fixer" in line for line in lines)
 
 
 def test_a_file_of_another_kind_is_a_problem(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello", encoding="utf-8")
     done = command("watch", str(tmp_path / "a.txt"), "--once")
     assert done.code == 1
-    assert "neither the file of a SQLiteMonitorSink nor that of a JsonlSink" in done.err
+    assert "is not the file of a SQLiteMonitorSink or a JsonlSink" in done.err
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "1e9"])
@@ -137,6 +168,15 @@ def test_a_success_in_doubt_is_not_shown_as_a_success() -> None:
     event = RunFinish(run_id="r", outcome="success", timestamp=3.0)
     (line,) = event_lines(event, watched.add(event), Canvas(), full=False, only_told=True)
     assert plain(line).endswith("success (in doubt)")
+
+
+@pytest.mark.parametrize("difficulty", [float("nan"), float("inf"), True, "high", 10**400])
+def test_a_difficulty_that_is_no_number_is_not_drawn(difficulty: JSON) -> None:
+    watched = Watched()
+    event = told_step(difficulty=difficulty)
+    run = watched.add(event)
+    assert run.difficulties[-1] is None
+    assert len(list(event_lines(event, run, Canvas(), full=False, only_told=False))) > 1
 
 
 def test_the_newest_runs_are_kept() -> None:

@@ -136,8 +136,8 @@ def test_each_switch_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     clock.now += OFF_SECONDS
     tested.answered(tested.begin("the evaluator"))
     assert [record.getMessage() for record in caplog.records] == [
-        "the server failed 3 times in a row (HTTP 500): off, tried again in 30 s; runs go on without it",
-        "the server answers again: it is back on",
+        "the server failed 3 times in a row (HTTP 500): switched off, tested again in 30 s; runs continue without it",
+        "the server answers again and is switched on",
     ]
 
 
@@ -189,8 +189,8 @@ def test_a_refused_key_is_one_line_that_does_not_show_it(
     api.misbehave(Status(code=status, detail="the key is not valid"))
     assert gates(run(session, 5))[1:] == ["unavailable"] * 4
     (line,) = [record.getMessage() for record in caplog.records if record.name == "reasonblocks"]
-    shown = f"the server {api.url} with the key rbk_scripted_*** was refused ({status})"
-    assert line == f"{shown}: off, tried again in 60 s; runs go on without it"
+    shown = f"access to the server {api.url} with the key rbk_scripted_*** was refused ({status})"
+    assert line == f"{shown}: switched off, tested again in 60 s; runs continue without it"
     assert KEY not in caplog.text
     assert len(at(api, EVALUATE)) == 1
 

@@ -72,7 +72,7 @@ def test_streaming_needs_a_server() -> None:
 
 
 def test_an_embedder_has_no_use_beside_the_servers_store(api: ScriptedRbApi) -> None:
-    with pytest.raises(ConfigError, match="embeds by itself"):
+    with pytest.raises(ConfigError, match="has its own embedder"):
         ReasonBlocks(base_url=api.url, embedder=HashEmbedder())
 
 
@@ -105,8 +105,7 @@ def test_a_public_server_without_tls_is_warned_of_once(url: str, caplog: pytest.
     address_of("base_url", url, None)
     address_of("base_url", f"{url}/v1", None)
     assert [record.getMessage() for record in caplog.records] == [
-        f"the server {url} is asked without TLS over a public network: the key and the agent's texts can be read on "
-        "the way"
+        f"the server {url} is used without TLS over a public network: others can read the key and the agent's texts"
     ]
 
 
@@ -152,7 +151,7 @@ def test_doctor_reports_a_key_that_may_not_read(api: ScriptedRbApi) -> None:
 def test_doctor_reports_a_server_that_is_none(api: ScriptedRbApi) -> None:
     api.misbehave(Status(code=404))
     found = examine({"REASONBLOCKS_BASE_URL": api.url})
-    assert "is no ReasonBlocks server: HTTP 404" in found.problems[0]
+    assert "is not a ReasonBlocks server: HTTP 404" in found.problems[0]
 
 
 def test_doctor_reports_a_dead_server_in_one_line(api: ScriptedRbApi) -> None:

@@ -179,8 +179,30 @@ def test_refused_events_are_dropped_counted_and_logged_once(
     rb.close()
     lines = [record.getMessage() for record in caplog.records if record.name == "reasonblocks"]
     assert len(lines) == 1
-    assert f"HTTP {status}" in lines[0]
+    assert f"{status}" in lines[0]
     assert (rb._telemetry.dropped, KEY in caplog.text) == (6, False)
+
+
+def test_a_revoked_key_is_one_line_for_evaluations_and_events(
+    api: ScriptedRbApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.misbehave(Status(code=401))
+    with client(api, live_streaming_enabled=None, strict=False) as rb, rb.session() as session:
+        run(session, 3)
+    lines = [record.getMessage() for record in caplog.records if record.name == "reasonblocks"]
+    assert len(lines) == 1
+    assert "was refused (401): switched off, tested again in 60 s" in lines[0]
+
+
+def test_an_event_that_is_too_large_is_dropped_alone(api: ScriptedRbApi) -> None:
+    api.misbehave(Status(code=413), times=1)
+    sink = sink_of(api)
+    sink._most = 1
+    rb = ReasonBlocks(sinks=[sink])
+    for number in range(3):
+        rb._telemetry.emit(step_of(number))
+    rb.close()
+    assert ([event["step_index"] for event in api.events], rb._telemetry.dropped) == ([1, 2], 1)
 
 
 def test_a_refused_key_is_not_sent_again_for_a_while(api: ScriptedRbApi) -> None:
@@ -194,10 +216,10 @@ def test_a_refused_key_is_not_sent_again_for_a_while(api: ScriptedRbApi) -> None
 def test_events_that_the_server_refuses_are_logged_once(api: ScriptedRbApi, caplog: pytest.LogCaptureFixture) -> None:
     sink = sink_of(api)
     for _ in range(2):
-        sink._check(Reply(status=200, body=b'{"refused": [{"index": 0, "detail": "no such field"}]}'))
+        sink._check(Reply(status=200, body=b'{"refused": [{"index": 0, "detail": "no such field"}]}'), 1)
     assert [record.getMessage() for record in caplog.records] == [
-        f"the server {api.url} refused events, for instance: [{{'index': 0, 'detail': 'no such field'}}] (said once a "
-        "sink)"
+        f"the server {api.url} refused events, for example [{{'index': 0, 'detail': 'no such field'}}] (logged once "
+        "per sink)"
     ]
 
 
@@ -239,7 +261,7 @@ def test_ten_thousand_events_for_a_dead_server_are_kept_to_a_thousand(
     assert rb._telemetry.dropped == 10_000
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "the oldest events are dropped" in said
-    assert "did not take 1000 events in the time it had" in said
+    assert "did not take 1,000 events (and 9,000 were dropped before) in the time it had" in said
 
 
 @pytest.mark.parametrize("fault", [None, Hang()], ids=["dead", "hanging"])

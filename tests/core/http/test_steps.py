@@ -91,7 +91,7 @@ def test_a_monitor_of_the_callers_keeps_its_memory_here(api: ScriptedRbApi) -> N
     assert decided[-1].scores["counts"] == 0.7
     sent = at(api, EVALUATE)[-1].body
     assert sent["observed"] == [{"name": "counts", "score": 0.7, "evidence": [], "failure_type": "counting"}]
-    assert "counts" not in sent["memory"]["memories"]
+    assert "counts" not in json.loads(sent["memory"]["memories"])
 
 
 def test_a_restored_run_continues_exactly(api: ScriptedRbApi) -> None:
@@ -126,8 +126,8 @@ def test_a_memory_that_a_server_cannot_use_is_reported_once_a_client(
     api.restart(new_secret=True)
     run(session, 2, start=6)
     assert [record.getMessage() for record in caplog.records if "memory" in record.getMessage()] == [
-        f"the server {api.url} could not use its memory of a run: the monitors judge it from step 2 on (said once a "
-        "client)"
+        f"the server {api.url} could not use its memory of a run, which is judged from step 2 on (logged once "
+        "per client)"
     ]
 
 

@@ -146,6 +146,19 @@ def test_the_line_of_a_traceback_is_its_message() -> None:
     assert text.endswith("each time with the same error: \"KeyError: 'name'\".")
 
 
+@pytest.mark.parametrize("failing_first", [True, False])
+def test_the_error_of_parallel_calls_is_that_of_the_call_that_failed(failing_first: bool) -> None:
+    parts = [
+        act("read_file", "x = 1", is_error=False, path="a.py"),
+        act("run_tests", "KeyError: 'name'", is_error=True),
+    ]
+    first, second = reversed(parts) if failing_first else parts
+    both = Step(
+        tool_calls=(*first.tool_calls, *second.tool_calls), tool_results=(*first.tool_results, *second.tool_results)
+    )
+    assert text_of([both] * 3).endswith("each time with the same error: \"KeyError: 'name'\".")
+
+
 def test_results_that_differ_in_a_duration_are_not_called_the_same() -> None:
     text = text_of([act("bash", f"3 failed in 0.{n}s", command="pytest") for n in range(3)])
     assert text.endswith('with the same error, times and ids aside; last: "3 failed in 0.2s".')

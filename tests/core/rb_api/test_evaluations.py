@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from reasonblocks._monitors.builtin import WEIGHTS
 from reasonblocks._serving import MEMORY_VERSION, Evaluations, Seal
 from reasonblocks.backends._local import LocalEvaluator
 from reasonblocks.calibration import shipped
+from reasonblocks.exceptions import ConfigError
 from reasonblocks.ports import Evaluate
 from reasonblocks.types import Evaluation, Injected, Memories, Observed, OwnLevel, Step, ToolCall, ToolResult
 from reasonblocks.wire import (
@@ -23,6 +25,7 @@ from reasonblocks.wire import (
     WireStep,
     evaluate_request,
 )
+from reasonblocks.wire._evaluate import MAX_SENT
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 ORG, RUN = "ours", "run-1"
@@ -171,6 +174,33 @@ def test_a_memory_is_of_a_version_an_org_a_run_and_its_steps() -> None:
     assert (answered(SEALED).partial, UNKNOWN.partial) == (False, True)
 
 
+@quick
+@given(runs)
+@example([LOOP] * 12)
+def test_a_client_without_floats_of_whole_numbers_returns_a_memory_as_it_was(done: list[Step]) -> None:
+    def as_in_javascript(value: Any) -> Any:
+        return json.loads(
+            json.dumps(value), parse_float=lambda text: float(text) if float(text) % 1 else int(float(text))
+        )
+
+    (_, memory) = one_by_one(done)[-1]
+    assert answered(as_in_javascript(memory), index=len(done)) == answered(memory, index=len(done))
+    assert answered(as_in_javascript(memory), index=len(done)).partial is False
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"steps": [{}] * (MAX_SENT + 1)}, "steps"),
+        ({"steps": [{"action": "run"}], "from_step": 10**19}, "from_step"),
+        ({"steps": [{}], "tool_roles": {f"tool {at}": "read" for at in range(5_000)}}, "tool_roles"),
+    ],
+)
+def test_what_would_keep_a_server_busy_or_full_is_refused(body: dict[str, Any], error: str) -> None:
+    with pytest.raises((ValidationError, ConfigError), match=error):
+        Evaluations(SEAL).answer(EvaluateRequest.model_validate(body), org=ORG)
+
+
 def test_the_order_of_keys_does_not_matter() -> None:
     assert answered(dict(reversed(SEALED.items()))).partial is False
 
@@ -178,7 +208,8 @@ def test_the_order_of_keys_does_not_matter() -> None:
 @pytest.mark.parametrize(
     "memory",
     [
-        {**SEALED, "memories": {**SEALED["memories"], "semantic_loop": None}},
+        {**SEALED, "memories": SEALED["memories"].replace("0", "1", 1)},
+        {**SEALED, "memories": json.loads(SEALED["memories"])},
         {**SEALED, "of": {"run_id": RUN, "steps": 0}},
         {**SEALED, "version": MEMORY_VERSION + 1},
         {**SEALED, "org": "theirs"},

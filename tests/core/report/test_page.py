@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from reasonblocks.backends._pattern_stats import PatternStats
 from reasonblocks.events import Event, StepEvent
 from reasonblocks.report import RunPage, Tally, page_of_log, page_of_replayed
 from reasonblocks.traces import RecordedRun, RunLog
-from reasonblocks.types import Usage
+from reasonblocks.types import Doubt, Usage
 from tests.core.report.runs import log, ordinary, page, step, told
 
 
@@ -142,6 +143,20 @@ def test_outcomes_are_sorted(outcome: str, kind: str) -> None:
     assert page(outcome=outcome).outcome_kind == kind
 
 
+def test_only_a_log_that_goes_on_is_unfinished() -> None:
+    run, _ = replayed()
+    unknown = page_of_replayed(replace(run, run=replace(run.run, outcome=None)))
+    assert (page(outcome=None).outcome_kind, page(outcome="").outcome_kind) == ("open", "unknown")
+    assert unknown.outcome_kind == "unknown"
+
+
+def test_steps_without_an_evaluation_are_counted() -> None:
+    found = page(step(0, gate_decision="unavailable"), step(1, gate_decision="unavailable"),
+                 step(2, skipped_reason="fault"), step(3), step(4, skipped_reason="unavailable"))  # fmt: skip
+    assert [row.number for row in found.rows if row.unjudged] == [1, 2]
+    assert found.unjudged == 2
+
+
 def test_the_duration_of_an_open_run_ends_with_its_last_event() -> None:
     assert page(step(0), step(9), outcome=None).seconds == 9.0
     assert page(step(0), step(9)).seconds == 60.0
@@ -169,9 +184,12 @@ steps = st.lists(
 )  # fmt: skip
 
 
-@given(steps, st.sampled_from(["success", "failure: E", "stopped: stalled", ABANDONED]))
+DOUBT = Doubt(monitor="claim_contradiction", text="You said done.")
+
+
+@given(steps, st.sampled_from(["success", "failure: E", "stopped: stalled", ABANDONED]), st.booleans())
 def test_texts_are_judged_as_the_pattern_statistics_judge_lessons(
-    made: list[tuple[str, bool, bool, bool, float]], outcome: str
+    made: list[tuple[str, bool, bool, bool, float]], outcome: str, doubted: bool
 ) -> None:
     events = []
     for index, (state, fires, tells, auxiliary, composite) in enumerate(made):
@@ -182,7 +200,7 @@ def test_texts_are_judged_as_the_pattern_statistics_judge_lessons(
         fired: dict[str, Any] = {"monitors_fired": ("semantic_loop",)} if fires else {}
         more = {"skipped_reason": "auxiliary"} if auxiliary else lesson if tells else {}
         events.append(step(index, state=state, composite=composite, **fired, **more))
-    found = log(*events, outcome=outcome)
+    found = log(*events, outcome=outcome, doubts=(DOUBT,) if doubted else ())
     store = Counted()
     sink = PatternStats(store)
     assert found.finish is not None
@@ -202,6 +220,12 @@ def test_recovery_is_judged_three_steps_later() -> None:
 def test_a_run_that_ends_before_is_judged_by_its_outcome() -> None:
     verdict = page(step(0), told(1), step(2, final=True), outcome="failure: E").verdicts[1]
     assert (verdict.recovered, verdict.steps, verdict.at_end) == (False, 1, True)
+
+
+def test_a_success_in_doubt_is_no_recovery() -> None:
+    found = page(step(0), told(1), step(2, final=True), doubts=(DOUBT,))
+    assert (found.in_doubt, found.verdicts[1].recovered, found.verdicts[1].at_end) == (True, False, True)
+    assert ordinary(doubts=(DOUBT,)).verdicts[4].recovered
 
 
 def test_a_text_in_an_open_run_is_not_judged_yet() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import gzip
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from reasonblocks._fsm import Thresholds
 from reasonblocks.report import Listing, NavLink, NoteForm, OnePage, Tally, health_page, run_line, run_page, runs_page
-from reasonblocks.report._chart import LETTERS, MARK_ORDER, MARKS, chart_of
+from reasonblocks.report._chart import INSET, LABEL, LETTERS, MARK_ORDER, MARKS, WIDTH, chart_of
 from reasonblocks.report._page import HARDEST, RunPage
 from reasonblocks.report._view import GATES, LEGEND, SKIPS
 from reasonblocks.types import Doubt, FSMState
@@ -27,7 +30,7 @@ def rows_of(root: Element) -> list[Element]:
 
 def test_the_header_has_the_verdict_and_the_counts() -> None:
     head = rendered(ordinary(doubts=(Doubt(monitor="claim_contradiction", text="You said done."),))).find("header")[1]
-    for words in ("bugfixer", "run-1", "success", "ends in doubt", "Fix the failing tests.", "1 of 5 monitor texts",
+    for words in ("bugfixer", "run-1", "success, in doubt", "Fix the failing tests.", "1 of 5 monitor texts",
                   "Recovered 1 of 1 within 3 steps", "Steps 7", "Tokens 900", "Duration 1:00", "steered",
                   "You said done."):  # fmt: skip
         assert words in head.words
@@ -80,6 +83,69 @@ def test_an_observed_run_would_have_been_told() -> None:
     assert "Recovered, without the text" in root.words
 
 
+def test_a_success_in_doubt_has_the_colour_of_doubt() -> None:
+    run = page(step(0), told(1), step(2, final=True), doubts=(Doubt(monitor="claim_contradiction", text="So?"),))
+    root = rendered(run)
+    assert "No recovery: the run ended after 1 step as success, in doubt." in root.words
+    for one in (root, listing(run)):
+        (badge,) = one.find("span", class_="outcome")
+        assert (badge.words, badge.attributes["class"]) == ("success, in doubt", "outcome o-doubt")
+        assert one.find("span", class_="doubt") == []
+
+
+def test_a_failure_in_doubt_has_both_words() -> None:
+    run = ordinary(outcome="failure: E", doubts=(Doubt(monitor="claim_contradiction", text="So?"),))
+    assert "failure: E ? ends in doubt" in rendered(run).words
+
+
+def replayed(**info: object) -> RunPage:
+    return replace(ordinary(**info), replayed=True, started=None, finished=None)
+
+
+def test_a_replayed_recording_would_have_been_told() -> None:
+    stop = replace(page(step(0), told(1, stop="stalled"), outcome=None), replayed=True, finished=None)
+    words = rendered(stop).find("main")[0].words
+    for expected in ("Would be told 1 of 5 monitor texts", "would be stopped before call 1", "outcome unknown",
+                     "would be told: monitor"):  # fmt: skip
+        assert expected in words
+    assert "would be stopped" in rendered(stop).find("figcaption")[0].words
+    root = listing(replayed(outcome=None), replayed(run_id="run-2"))
+    assert "Told" not in root.find("main")[0].words
+    assert [one.words for one in root.find("th")][4] == "would be told"
+    assert {one.attributes["data-word"] for one in root.find("td", class_="told-cell")} == {"would be told"}
+    for expected in ("1 succeeded, 1 outcome unknown", "outcome all success outcome unknown",
+                     "Texts that would be told", "the agent would have been told"):  # fmt: skip
+        assert expected in root.words
+
+
+def test_a_list_of_both_says_which_agents_were_told() -> None:
+    root = listing(ordinary(), replayed(run_id="run-2"))
+    assert [one.words for one in root.find("th")][4] == "told, or would be"
+    assert [one.words for one in root.find("td", class_="told-cell")] == ["1", "1 would be"]
+
+
+def test_lessons_are_counted_beside_the_monitor_s_texts() -> None:
+    lesson = step(2, injection_sources=("E1Injection",), intervention_texts=("Read.",))
+    assert "Told 2 texts: 1 of 5 monitor texts, 1 lesson" in rendered(page(step(0), told(1), lesson)).words
+
+
+@pytest.mark.parametrize(
+    ("run_id", "info", "name"),
+    [
+        ("3f2b8c9d0e1a4b5c8d7e6f5a4b3c2d1e", {}, "Fix the failing tests."),
+        ("run-3f2b8c9d-0e1a-4b5c-8d7e-6f5a4b3c2d1e", {"task": ""}, "bugfixer"),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", {"task": "", "agent_name": ""}, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        ("django__django-11099-second-try", {}, "django__django-11099-second-try"),
+    ],
+)
+def test_a_run_is_not_named_by_a_hash(run_id: str, info: dict[str, str], name: str) -> None:
+    root = rendered(ordinary(run_id=run_id, **info))
+    assert root.find("h1")[0].words == name
+    assert root.find("title")[0].words == f"{name} – ReasonBlocks"
+    assert run_id in root.find("header")[1].words
+    assert len(root.find("div", class_="task")) == (name == run_id and "task" not in info)
+
+
 def test_a_run_without_calls_says_so() -> None:
     assert "No call was recorded." in rendered(page()).words
 
@@ -98,8 +164,9 @@ def test_all_rows_of_the_chart_share_the_places_of_the_calls() -> None:
     chart = chart_of(ordinary())
     middles = [column.x + chart.column / 2 for column in chart.columns]
     assert [x for x, _ in chart.ticks] == middles
-    assert chart.bands[0].x == chart.columns[0].x
-    assert [cell.x for cell in chart.lanes[0].cells] == [chart.columns[4].x]
+    (cell,) = chart.lanes[0].cells
+    assert (cell.x + cell.width / 2, chart.bands[0].x + chart.bands[0].width / 2) == (middles[4], middles[0])
+    assert (cell.x, cell.width) == pytest.approx((40 + 10 * INSET, 10 - 20 * INSET))
     assert [mark.x for mark in chart.marks] == [middles[0], middles[4]]
     points = [float(point.split(",")[0]) for line in chart.lines for point in line.split()]
     assert points == middles[1:]
@@ -108,11 +175,37 @@ def test_all_rows_of_the_chart_share_the_places_of_the_calls() -> None:
 @pytest.mark.parametrize("steps", [1, 18, 83, 84, 1_000, 5_000])
 def test_a_chart_of_any_length_fits(steps: int) -> None:
     chart = chart_of(page(*(step(n, difficulty=n / steps, scores={"semantic_loop": 0.5}) for n in range(steps))))
-    assert chart.width <= 1_010
-    assert chart.column >= 12
+    assert chart.width <= 100.2
+    assert chart.narrowest <= WIDTH
+    assert chart.column * chart.narrowest / 100 > (23.9 if steps <= 42 else 11.9)
     assert chart.each == -(-steps // 84)
     assert len(chart.columns) == -(-steps // chart.each)
     assert all(x <= chart.width for x, _ in chart.ticks)
+    apart = [round(other - one, 1) for (one, _), (other, _) in pairwise(chart.ticks)]
+    assert max(apart, default=0) - min(apart, default=0) <= 0.11
+
+
+@pytest.mark.parametrize("levels", [(0.2, 0.6, 0.85), (0.5, 0.55, 0.6), (0.9, 0.95, 1.0), (0.0, 0.01, 0.02)])
+def test_the_names_of_the_thresholds_stand_apart(levels: tuple[float, float, float]) -> None:
+    fast, slow, skip = levels
+    limits = Thresholds(fast_threshold=fast, slow_threshold=slow, skip_threshold=skip, hysteresis_margin=0.0)
+    lines = chart_of(replace(ordinary(), thresholds=limits)).thresholds
+    assert [line.name for line in lines] == ["SKIP", "SLOW", "FAST"]
+    assert all(other.label_y - one.label_y >= LABEL for one, other in pairwise(lines))
+    if levels == (0.2, 0.6, 0.85):
+        assert [round(line.label_y - line.y, 1) for line in lines] == [3.5, 3.5, 3.5]
+
+
+def test_steps_without_an_evaluation_stand_out() -> None:
+    lost = [step(n, gate_decision="unavailable") for n in (1, 2, 3)]
+    root = rendered(page(step(0), *lost, step(4), step(5, skipped_reason="fault")))
+    assert "4 of 5 steps were not evaluated (1 fault): nothing was judged there." in root.find("header")[1].words
+    gaps = [one.attributes["x"] for one in root.find("rect", class_="gap") if "x" in one.attributes]
+    assert gaps == ["10.0%", "50.0%"]
+    caption = root.find("figcaption")[0].words
+    assert ("not evaluated" in caption, "Monitors" in caption) == (True, False)
+    assert "Not evaluated: calls 1, 2, 3, 5." in root.words
+    assert "not evaluated" not in rendered(ordinary()).find("main")[0].words
 
 
 def test_a_column_of_several_calls_shows_the_hardest_state_and_all_marks() -> None:
@@ -231,7 +324,7 @@ def test_health_counts_over_many_runs() -> None:
     for one in (ordinary(), ordinary(), page(step(0), step(1, skipped_reason="fault", error="E: x"))):
         tally.add(one)
     words = parsed(health_page(tally, nav=[NavLink(name="Runs", href="/ui/runs")])).words
-    for expected in ("SLOW 2", "semantic_loop 2", "loop 2 of 2, 100 %", "steps that went unsteered after a fault 1",
+    for expected in ("SLOW 2", "semantic_loop 2", "loop 2 of 2, 100 %", "steps that were not steered after a fault 1",
                      "calls that failed 1"):  # fmt: skip
         assert expected in words
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -36,6 +38,7 @@ WORDS = (
     "execute_tool", "gen_ai.output.messages", "gen_ai.input.messages", "llm.output_messages.0.message.content",
     "llm.output_messages.0.message.tool_calls.0.tool_call.id", "gen_ai.completion.0.content", "gen_ai.tool.call.id",
     "gen_ai.choice", "[{}]", '[{"role": "assistant", "parts": [{"type": "tool_call"}]}]', "llm", "tool", "chain", "ai",
+    r'{"a": "\ud83d"}',
     "assistant", "human", "tool_call", "tool_call_response", "a", "b", "1",
 )  # fmt: skip
 anything = st.recursive(
@@ -69,6 +72,10 @@ VALID: dict[str, list[Any]] = {
     "atif": values_of("atif.json"),
     "otlp": values_of("otlp.jsonl"),
     "langsmith": values_of("langsmith.jsonl"),
+    "openai-chat": values_of("openai_chat.jsonl"),
+    "openai-responses": values_of("openai_responses.json"),
+    "anthropic": values_of("anthropic.json"),
+    "claude-code": values_of("claude_code.jsonl"),
     "reasonblocks": [{"run_id": "a", "steps": [{**STEP, "tokens": 3}]}],
     "langchain": [
         {"run_id": "a", "messages": [
@@ -120,7 +127,11 @@ def check(path: str, name: str) -> None:
         assert item.file == path
         if isinstance(item, RecordedRun):
             assert len(item.steps) == len(item.usages)
-            assert all(isinstance(text, str) for step in item.steps for text in (step.thought, step.observation))
+            for step in item.steps:
+                assert all(isinstance(text, str) for text in (step.thought, step.reasoning, step.observation))
+                "".join([step.thought, step.reasoning, step.observation, step.action_input]).encode()
+            for usage in item.usages:
+                assert all(type(count) in (int, NoneType) for count in astuple(usage))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -136,6 +136,12 @@ def test_a_result_that_nobody_asked_for_goes_to_the_last_step(write: Write, dial
 
 
 @every_dialect
+def test_a_result_without_an_id_goes_to_the_last_step(write: Write, dialect: str) -> None:
+    found = steps(write, *asks(dialect, ""), user(), *asks(dialect, "1"), result(dialect, "", "for the second"))
+    assert [[(one.name, one.output) for one in step.tool_results] for step in found] == [[], [("ls", "for the second")]]
+
+
+@every_dialect
 def test_a_result_before_any_step_is_left_out(write: Write, dialect: str) -> None:
     assert steps(write, result(dialect, "9", "from nowhere"), *asks(dialect)) == (Step(thought="hm"),)
 

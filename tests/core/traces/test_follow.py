@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,37 @@ def test_a_run_that_starts_anew_under_its_id_is_seen_again(tmp_path: Path) -> No
     sink.close()
 
 
+def test_a_file_that_nobody_writes_is_read_without_making_files_beside_it(tmp_path: Path) -> None:
+    sink = SQLiteMonitorSink(tmp_path / "runs")
+    sink.emit(step(0))
+    sink.close()
+    assert shown(Following(str(tmp_path / "runs")).poll()) == [0]
+    assert [file.name for file in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_file_that_cannot_be_opened_twice_running_is_an_error(tmp_path: Path) -> None:
+    sink = SQLiteMonitorSink(tmp_path / "runs")
+    sink.emit(step(0))
+    sink.close()
+    (tmp_path / "runs-wal").mkdir()  # SQLite's own log cannot be opened
+    following = Following(str(tmp_path / "runs"))
+    assert following.poll() == []
+    with pytest.raises(RecordError, match="unable to open"):
+        following.poll()
+
+
+def test_rows_with_odd_values_are_left_out_or_made_whole(tmp_path: Path) -> None:
+    sink = SQLiteMonitorSink(tmp_path / "runs")
+    for event in (start(), step(0), step(1), finish()):
+        sink.emit(event)
+    sink.close()
+    with sqlite3.connect(tmp_path / "runs") as db:
+        db.execute("UPDATE runs SET finished='yesterday'")
+        db.execute("UPDATE steps SET body=CAST(x'7bff' AS TEXT) WHERE step_index=0")
+    db.close()
+    assert Following(str(tmp_path / "runs")).poll() == [start(), step(1), replace(finish(), timestamp=0.0)]
+
+
 def test_many_runs_are_followed_at_once(tmp_path: Path) -> None:
     sink, following = SQLiteMonitorSink(tmp_path / "runs"), Following(str(tmp_path / "runs"))
     for name in "abc":
@@ -100,6 +132,34 @@ def test_a_line_counts_once_it_is_complete(tmp_path: Path) -> None:
     assert following.poll() == []
     path.write_text(f"{line}\n", encoding="utf-8")
     assert following.poll() == [step(0)]
+
+
+@pytest.mark.parametrize("make", SINKS)
+def test_line_separators_in_a_text_end_no_line(make: Make, tmp_path: Path) -> None:
+    odd = replace(step(0), thought="a\u2028b\u2029c\x85d\x0be")
+    sink = make(tmp_path / "runs")
+    sink.emit(odd)
+    sink.close()
+    assert Following(str(tmp_path / "runs")).poll() == [odd]
+
+
+@pytest.mark.parametrize("after", SINKS)
+@pytest.mark.parametrize("before", SINKS)
+def test_a_file_that_takes_the_place_of_another_is_followed_from_its_beginning(
+    before: Make, after: Make, tmp_path: Path
+) -> None:
+    path, following = tmp_path / "runs", Following(str(tmp_path / "runs"))
+    first = before(path)
+    first.emit(step(0))
+    first.close()
+    assert shown(following.poll()) == [0]
+    second = after(tmp_path / "next")
+    for index in range(5, 9):
+        second.emit(step(index))
+    second.close()
+    path.rename(tmp_path / "rotated")
+    (tmp_path / "next").rename(path)
+    assert shown(following.poll()) == [5, 6, 7, 8]
 
 
 def test_a_file_that_was_cut_begins_anew(tmp_path: Path) -> None:
@@ -132,17 +192,25 @@ def test_a_file_that_vanishes_is_waited_for(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello\n", encoding="utf-8")
-    with pytest.raises(RecordError, match="neither the file of a SQLiteMonitorSink nor that of a JsonlSink"):
+    with pytest.raises(RecordError, match="is not the file of a SQLiteMonitorSink or a JsonlSink"):
         Following(str(path)).poll()
 
 
 def test_a_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="cannot be read"):
+    with pytest.raises(RecordError, match="is a directory"):
         Following(str(tmp_path)).poll()
 
 
-def test_a_database_of_others_has_no_events(tmp_path: Path) -> None:
+def test_a_database_of_others_is_an_error(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE cities (name)")
     db.close()
-    assert Following(str(tmp_path / "other.db")).poll() == []
+    with pytest.raises(RecordError, match="neither the file of a SQLiteMonitorSink"):
+        Following(str(tmp_path / "other.db")).poll()
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"role": "user", "content": "hi"}\n' * 20, encoding="utf-8")
+    with pytest.raises(RecordError, match="`reasonblocks replay` reads other formats"):
+        Following(str(path)).poll()

@@ -54,6 +54,17 @@ def test_the_model_calls_of_a_trace_are_its_steps_with_the_results_of_its_tools(
     assert runs(FILE)[0].usages == (Usage(input=100, output=10), Usage())
 
 
+def test_ids_that_repeat_in_each_answer_belong_to_the_answer_before_the_result(write: Write) -> None:
+    made = {"content": "", "tool_calls": [{"id": "call_0", "function": {"name": "ls", "arguments": "{}"}}]}
+    outputs = [{"output": {"content": output, "tool_call_id": "call_0"}} for output in ("1st", "2nd")]
+    nodes = [
+        ROOT, chat("a", 1, made), node("b", "tool", 2, outputs=outputs[0]), chat("c", 3, made),
+        node("d", "tool", 4, outputs=outputs[1]),
+    ]  # fmt: skip
+    (run,) = runs(write("a.jsonl", *nodes))
+    assert [[result.output for result in step.tool_results] for step in run.steps] == [["1st"], ["2nd"]]
+
+
 def test_the_root_describes_the_run_and_its_error_is_the_failure() -> None:
     first, second = runs(FILE)
     assert (first.source, first.task, first.model, first.outcome) == ("fixer", "Fix it.", "m-1", None)

@@ -72,6 +72,14 @@ def recorded(path: str) -> RecordedRun:
     return run
 
 
+def test_a_call_replaces_the_final_step_of_a_run_that_continues_after_its_end(write: Write, tmp_path: Path) -> None:
+    final: dict[str, Any] = {"final": True, "gate_decision": "final"}
+    found = [*events(calls=2)[:-2], replace(step("a", 2), metadata=final, output_tokens=None)]
+    found += [step("a", 2), replace(step("a", 2), metadata=final), replace(step("a", 3), metadata=final)]
+    read = [only(path).steps for path in (jsonl(write, *found), sqlite(tmp_path / "runs.db", *found))]
+    assert read[0] == read[1] == (step("a", 0), step("a", 1), step("a", 2), replace(step("a", 3), metadata=final))
+
+
 def whole(run_id: str, found: Iterable[Event], file: str, line: int = 1) -> RunLog:
     held = [event for event in found if event.run_id == run_id]
     return RunLog(

@@ -144,6 +144,32 @@ def test_results_without_a_span_are_read_from_the_next_input(write: Write) -> No
     assert run.steps[0].tool_results == (ToolResult(call_id="a", name="ls", output='{"files": 2}'),)
 
 
+def test_a_tool_span_without_a_text_gets_it_from_the_next_input(write: Write) -> None:
+    given = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "a", "response": "two files"}]}]
+    run = only(write, agent(), chat("one", 1, call("a")), tool(2, "a", ""), chat("two", 3, text("Done."), given=given))
+    assert [result.output for result in run.steps[0].tool_results] == ["two files"]
+
+
+def test_ids_that_repeat_in_each_answer_belong_to_the_answer_before_the_result(write: Write) -> None:
+    spans = [agent(), chat("one", 1, call("0")), tool(2, "0", "1st"), chat("two", 3, call("0")), tool(4, "0", "2nd")]
+    run = only(write, *spans)
+    assert [[result.output for result in step.tool_results] for step in run.steps] == [["1st"], ["2nd"]]
+
+
+def test_ids_that_repeat_in_the_messages_of_each_call_belong_to_their_answers(write: Write) -> None:
+    def results(*outputs: str) -> list[Json]:
+        held = [{"type": "tool_call_response", "id": "0", "response": output} for output in outputs]
+        return [{"role": "tool", "parts": [part]} for part in held]
+
+    spans = [
+        agent(), chat("one", 1, call("0")), chat("two", 2, call("0"), given=results("1st")),
+        chat("three", 3, text("Done."), given=results("1st", "2nd")),
+    ]  # fmt: skip
+    assert [[result.output for result in step.tool_results] for step in only(write, *spans).steps] == [
+        ["1st"], ["2nd"], [],
+    ]  # fmt: skip
+
+
 def test_a_tool_without_an_id_answers_the_open_call_of_its_name(write: Write) -> None:
     run = only(
         write, agent(), chat("one", 1, call("a"), call("b", "cat"), call("c")), tool(2, "", "1"), tool(3, "", "2"),

@@ -201,7 +201,7 @@ def test_an_installed_reader_may_open_its_files_itself(write: Write, installed: 
         ("gone = nowhere:Reader", "ModuleNotFoundError"),
         ("gone = stationery:Missing", "AttributeError"),
         ("other = stationery:not_a_reader", "a reader has name"),
-        ("thief = stationery:Thief", "'otlp' is no text, or is taken"),
+        ("thief = stationery:Thief", "'otlp' is not a string, or is in use"),
     ],
 )
 def test_a_broken_reader_is_reported_and_skipped(
@@ -219,14 +219,14 @@ def test_a_broken_reader_is_reported_and_skipped(
 
 def test_the_faults_of_an_installed_reader_are_contained(write: Write, installed: Callable[..., None]) -> None:
     installed("moody = stationery:Moody")
-    with pytest.warns(RuntimeWarning, match="'moody' failed to look at a record: RuntimeError: not today"):
+    with pytest.warns(RuntimeWarning, match="'moody' failed on a record: RuntimeError: not today"):
         assert isinstance(only(write("a.jsonl", RUN)), RecordedRun)
     assert "the reader 'moody' failed: RuntimeError: never" in reason(write("b.jsonl", RUN), format="moody")
 
 
 def test_readers_that_are_given_replace_the_installed_ones(write: Write, installed: Callable[..., None]) -> None:
     installed("diary = stationery:Diary")
-    assert "holds no recorded run" in reason(write("a.jsonl", {"dear": "me"}), readers=READERS)
+    assert "contains no recorded run" in reason(write("a.jsonl", {"dear": "me"}), readers=READERS)
 
 
 def test_a_fixture_that_is_packed_is_read_like_the_file_itself(write: Write) -> None:

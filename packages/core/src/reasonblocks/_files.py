@@ -93,22 +93,33 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """
     name = os.fspath(path)
     data = text.encode("utf-8")
-    if os.path.abspath(name).startswith(SYSTEM_FOLDERS) or _is_special(name):
-        Path(name).write_bytes(data)
-        return
-    target = os.path.realpath(name)
+    special = os.path.abspath(name).startswith(SYSTEM_FOLDERS) or _is_special(name)
     try:
-        _replace(target, data)
+        if special:
+            Path(name).write_bytes(data)
+        else:
+            _replace(os.path.realpath(name), data)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise OSError(error.errno, f"cannot be written ({reason}); what was there is unchanged", name) from error
+        raise _named(error, name, kept=not special) from error
+
+
+def _named(error: OSError, name: str, *, kept: bool) -> OSError:
+    """Return the error as a sentence with the path that was given, in the same class and with the same number."""
+    reason = error.strerror or str(error)
+    reason = f"{reason[:1].lower()}{reason[1:]}"
+    if not os.path.isdir(os.path.dirname(os.path.realpath(name))):
+        reason = "no such folder"
+    unchanged = "; what was there is unchanged" if kept and os.path.lexists(name) else ""
+    named = type(error)(f"cannot write {name}: {reason}{unchanged}")
+    named.errno = error.errno
+    return named
 
 
 def _is_special(name: str) -> bool:
     """Return True if the name exists and is not a regular file; a folder counts, so that opening it raises."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

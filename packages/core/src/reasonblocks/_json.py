@@ -118,6 +118,17 @@ def storable(value: object, most: int = MAX_CHARS) -> JSON:
     return _Copy(most).of(value, 0)
 
 
+def mended(value: JSON) -> JSON:
+    """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [mended(item) for item in value]
+    if isinstance(value, dict):
+        return {str(mended(key)): mended(item) for key, item in value.items()}
+    return value
+
+
 def storable_json(text: str) -> JSON:
     """Read JSON; NaN, infinities, and integers that no store holds become strings."""
     return _DECODER.decode(text)  # type: ignore[no-any-return]  # JSON by its own account

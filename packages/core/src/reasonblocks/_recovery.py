@@ -2,7 +2,7 @@
 
 A text is judged if the run was in trouble: three completed steps later, or at the run's end if that is earlier. The
 run has recovered if no monitor fires and the state is neither SLOW nor SKIP; a run that ends has recovered if it
-succeeded. A run that was abandoned is not judged.
+succeeded and its last step raised no doubts. A run that was abandoned is not judged.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Collection
 from typing import Generic, TypeVar
 
 from ._gates import E1_COMPOSITE
-from .types import FSMState
+from .types import Doubt, FSMState
 
 JUDGED_AFTER = 3
 """Completed steps after a text: its effect shows one step later, and a fired monitor fades within two."""
 ABANDONED = "failure: abandoned"
-"""The outcome of a run that nobody finished."""
+"""The outcome of a run that was not finished."""
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
 T = TypeVar("T")
@@ -30,6 +30,11 @@ def is_troubled(fired: Collection[str], state: object) -> bool:
 def is_judged(fired: Collection[str], state: object, composite: float | None) -> bool:
     """Return True if a text in this step is judged: the run is in trouble, or close to it."""
     return is_troubled(fired, state) or (composite or 0.0) > E1_COMPOSITE
+
+
+def has_ended_well(outcome: str, doubts: Collection[Doubt]) -> bool:
+    """Return True if the end of a run is a recovery: a success that its last step does not contradict."""
+    return outcome == "success" and not doubts
 
 
 class Judging(Generic[T]):

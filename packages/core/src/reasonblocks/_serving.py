@@ -1,7 +1,7 @@
-"""Answers the requests of the HTTP API's monitors and lessons, for every server of it: nothing here does I/O.
+"""Answers the requests of the HTTP API for evaluations and lessons, without I/O, for any server of the API.
 
-A server keeps nothing of a run's monitors: their memory travels with the client, sealed, and comes back with the next
-step. So forks and restored runs are exact, and any worker may answer.
+A server stores nothing of a run's monitors: it seals their memory, and the client sends it back with the next step.
+Forks and restored runs therefore continue exactly, and any worker can answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ._calibration_file import calibration_of
 from ._config import tool_roles_of
 from ._gates import TIER_RULES
-from ._json import evolve
+from ._json import compact, evolve
 from ._monitors.builtin import BY_NAME, WEIGHTS, resolve_weights
 from ._patterns import NAME_BYTES
 from ._requests import Evaluate, Retrieve
@@ -42,29 +42,35 @@ MEMORY_VERSION = 1
 """Incremented when today's monitors would misread the memories of an earlier version."""
 DEFAULT_PROFILE = "coding"
 MAX_OBSERVED = 32
-"""Monitors of a client, at most: an evaluation has at most 64 scores."""
+"""The most monitors of a client; an evaluation has at most 64 scores."""
 EVALUATORS = 256
 """Evaluators that are kept, one for each set of a client's settings."""
+SETTINGS_CHARS = 65_536
+"""Characters of a client's settings, at most, because they are kept with their evaluator."""
 
 
 class Seal:
     """Seals the memories of monitors with an HMAC-SHA256 of the server's secret, and opens what it has sealed.
 
-    The monitors trust the form of their memories, so none that another secret sealed may reach them. A seal binds
-    them to a version of the memories, to an org, and to what they are of: a run and a number of steps. All forks of a
-    run have its id, and each goes on with the memory of the step that it starts from.
+    The monitors trust the form of their memories, so only memories that this secret sealed may reach them. A seal binds
+    them to a version of the memories, to an org, to a run and to a number of steps. All forks of a run have its id, and
+    each continues with the memory of the step from which it starts.
     """
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
     def seal(self, memories: Memories, *, org: str, run_id: str, steps: int) -> dict[str, JSON]:
-        """Return the memories after the first `steps` steps of a run, as JSON that only this secret opens."""
+        """Return the memories after the first `steps` steps of a run, as JSON that only this secret opens.
+
+        The memories are a text, so that a client in any language returns them as they were: JavaScript, for instance,
+        would write 1.0 as 1.
+        """
         sealed: dict[str, JSON] = {
             "version": MEMORY_VERSION,
             "org": org,
             "of": {"run_id": run_id, "steps": steps},
-            "memories": memories,
+            "memories": compact(memories),
         }
         return {**sealed, "mac": self._mac(sealed)}
 
@@ -78,7 +84,7 @@ class Seal:
         of = blob["of"]
         if (blob["version"], blob["org"], of["run_id"]) != (MEMORY_VERSION, org, run_id) or of["steps"] > before:
             return None
-        return blob["memories"]  # type: ignore[no-any-return]  # as sealed
+        return json.loads(blob["memories"])  # type: ignore[no-any-return]  # as sealed
 
     def _is_ours(self, blob: Mapping[str, Any]) -> bool:
         mac = blob.get("mac")
@@ -185,6 +191,8 @@ def _evaluator_of(request: EvaluateRequest) -> Evaluator:
         settings = _SEALED.encode([request.calibration, request.tool_roles, types])
     except (TypeError, ValueError, RecursionError) as exc:
         raise ConfigError("calibration", type(exc).__name__, "must be finite numbers") from exc
+    if len(settings) > SETTINGS_CHARS:
+        raise ConfigError("tool_roles", f"{len(settings):,} characters", f"at most {SETTINGS_CHARS:,} with calibration")
     return _evaluator(settings)
 
 

@@ -120,10 +120,14 @@ class SwitchedOff(Unavailable):
 
 
 class Refused(ReasonBlocksError):
-    """A server refused the key, or these events for good. `server`, `reason`."""
+    """A server refused the key, or events for good. `server`, `reason`, `events`, `logged`.
 
-    def __init__(self, server: str, reason: str) -> None:
-        self.server, self.reason = server, reason
+    `events` is the number of refused events, counted from the first of the batch; None for all of them. `logged` is
+    True if the log has a line about it already.
+    """
+
+    def __init__(self, server: str, reason: str, *, events: int | None = None, logged: bool = False) -> None:
+        self.server, self.reason, self.events, self.logged = server, reason, events, logged
         super().__init__(f"{server} refused: {reason}")
 
 

@@ -173,6 +173,8 @@ class BatchSink(Protocol):
     `emit_many` has about `seconds` and returns how many events it took, counted from the first; the others are passed
     again. A sink that takes none, or raises `Unavailable`, is called again after a pause, which `retry_after` of the
     exception may set; its events wait meanwhile. Events are dropped if their call ends in any other exception.
+
+    A sink may have `batch_seconds`, the time for which a batch of fewer than 64 events waits for more, 0 by default.
     """
 
     def emit_many(self, events: Sequence[Event], seconds: float) -> int: ...

@@ -24,8 +24,8 @@ RUN_ID_BYTES = 200
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
 """Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
 TASK_CHARS = 2_000
-_TRACEPARENT = re.compile("[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-"""The header of W3C Trace Context, level 1; ids of zeros are invalid."""
+_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""The header of W3C Trace Context, level 1; ids of zeros and the version ff are invalid."""
 NAMES = tuple(field.name for field in fields(RunOptions) if field.name != "metadata")
 """The run options that are strings."""
 

@@ -42,7 +42,7 @@ class Server:
         return HttpStore(self.exchange, self.redaction())
 
     def sinks(self, others: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
-        """Return the sink that streams the runs, unless the caller gave one for the same server."""
+        """Return the sink that streams the runs, unless the caller passed one for the same server."""
         from ..backends._http import HttpSink
 
         address = self.exchange.address
@@ -66,7 +66,7 @@ def server_of(
     *,
     disabled: bool,
 ) -> Server | None:
-    """Return the server of the options, else of the environment; None without one. Nothing is sent yet.
+    """Return the server of the options or of the environment, None without one. Nothing is sent yet.
 
     Raises `ConfigError`, and `ExtraMissing` without httpx. An empty `base_url` means none, whatever the environment
     has.
@@ -76,7 +76,7 @@ def server_of(
     name, url = ("base_url", base_url) if base_url is not None else (VARIABLE, environ.get(VARIABLE, ""))
     if url == "":
         if live_streaming_enabled:
-            raise ConfigError("live_streaming_enabled", True, f"needs a server: give base_url, or set {VARIABLE}")
+            raise ConfigError("live_streaming_enabled", True, f"needs a server: pass base_url or set {VARIABLE}")
         return None
     if disabled:
         return None
@@ -100,7 +100,9 @@ def _exchange(address: Address) -> Exchange:
 def refuse_embedder(embedder: Embedder | None) -> None:
     """Raise `ConfigError` for an embedder beside the server's pattern store."""
     if embedder is not None:
-        raise ConfigError("embedder", embedder, "the server's pattern store embeds by itself: give a pattern_store too")
+        raise ConfigError(
+            "embedder", embedder, "the server's pattern store has its own embedder: pass a pattern_store, too"
+        )
 
 
 def evaluated_by(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .._json import evolve
 from .._monitors.suite import RUNGS
-from .._render import note_injection
+from .._render import fit, note_injection
 from .._requests import Check, Collect, Flow, Review, ask
 from ..types import FSMState, Injection, Note, Settings, Source, StepDecision, TraceState
 from ..types._steering import Condition
@@ -121,8 +121,13 @@ def reviewed_all(
 
 
 def next_note(state: TraceState, settings: Settings) -> Flow[Note | None]:
-    """Return the oldest note that the run has not been told yet, or None."""
+    """Return the oldest note that the run has not been told yet, or None. One too long for its guidance never is."""
     if not settings.operator_notes:
         return None
     waiting = yield from ask(Collect(run_id=state.trace_id))
-    return next((note for note in waiting if note.id not in state.notes_told and note_injection(note.text)), None)
+    new = (note for note in waiting if note.id not in state.notes_told)
+    return next((note for note in new if _fits(note_injection(note.text), settings)), None)
+
+
+def _fits(note: Injection | None, settings: Settings) -> bool:
+    return note is not None and bool(fit([note], settings.max_guidance_chars)[0])

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
+from .._json import mended
 from ..types import JSON
 
 MAX_COPIED = 100
@@ -36,7 +37,8 @@ def first_text(item: Mapping[str, Any], *names: str) -> str | None:
 
 def first_int(item: Any, *names: str) -> int | None:
     """Return the first of these fields that holds a whole number; None if none does."""
-    return next((value for name in names if isinstance(value := get(item, name), int)), None)
+    found = (get(item, name) for name in names)
+    return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
 def texts(content: object) -> Iterator[str]:
@@ -66,15 +68,9 @@ def parsed_arguments(given: Any) -> JSON:
     if isinstance(given, str):
         with suppress(ValueError, RecursionError):
             if isinstance(read := json.loads(given), dict):
-                return cast("JSON", _mended(read)) if "\\ud" in given.lower() else read
+                return mended(read) if "\\u" in given else read
         return {"input": given}
     return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
-
-
-def _mended(value: Any) -> Any:
-    """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
-    text = json.dumps(value, ensure_ascii=False)
-    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def plain(value: Any, levels: int = MAX_COPIED) -> JSON:

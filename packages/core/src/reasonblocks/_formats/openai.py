@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
-from . import get, parsed_arguments, plain
+from . import first_int, get, parsed_arguments, plain
 
 Item: TypeAlias = Any
 """The SDK's unions of item types have some forty members, and grow."""
@@ -145,9 +145,9 @@ def usage_of(usage: Item) -> Usage:
         return Usage()
     cached, thought = get(usage, "input_tokens_details"), get(usage, "output_tokens_details")
     return Usage(
-        input=get(usage, "input_tokens"),
-        output=get(usage, "output_tokens"),
-        cache_read=get(cached, "cached_tokens"),
-        cache_write=get(cached, "cache_write_tokens"),
-        reasoning=get(thought, "reasoning_tokens"),
+        input=first_int(usage, "input_tokens"),
+        output=first_int(usage, "output_tokens"),
+        cache_read=first_int(cached, "cached_tokens"),
+        cache_write=first_int(cached, "cache_write_tokens"),
+        reasoning=first_int(thought, "reasoning_tokens"),
     )

@@ -67,8 +67,8 @@ class Features:
 
     - `thought`: in lower case; `said`: as the agent wrote it.
     - `asked`: how often the task wants something repeated.
-    - `failing`: a result is an error, or reports a failed test. `error` is a hash of the error's text, `error_kind` of
-      its first words; both are None for a test, whose errors are work.
+    - `failing`: a result is an error, or reports a failed test; `errors` has the texts of those results. `error` is a
+      hash of the first one, `error_kind` of its first words; both are None for a test, whose errors are work.
     - `passing`: the error may pass, so that the same call may succeed a moment later.
     - `changed`: something was edited; a refused edit changes nothing, and is an error.
     - `tested`: a change came back with the totals of a test run. `green`: a test passed.
@@ -95,6 +95,7 @@ class Features:
     call: int | None
     result: int | None
     failing: bool
+    errors: tuple[str, ...]
     error: int | None
     error_kind: int | None
     passing: bool
@@ -160,6 +161,7 @@ def features_of(
         call=_action(calls) if _does_something(step) else None,
         result=_outcome(outputs) if outputs else None,
         failing=bool(errors),
+        errors=tuple(errors),
         error=said[0] if said else None,
         error_kind=said[1] if said else None,
         passing=passing,

@@ -208,7 +208,7 @@ def remember(features: Features, step: Step, memory: JSON, tool_roles: Mapping[s
     exact_call = _exact([_as_written(call) for call in calls])
     exact_result = _exact([clip(output) for output in outputs])
     may_quote = bool(outputs) and all(trust_of(call, tool_roles) == "full" for call in calls)
-    messages = [result_line(output, failing=True) for output in outputs] if features.failing else []
+    messages = [result_line(error, failing=True) for error in features.errors[:MAX_READ]]
     flags = _flags(features, calls, outputs, messages) | _QUOTED * may_quote
     row = _packed(
         features.index,
@@ -272,14 +272,13 @@ def _flags(features: Features, calls: Sequence[ToolCall], outputs: Sequence[str]
         | _BLANK * (bool(outputs) and not any(map(str.strip, outputs)))
         | _BARE * (not any(call.arguments for call in calls))
         | _LOOKS * looks
-        | (_complaint(calls, outputs, messages) if features.failing else 0)
+        | (_complaint(calls, features.errors[:MAX_READ], messages) if features.failing else 0)
         | _REFUSED * any(len(output) <= SHORT and says_blocked(output) for output in outputs)
     )
 
 
-def _complaint(calls: Sequence[ToolCall], outputs: Sequence[str], messages: Sequence[str]) -> int:
+def _complaint(calls: Sequence[ToolCall], said: Sequence[str], messages: Sequence[str]) -> int:
     """Return the flags of an error: what its message is about."""
-    said = [clip(output) for output in outputs]
     missing, offers = any(map(says_missing, said)), any(map(says_offer, said))
     return _MISSING * missing | _OFFERS * offers | _NAMES * _names(calls, messages)
 

@@ -66,7 +66,7 @@ class Breaker:
                 return
             was_off, self._off_until, self._late = self._off_until is not None, None, 0
         if was_off:
-            logger.warning("%s answers in time again: it is back on", self.name)
+            logger.warning("%s answers in time again and is switched on", self.name)
 
     def too_late(self) -> None:
         with self._lock:

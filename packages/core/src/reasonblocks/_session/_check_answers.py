@@ -50,6 +50,8 @@ REASON_CHARS = 500
 STORE, EVALUATOR, MAILBOX = "the pattern store", "the evaluator", "the mailbox"
 MAX_NOTES = 64
 """The most notes of a mailbox's answer that are read."""
+NOTE_ID_BYTES = 64
+"""The longest id of a note: the trace state remembers 64 of them."""
 NOTE_CHARS = 16_000
 """Characters of a note that are read; the shown ones are fewer."""
 _NAMED = ("failure_type", "injection_path", "intervention_source", "pattern_id", "monitor", "kind")
@@ -112,7 +114,8 @@ def notes_of(mailbox: Mailbox, request: Collect) -> tuple[Note, ...]:
 def _note(given: object) -> Note:
     if not isinstance(given, Note) or not issubclass(type(given.text), str):
         raise BadAnswer(MAILBOX, given, "must be a tuple of Note, each with an id and a text")
-    return Note(id=name(MAILBOX, "the id of a note", given.id), text=whole(str.__str__(given.text)[:NOTE_CHARS]))
+    note_id = name(MAILBOX, "the id of a note", given.id, NOTE_ID_BYTES)
+    return Note(id=note_id, text=whole(str.__str__(given.text)[:NOTE_CHARS]))
 
 
 def own_text_of(monitor: Monitor, request: Say) -> str | None:
@@ -303,16 +306,16 @@ def _memory(monitor: str, memory: object, limit: int) -> JSON:
         raise BadAnswer(EVALUATOR, memory, f"the memory of {monitor!r} must be JSON, but {exc}") from exc
 
 
-def name(source: str, kind: str, value: object) -> str:
+def name(source: str, kind: str, value: object, limit: int = NAME_BYTES) -> str:
     """Return a short text, valid as UTF-8, as a plain string. Raises `BadAnswer`."""
     if issubclass(type(value), str):
         text = str.__str__(cast("str", value))  # a subclass may return anything
-        if 0 < len(text) <= NAME_BYTES:
+        if 0 < len(text) <= limit:
             if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:  # nearly all
                 return text
-            if size(text) <= NAME_BYTES and not any("\ud800" <= char <= "\udfff" for char in text):
+            if size(text) <= limit and not any("\ud800" <= char <= "\udfff" for char in text):
                 return text
-    raise BadAnswer(source, value, f"{kind} must be a string of 1 to {NAME_BYTES} bytes of JSON, valid as UTF-8")
+    raise BadAnswer(source, value, f"{kind} must be a string of 1 to {limit} bytes of JSON, valid as UTF-8")
 
 
 def _number(source: str, value: object) -> None:

@@ -53,7 +53,9 @@ class Faults:
             raise exc
         self.counts[kind] += 1
         self.say(
-            kind, f"{kind} failed ({type(exc).__name__}: {_message(exc)}); the agent goes on (said once a run)", exc
+            kind,
+            f"{kind} failed ({type(exc).__name__}: {_message(exc)}); the agent continues (logged once per run)",
+            exc,
         )
 
     def say(self, kind: str, text: str, exc: Exception | None = None) -> None:

@@ -96,7 +96,7 @@ class Levels:
             try:
                 return work() if self._profiles.inline else (yield _Bounded(self._bounded, work, seconds))
             except Unavailable as exc:
-                self._faults.say("the profile", f"{exc}; no own level is used (said once a client)")
+                self._faults.say("the profile", f"{exc}; no own level is used (logged once per client)")
         return None
 
 

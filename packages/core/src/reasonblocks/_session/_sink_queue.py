@@ -11,10 +11,11 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 
+from .._json import is_number
 from .._process import on_fork
 from .._threads import contained
 from ..events import Event, StepEvent
-from ..exceptions import BadAnswer, Unavailable
+from ..exceptions import BadAnswer, Refused, Unavailable
 from ..ports import BatchSink, TelemetrySink
 from ._guard import Faults
 
@@ -53,15 +54,22 @@ class QueuedEvent:
             return self._redacted
 
 
+def _batch_seconds(sink: object) -> float:
+    """Return a sink's `batch_seconds` in [0, 5]; 0 for anything but a number."""
+    seconds = getattr(sink, "batch_seconds", 0.0)
+    return min(max(float(seconds), 0.0), BATCH_SECONDS) if is_number(seconds) else 0.0
+
+
 class SinkQueue:
     """Delivers events and closes the sink in a daemon thread, started at once because none can be started at exit."""
 
     def __init__(self, sink: TelemetrySink) -> None:
         self._sink, self._name = sink, type(sink).__name__
         self._batch = sink if isinstance(sink, BatchSink) else None
+        self._batch_seconds = _batch_seconds(sink) if self._batch is not None else 0.0
         self._is_remote = getattr(sink, "remote", False) is True
         self._faults = Faults("telemetry", strict=False)
-        self.dropped = 0
+        self.dropped = self._overflow = 0
         self._reset()
         self._is_closed = False
         on_fork(self._reset)
@@ -72,7 +80,8 @@ class SinkQueue:
         self._queue: deque[QueuedEvent] = deque()
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._busy = self._steps = 0
+        self._busy = self._steps = self._flushes = 0
+        self._since = 0.0
         self._stopped = self._closing = False
         self._is_closed = True
         self._ends, self._resumes = inf, 0.0
@@ -91,6 +100,8 @@ class SinkQueue:
         with self._wake:
             if len(self._queue) >= QUEUE_EVENTS:
                 self._drop()
+            if not self._queue:
+                self._since = time.monotonic()
             self._queue.append(queued)
             self._steps += isinstance(queued.event, StepEvent)
             self._is_closed = False
@@ -107,7 +118,10 @@ class SinkQueue:
         if self._is_remote:
             resumes_by, ends = time.monotonic(), min(ends, time.monotonic() + REMOTE_SECONDS)
         with self._wake:
+            self._flushes += 1
+            self._wake.notify_all()
             self._wake.wait_for(lambda: self._is_idle or self._resumes > resumes_by, ends - time.monotonic())
+            self._flushes -= 1
             return self._is_idle
 
     @property
@@ -152,7 +166,7 @@ class SinkQueue:
         """Wait for work and return it; None ends the thread."""
         with self._wake:
             while True:
-                pause = self._resumes - time.monotonic()
+                pause = max(self._resumes - time.monotonic(), self._gathers)
                 if self._queue and pause > 0 and (self._stopped or (self._closing and self._resumes > self._ends)):
                     self._drop_all()
                 if self._queue and pause <= 0:
@@ -163,6 +177,13 @@ class SinkQueue:
                     self._thread, self._stopped = None, False
                     return None
                 self._wake.wait(pause if self._queue else None)
+
+    @property
+    def _gathers(self) -> float:
+        """The seconds for which a batch that is not full waits for more events."""
+        if len(self._queue) >= BATCH_EVENTS or self._closing or self._stopped or self._flushes:
+            return 0.0
+        return self._since + self._batch_seconds - time.monotonic()
 
     def _delivery(self) -> Callable[[], None]:
         if self._batch is None:
@@ -176,18 +197,25 @@ class SinkQueue:
             self._sink.emit(queued.redacted())
 
     def _offer(self, sink: BatchSink, batch: list[QueuedEvent]) -> None:
+        lost = len(batch)
         with self._faults.guard(f"sink {self._name}"):
             try:
                 with contained("a sink"):
                     taken = self._number(sink.emit_many([queued.redacted() for queued in batch], self._seconds), batch)
             except Unavailable as exc:
-                self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (said once a client)")
+                self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (logged once per client)")
                 self._put_back(batch, retry_after=exc.retry_after)
+                return
+            except Refused as exc:
+                lost = lost if exc.events is None else min(max(exc.events, 1), lost)
+                self._put_back(batch[lost:], progress=True)
+                if not exc.logged:
+                    raise
             else:
                 self._put_back(batch[taken:], progress=taken > 0)
-            return
+                return
         with self._wake:
-            self.dropped += len(batch)  # offered again, they could fail for ever
+            self.dropped += lost  # offered again, they could fail for ever
 
     def _number(self, taken: object, batch: list[QueuedEvent]) -> int:
         if type(taken) is not int or not 0 <= taken <= len(batch):
@@ -216,6 +244,7 @@ class SinkQueue:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     def _close(self) -> None:
+        self._say_dropped()
         with self._faults.guard(f"closing sink {self._name}"), contained("a sink"):
             self._sink.close()
         with self._wake:
@@ -230,6 +259,7 @@ class SinkQueue:
         else:
             return False
         self.dropped += 1
+        self._overflow += 1
         self._faults.say("dropped", f"sink {self._name} is too slow: the oldest events are dropped")
         return True
 
@@ -241,8 +271,14 @@ class SinkQueue:
         self._steps = 0
 
     def _left_behind(self, events: int) -> None:
-        missed = f"take {events} event{'s'[: events > 1]}" if events else "close"
+        missed = f"take {events:,} event{'s'[: events > 1]}" if events else "close"
+        missed += f" (and {self._overflow:,} were dropped before)" if self._overflow else ""
         self._faults.say("left behind", f"sink {self._name} did not {missed} in the time it had; it is left behind")
+
+    def _say_dropped(self) -> None:
+        if self._overflow:
+            events = f"{self._overflow:,} event{'s'[: self._overflow > 1]}"
+            self._faults.say("left behind", f"sink {self._name} was too slow: {events} dropped in all")
 
     def _taken(self, at: int) -> QueuedEvent:
         queued = self._queue[at]

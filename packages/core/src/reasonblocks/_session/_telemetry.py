@@ -13,6 +13,7 @@ from .._process import on_fork
 from .._secret import UNREDACTED
 from .._threads import Workers, contained
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
+from ..events._event import plain_arguments
 from ..exceptions import BadAnswer
 from ..ports import TelemetrySink
 from ..types import JSON, Doubt, RunInfo, ToolCall
@@ -22,7 +23,9 @@ from ._sink_queue import QueuedEvent, SinkQueue
 
 Redact = Callable[[str], str]
 TEXTS = ("thought", "action_input", "observation", "reasoning")
-TEXTS_IN_METADATA = ("error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt")
+TEXTS_IN_METADATA = (
+    "error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt", "argument_order"
+)  # fmt: skip
 """Metadata fields that are redacted."""
 LISTS = ("injections", "intervention_texts")
 
@@ -59,19 +62,21 @@ class Redactor:
         return evolve(event, **hidden)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        return evolve(call, arguments=self._within(call.arguments))
+        return evolve(call, arguments=self._within(plain_arguments(call), names=True))
 
     def _finish(self, event: RunFinish) -> RunFinish:
         outcome = event.outcome if event.outcome == "success" else self._text(event.outcome)
         doubts = tuple([evolve(doubt, text=self._text(doubt.text)) for doubt in event.doubts])
         return evolve(event, outcome=outcome, doubts=doubts)
 
-    def _within(self, value: JSON) -> JSON:
+    def _within(self, value: JSON, *, names: bool = False) -> JSON:
+        """Return the value with its texts redacted; with `names`, those of its keys as well."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {key: self._within(item) for key, item in value.items()}
-        return [self._within(item) for item in value] if isinstance(value, Sequence) else value
+            items = [(key, self._within(item, names=names)) for key, item in value.items()]
+            return {self._text(str(key)) if names else key: item for key, item in items}
+        return [self._within(item, names=names) for item in value] if isinstance(value, Sequence) else value
 
     def _text(self, text: str) -> str:
         with self._faults.guard("redact"), contained("redact"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
-from .._recovery import Judging, is_judged, is_troubled
+from .._recovery import Judging, has_ended_well, is_judged, is_troubled
 from ..events import Event, RunFinish, StepEvent
 
 MAX_RUNS = 1_000
@@ -71,7 +71,7 @@ class PatternStats:
     def _finish(self, event: RunFinish) -> None:
         shown = self._shown.pop(event.run_id, None)
         if shown is not None:
-            self._settle(shown.left(event.outcome), recovered=event.outcome == "success")
+            self._settle(shown.left(event.outcome), recovered=has_ended_well(event.outcome, event.doubts))
 
     def _settle(self, judged: list[tuple[str, ...]], *, recovered: bool) -> None:
         self._count([pattern_id for ids in judged for pattern_id in ids], "recovered" if recovered else "not_recovered")

@@ -42,7 +42,15 @@ _RUN = (
     "agent_name=excluded.agent_name, task=excluded.task, model=excluded.model, framework=excluded.framework, "
     "org_id=excluded.org_id, project_id=excluded.project_id, task_profile=excluded.task_profile, body=excluded.body"
 )
-_STEP = "INSERT OR IGNORE INTO steps VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_STEP = (
+    "INSERT INTO steps VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (run_id, step_index) DO UPDATE SET "
+    "timestamp=excluded.timestamp, fsm_state=excluded.fsm_state, difficulty=excluded.difficulty, "
+    "composite=excluded.composite, failure_type=excluded.failure_type, gate_decision=excluded.gate_decision, "
+    "model=excluded.model, tokens=excluded.tokens, body=excluded.body "
+    "WHERE steps.gate_decision='final' AND excluded.gate_decision IS NOT 'final'"
+)
+"""A call takes the place of the final step of a run that continued after its end; any other repeated step is ignored.
+"""
 _SCORE = "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?)"
 _FINISH = (
     "INSERT INTO runs (run_id, finished, outcome) VALUES (?,?,?) ON CONFLICT (run_id) DO UPDATE SET "
@@ -53,9 +61,10 @@ _FINISH = (
 class SQLiteMonitorSink:
     """Fills the tables `runs`, `steps` and `scores` (each monitor's score of each step); `body` is the event as JSON.
 
-    Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success. A run that starts
-    again under its id replaces the earlier one. The file is opened with the first event. Used by one thread at a time;
-    several processes may write one file, forked ones too: a fork closes it, and each process opens it again.
+    Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success, and a call replaces
+    the final step of a run that continued after its end. A run that starts again under its id replaces the earlier one.
+    The file is opened with the first event. Used by one thread at a time; several processes may write one file, forked
+    ones too: a fork closes it, and each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -26,10 +26,20 @@ if TYPE_CHECKING:
 CORE = "reasonblocks-core"
 FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
-LIBRARIES: Mapping[str, str | None] = {"numpy": None, "pydantic": None, "qdrant-client": "qdrant", "rich": "cli"}
+LIBRARIES: Mapping[str, str | None] = {
+    "numpy": None,
+    "pydantic": None,
+    "detect-secrets": "learn",
+    "httpx": "http",
+    "jinja2": "report",
+    "opentelemetry-api": "otel",
+    "qdrant-client": "qdrant",
+    "rich": "cli",
+    "scikit-learn": "calibrate",
+}
 """The extra that installs each library; None if the core requires it."""
 SERVER_SECONDS = 3.0
-"""The limit of each of the two requests to a server."""
+"""The time limit of each of the two requests to a server."""
 KEY_UNKNOWN, NOT_ALLOWED = 401, 403
 EXAMPLE = "pip install ./packages/core ./packages/langchain"
 VARIABLES = (
@@ -72,8 +82,8 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "doctor",
         help="show what is installed and which backends are in use",
-        description="Reports what is installed and in use here, and changes nothing. Sends nothing, except two "
-        "requests to the server at REASONBLOCKS_BASE_URL, to find out if it is there and accepts the key.",
+        description="Reports what is installed and in use here, and changes nothing. If REASONBLOCKS_BASE_URL names a "
+        "server, sends it two requests to check that it answers and accepts the key. Sends nothing else.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
@@ -136,7 +146,7 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
         {
             "evaluator": _named(backends.evaluator),
             "pattern store": described,
-            "embedder": f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip(),
+            "embedder": _embedder(embedder),
             "default embedder": embedder_line(),
         },
         server,
@@ -144,8 +154,13 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
     )
 
 
+def _embedder(embedder: object) -> str:
+    """Return the class and the id of an embedder; that of a store on a server is not known here."""
+    return "that of the store" if embedder is None else f"{_named(embedder)} {getattr(embedder, 'id', '')}".strip()
+
+
 def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Ask a server if it is there, and if it accepts the key. Both requests only read."""
+    """Check that a server answers and accepts the key, with two requests that only read."""
     from ..backends._http import Ask
 
     name, begun = exchange.address.shown, monotonic()
@@ -154,7 +169,7 @@ def _asked(exchange: Exchange) -> tuple[Mapping[str, str], tuple[str, ...]]:
         health = exchange.send(Ask(path="/health"), SERVER_SECONDS)
         found["answers"] = f"in {(monotonic() - begun) * 1000:.0f} ms"
         if not health.is_success or "status" not in (answer := health.json(name)):
-            return found, (f"{name} is no ReasonBlocks server: {exchange.reason(health)}",)
+            return found, (f"{name} is not a ReasonBlocks server: {exchange.reason(health)}",)
         found["version"] = str(answer.get("version", "unknown"))[:40]
         runs = exchange.send(Ask(path="/monitor/runs?limit=1"), SERVER_SECONDS)
     except ReasonBlocksError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,10 @@ MEGABYTE = 1024 * 1024
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", type=_format, metavar="NAME", help="the format of the files; by default their content decides"
+        "--format",
+        type=_format,
+        metavar="NAME",
+        help="the format of the files; by default, it is detected from their content",
     )
 
 
@@ -52,7 +56,21 @@ def recorded(
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and int(limit)):
         raise ConfigError(UNPACKED_VARIABLE, limit[:40], "must be a whole number of megabytes")
     unpacked = int(limit) * MEGABYTE if limit else UNPACKED_BYTES
-    return read_runs(path, format=format, progress=progress, unpacked=unpacked)
+    return _with_warning(path, read_runs(path, format=format, progress=progress, unpacked=unpacked))
+
+
+def _with_warning(path: str, runs: Iterator[RecordedRun | RecordError]) -> Iterator[RecordedRun | RecordError]:
+    """Yield the runs; warn at the end if most of their tool calls have no result in the file."""
+    calls = unanswered = 0
+    for run in runs:
+        if not isinstance(run, RecordError):
+            for step in run.steps[:-1]:
+                calls += len(step.tool_calls)
+                unanswered += max(0, len(step.tool_calls) - len(step.tool_results))
+        yield run
+    if unanswered > calls / 2:
+        text = f"{unanswered:,} of {calls:,} tool calls have no result in the file; they count as empty results"
+        logging.getLogger("reasonblocks").warning("%s: %s (is `--format` right?)", path, text)
 
 
 def runs_of(files: Sequence[str], format: str | None = None) -> Iterator[RecordedRun]:

@@ -34,8 +34,8 @@ def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "replay",
         help="show what steering would have done in recorded runs",
-        description="Replays recorded runs through the engine and changes nothing. FILE is JSON (also .gz) or "
-        "SQLite of any format that docs/replay.md lists; its content decides.",
+        description="Replays recorded runs through the engine and changes nothing. FILE is a JSON (also .gz) or "
+        "SQLite file in any format that docs/replay.md lists; the format is detected from its content.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks replay [OPTIONS] FILE..."
@@ -43,7 +43,9 @@ def add_to(commands: Parsers) -> None:
     parser.add_argument("--report", metavar="OUT.html", help="also write the runs as an HTML page")
     add_format(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per run, nothing else on stdout")
-    parser.add_argument("--run", metavar="ID", help="only this run, step by step, with what steering says at its place")
+    parser.add_argument(
+        "--run", metavar="ID", help="show only this run, step by step, with the texts that steering injects"
+    )
     parser.add_argument("--full", action="store_true", help="with --run or --only-injected: show all texts whole")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -76,7 +78,7 @@ def replay(arguments: argparse.Namespace) -> int:
     if arguments.full and not (arguments.run or arguments.only_injected):
         raise FlagError("--full", "add --run ID or --only-injected, whose texts it shows whole")
     if arguments.report is not None and (arguments.diff or arguments.json):
-        raise FlagError("--report", "goes neither with --diff nor with --json")
+        raise FlagError("--report", "cannot be combined with --diff or --json")
     bar = Bar(total=sum(map(size, arguments.files)))
     with ExitStack() as open_until_the_end:
         replayers = [open_until_the_end.enter_context(_replayer(arguments, side)) for side in arguments.diff or [None]]

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ._reports import Report
 
 LOGS = ("jsonl-sink", "sqlite-sink")
-"""The formats of our own sinks, whose runs are shown as they were."""
+"""The formats of our own sinks, whose runs are shown as they were recorded."""
 HEAD_RECORDS = 8
-"""First records that show if a file is a log."""
+"""Records at the start of a file that are read to detect a log."""
 HEAD_BYTES = 64
 INDEX = "index.html"
 
@@ -36,17 +36,19 @@ def add_to(commands: Parsers) -> None:
         "report",
         help="write runs as an HTML page: states, difficulty, monitors, and what the agent was told",
         description="Writes runs as HTML that needs no network. FILE is a log of JsonlSink or SQLiteMonitorSink, "
-        "whose runs are shown as they were, or has recorded runs of any format that docs/replay.md lists, which are "
-        "replayed.",
+        "whose runs are shown as they were recorded, or contains runs in any other format that docs/replay.md lists, "
+        "which are replayed.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks report [OPTIONS] FILE... (--out OUT.html | --pages DIR)"
     parser.add_argument("files", nargs="+", metavar="FILE")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--out", metavar="OUT.html", help="one file with all runs, which opens each when it is chosen")
-    where.add_argument("--pages", metavar="DIR", help="a page for each run and an index, which work without scripts")
+    where.add_argument("--out", metavar="OUT.html", help="write all runs into one file, which opens a run by a script")
+    where.add_argument(
+        "--pages", metavar="DIR", help="write a page for each run and an index, which work without scripts"
+    )
     parser.add_argument("--title", metavar="TEXT", default="Runs", help="the title of the list (Runs)")
-    parser.add_argument("--limit", type=int, metavar="N", help="at most N runs of each file")
+    parser.add_argument("--limit", type=int, metavar="N", help="read at most N runs of each file")
     add_format(parser)
     add_settings(parser)
     parser.set_defaults(command=report)
@@ -72,7 +74,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 
 class _Work:
-    """Reads the runs of each file: those of a log as they were, others replayed under the settings of the command."""
+    """Reads the runs of each file: those of a log as recorded, others replayed with the settings of the command."""
 
     def __init__(self, arguments: argparse.Namespace, stack: ExitStack, bar: Bar) -> None:
         self.arguments, self.bar = arguments, bar
@@ -84,12 +86,12 @@ class _Work:
             profiled = arguments.task_profile is not None
             self.replayer = stack.enter_context(replayer(self.settings, profiled=profiled))
             if self.replayer.rb.disabled:
-                warn("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged in replayed runs")
+                warn("reasonblocks: REASONBLOCKS_DISABLED=1: replayed runs are not judged")
             self._gather(self.replayer)
         self.thresholds = thresholds_of(self.settings)
 
     def _gather(self, replaying: Replayer) -> None:
-        """Replay all recordings once, so that each can be judged by the others."""
+        """Replay all recordings once, to gather the own levels of their agents."""
         for path in (path for path, is_own in self.logs.items() if replaying.gathers and not is_own):
             for run in recorded(path, lambda at: None, self.arguments.format):
                 if not isinstance(run, RecordError):
@@ -131,7 +133,7 @@ def thresholds_of(settings: Mapping[str, Any]) -> Thresholds:
 
 
 def is_log(path: str, format: str | None) -> bool:
-    """Return True for a log of one of our sinks. An unreadable file is none."""
+    """Return True for a log of one of our sinks, and False for an unreadable file."""
     from ..traces import READERS, FileReader, Record, read_records
 
     readers = [reader for reader in READERS if reader.name in LOGS]
@@ -147,7 +149,7 @@ def is_log(path: str, format: str | None) -> bool:
     return any(not isinstance(reader, FileReader) and reader.sniff(value) for reader in readers for value in records)
 
 
-# --- what is written
+# --- output
 
 
 class Book:
@@ -203,12 +205,12 @@ class Folder:
 
 
 def book_of(out: str | None, pages: str | None, title: str, files: Sequence[str]) -> Book | Folder:
-    """Return what collects the pages. Raises `FlagError` for a file that is also read."""
+    """Return the collector of the pages. Raises `FlagError` for a file that is also read."""
     flag, path = ("--out", out) if out is not None else ("--pages", pages)
     if path is None or not path:
         raise FlagError(flag, "is empty")
     if out is not None and Path(out).resolve() in {Path(file).resolve() for file in files}:
-        raise FlagError(flag, f"{out} is a file that is read")
+        raise FlagError(flag, f"{out} is also an input file")
     return Book(path, title) if out is not None else Folder(path, title)
 
 

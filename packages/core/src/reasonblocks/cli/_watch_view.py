@@ -1,4 +1,4 @@
-"""Draws a watched log: one line an event anywhere, or a board of the newest runs in a terminal with rich."""
+"""Draws a watched log as one line for each event, or as a board of the newest runs in a terminal with rich."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ COLUMNS = {
     "ago": 6,
 }
 """The board's columns, each with its least width."""
+FROM_WIDTH = {"tokens": 110, "difficulty": 90, "task": 76, "texts": 64, "ago": 56}
+"""Columns of the terminal from which on one of the board is shown."""
 NUMBERS = frozenset({"step", "texts", "tokens", "ago"})
 ID_END = 8
 """Characters of a run's id beside the name of its agent, the last ones, unless it is short."""
 
 
 def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, only_told: bool) -> Iterator[Line]:
-    """Yield the lines of one event. `only_told` leaves out steps without a text."""
+    """Yield the lines of one event. `only_told` omits steps without a text."""
     if isinstance(event, RunStart):
         task = fitted(run.task, max(canvas.width - NAME - 22, 20))
         observed = " (observed)" if run.mode == "observe" else ""
@@ -69,7 +71,7 @@ def name_of(run: WatchedRun) -> str:
 
 
 def clock(timestamp: float) -> str:
-    """Return the local time of day; dashes for a time that the platform cannot tell."""
+    """Return the local time of day; dashes for a time that the platform cannot convert."""
     try:
         return time.strftime("%H:%M:%S", time.localtime(timestamp))
     except (OverflowError, OSError, ValueError):
@@ -80,7 +82,7 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
     number = "end" if is_final(event) else f"#{event.step_index}"
     action = fitted(event.action or event.thought, ACTION)
     if text_of(event.metadata, "skipped_reason") == "auxiliary":
-        action = "(no step of the agent)"
+        action = "(auxiliary call)"
     fault = text_of(event.metadata, "error")
     return (
         *_head(event, run),
@@ -95,7 +97,7 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
 def level(difficulty: float | None, canvas: Canvas) -> str:
     """Return the character of a difficulty in [0, 1]; a blank for none."""
     levels = canvas.glyphs.levels
-    return " " if difficulty is None else levels[min(max(int(difficulty * len(levels)), 0), len(levels) - 1)]
+    return " " if difficulty is None else levels[min(int(difficulty * len(levels)), len(levels) - 1)]
 
 
 def _text_lines(text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:
@@ -113,7 +115,7 @@ def _origin(text: Told) -> str:
 
 
 def board(watched: Watched, canvas: Canvas, height: int, now: float, waiting: str = "") -> Group:
-    """Return what a terminal of that many rows shows: the newest runs, and below them the newest texts."""
+    """Return the newest runs, and below them the newest texts, for a terminal of `height` rows."""
     from rich.console import Group
     from rich.text import Text
 
@@ -136,24 +138,26 @@ def _runs_table(runs: Iterable[WatchedRun], canvas: Canvas, now: float) -> Table
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
-    for heading, width in COLUMNS.items():
+    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False, padding=(0, 1))
+    shown = {name: width for name, width in COLUMNS.items() if canvas.width >= FROM_WIDTH.get(name, 0)}
+    for heading, width in shown.items():
         justify: Literal["left", "right"] = "right" if heading in NUMBERS else "left"
         table.add_column(heading, justify=justify, no_wrap=True, min_width=width or None, ratio=None if width else 1)
     for run in runs:
         bars = "".join(level(difficulty, canvas) for difficulty in list(run.difficulties)[-16:])
         outcome = "live" if run.outcome is None else f"{run.outcome}{' ?' if run.doubted else ''}"
-        table.add_row(
-            Text(fitted(name_of(run), NAME), style="bold"),
-            Text(fitted(run.task, 40)),
-            Text(clean(run.state), style=STATES.get(run.state, "")),
-            Text(bars, style="cyan"),
-            Text("" if run.step is None else str(run.step)),
-            Text(str(run.texts or "")),
-            Text(f"{run.tokens:,}" if run.tokens else ""),
-            Text(fitted(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
-            Text(ago(now - run.seen)),
-        )
+        cells = {
+            "run": Text(fitted(name_of(run), NAME), style="bold"),
+            "task": Text(fitted(run.task, 60)),
+            "state": Text(fitted(run.state, 6), style=STATES.get(run.state, "")),
+            "difficulty": Text(bars, style="cyan"),
+            "step": Text("" if run.step is None else str(run.step)),
+            "texts": Text(str(run.texts or "")),
+            "tokens": Text(f"{run.tokens:,}" if run.tokens else ""),
+            "outcome": Text(fitted(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
+            "ago": Text(ago(now - run.seen)),
+        }
+        table.add_row(*(cells[name] for name in shown))
     return table
 
 

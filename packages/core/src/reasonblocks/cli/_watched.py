@@ -1,4 +1,4 @@
-"""Keeps the newest runs of a log that is watched: their states, and the newest texts."""
+"""Keeps the newest runs of a watched log, with their states and their newest texts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._json import is_number
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ._said import SOURCES, STANDING
 
@@ -29,7 +30,7 @@ class Told:
 
 @dataclass(slots=True, kw_only=True)
 class WatchedRun:
-    """A run as its newest event shows it; times are seconds since the epoch."""
+    """A run as of its newest event; times are seconds since the epoch."""
 
     run_id: str
     agent_name: str = ""
@@ -80,7 +81,7 @@ class Watched:
         run.step, run.state = event.step_index, text_of(metadata, "fsm_state") or run.state
         run.doubted = bool(metadata.get("doubts"))
         difficulty = metadata.get("difficulty")
-        run.difficulties.append(difficulty if isinstance(difficulty, (int, float)) else None)
+        run.difficulties.append(difficulty if is_number(difficulty) and 0 <= difficulty <= 1 else None)
         run.tokens += event.tokens or 0
         if not is_final(event):
             run.outcome = None  # it continues
@@ -107,7 +108,7 @@ def is_final(event: StepEvent) -> bool:
 
 
 def told(event: StepEvent) -> Iterable[Told]:
-    """Yield the texts of a call but standing rules, then those that observing withheld."""
+    """Yield the texts of a call except standing rules, then those that were withheld from an observed run."""
     metadata = event.metadata
     withheld = zip(_texts(metadata, "withheld_sources"), _texts(metadata, "withheld_texts"))
     for hidden, pairs in ((False, zip(event.injection_sources, event.intervention_texts)), (True, withheld)):
@@ -136,5 +137,5 @@ def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
 
 
 def finish_of(event: RunFinish, run: WatchedRun) -> str:
-    """Return the outcome for people; a success in doubt says so."""
+    """Return the outcome for people, with a remark for a success in doubt."""
     return f"{event.outcome} (in doubt)" if event.outcome == "success" and run.doubted else event.outcome

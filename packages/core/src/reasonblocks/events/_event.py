@@ -1,4 +1,4 @@
-"""Defines the events, and makes that of a call from its log entry."""
+"""Defines the events, and creates the event of a call from its log entry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
-from .._json import MAX_ITEMS, canonical, retrieved_json
+from .._json import MAX_ITEMS, canonical, mended, retrieved_json, storable_json
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 
 
@@ -82,11 +82,15 @@ _FLAT_FIELDS = tuple(
 
 
 def _call_json(call: ToolCall) -> dict[str, JSON]:
-    """Return a call in JSON types, its arguments cut as in `action_input`, in their order."""
-    arguments: JSON = json.loads(canonical(call.arguments))
+    return {"id": call.id, "name": call.name, "arguments": plain_arguments(call)}
+
+
+def plain_arguments(call: ToolCall) -> JSON:
+    """Return a call's arguments in JSON types, cut as in `action_input`, in their order."""
+    arguments = storable_json(canonical(call.arguments))
     if isinstance(call.arguments, Mapping):
-        arguments = _ordered(arguments, [str(name) for name in islice(call.arguments, MAX_ITEMS)])
-    return {"id": call.id, "name": call.name, "arguments": arguments}
+        return _ordered(arguments, [str(name) for name in islice(call.arguments, MAX_ITEMS)])
+    return arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,17 +194,17 @@ def _ordered(arguments: JSON, order: JSON) -> JSON:
 
 
 def _arguments(text: str) -> JSON:
-    """Return the arguments of an `action_input`; a text that is no JSON, as after redaction, under the key `input`."""
+    """Return the arguments of an `action_input`; text that is not JSON, as after redaction, under the key `input`."""
     if not text:
         return {}
     with suppress(ValueError, RecursionError):
         value: JSON = json.loads(text)
-        return value
+        return mended(value) if "\\u" in text else value
     return {"input": text}
 
 
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
-    """Return what has no field of its own on the wire, without empty values; `final` marks the last step."""
+    """Return the values without a field of their own on the wire, if not empty; `final` marks the last step."""
     known: dict[str, JSON] = {
         "fsm_state": entry.fsm_state,
         "difficulty": entry.difficulty,
@@ -213,7 +217,7 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "cache_write_tokens": entry.cache_write_tokens,
         "cache_tokens_at_risk": entry.cache_tokens_at_risk or None,
         "finding_kind": entry.finding_kind,
-        "note_ids": list(entry.note_ids) or None if entry.error is None else None,
+        "note_ids": list(entry.note_ids) if entry.note_ids and entry.error is None else None,
         "skipped_reason": entry.skipped_reason,
         "gate_decision": entry.gate_decision,
         "route": entry.route,

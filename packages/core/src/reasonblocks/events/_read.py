@@ -59,6 +59,12 @@ def _number(name: str, value: Any) -> float:
     return value
 
 
+def _share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise EventError(name, value, "must be a number from 0 to 1")
+    return value
+
+
 def _count(name: str, value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_INT:
         raise EventError(name, value, "must be a whole number from 0 to 2**63 - 1")
@@ -131,8 +137,8 @@ _STEP: Mapping[str, Read] = {
     **dict.fromkeys(("tokens", "input_tokens", "output_tokens", "cache_read_tokens"), _maybe_count),
     **dict.fromkeys(("step_model", "failure_type"), _maybe_text),
     **dict.fromkeys(("injections", "injection_sources", "intervention_texts", "monitors_fired"), _texts),
-    "scores": partial(_table, _number),
-    "composite": _maybe_number,
+    "scores": partial(_table, _share),
+    "composite": partial(_optional, _share),
     "metadata": partial(_table, _any),
 }
 _FINISH: Mapping[str, Read] = {

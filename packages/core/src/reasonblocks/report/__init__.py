@@ -1,6 +1,6 @@
 """Static pages of runs: one run, a list of runs, and counts over many.
 
-Pure: it reads only its own templates and asks no clock. Rendering a page needs jinja2, from the extra `[report]`.
+The package reads only its own templates, and uses no clock. Rendering a page needs jinja2, from the extra `[report]`.
 """
 
 from __future__ import annotations

@@ -11,11 +11,15 @@ from ._tally import counted
 from ._text import number, plain, stretches
 
 WIDTH = 1008
-"""The width of the chart that columns are fitted into, in pixels."""
-WIDEST, NARROWEST = 64, 12
-"""Pixels of a column: the narrowest holds a letter."""
+"""The width of the chart on a wide screen, in pixels. On a narrower one its columns shrink, then it scrolls."""
+ROOMY, NARROWEST = 24, 12
+"""Pixels of a column: up to the first it shrinks; if the chart is too long for that, up to the second."""
 MOST_COLUMNS = WIDTH // NARROWEST
 """A longer run has several calls in a column."""
+FEWEST_COLUMNS = 10
+"""The columns of a short run are as wide as those of a run with this number of calls."""
+INSET = 0.04
+"""The gap on each side of a column, as a part of it."""
 LETTERS: Mapping[str, str] = {"INIT": "I", "FAST": "F", "NORMAL": "N", "SLOW": "S", "SKIP": "K", "END": "E"}
 MARKS: Mapping[Kind, str] = {
     "monitor": "A", "lesson": "L", "rules": "R", "operator": "O", "withheld": "W", "look": "2", "stop": "S",
@@ -25,8 +29,10 @@ MARKS: Mapping[Kind, str] = {
 MARK_ORDER: tuple[Kind, ...] = ("stop", "operator", "monitor", "asked", "look", "lesson", "withheld", "rules")
 """The marks of one column, the most important first."""
 LETTER_WIDTH = 7.4
-LEVEL = 96
+LEVEL = 108
 """The height of the difficulty's row, in pixels."""
+HIGHEST_LABEL, LABEL = 18.0, 12.0
+"""The highest place of a threshold's name, below the name of its row, and the distance to the next."""
 LANE = 22
 QUIET = 0.25
 """A monitor that never fires and never scores more has no row of its own."""
@@ -41,12 +47,13 @@ TICKS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A stretch of calls in one state."""
+    """A stretch of calls in one state; `narrow` is its word if the chart is as narrow as it gets."""
 
     x: float
     width: float
     state: str
     word: str
+    narrow: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +98,20 @@ class Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
     y: float
+    label_y: float
+    """The base line of its name, which keeps a distance from the others."""
     name: str
     value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """The geometry of a chart, in pixels from its top left corner; each row begins at 0 of its own height."""
+    """The geometry of a chart: across in hundredths of its width, down in pixels; each row begins at its own 0."""
 
+    narrowest: int
+    """The width in pixels below which the chart scrolls."""
     width: float
+    """The part that has columns; a short run leaves the rest empty."""
     column: float
     each: int
     """Calls in a column."""
@@ -112,6 +124,8 @@ class Chart:
     lanes: tuple[Lane, ...]
     quiet: tuple[str, ...]
     """Monitors without a row."""
+    gaps: tuple[Band, ...]
+    """The stretches of calls that were not evaluated."""
     marks: tuple[Mark, ...]
     columns: tuple[Column, ...]
     description: str
@@ -121,29 +135,40 @@ class Chart:
         """The most marks in one column."""
         return max((mark.level + 1 for mark in self.marks), default=1)
 
+    @property
+    def radius(self) -> float:
+        """The radius of a mark in pixels: that of half a column, at most 9."""
+        return min(9.0, self.narrowest * self.column / 200)
+
+    @property
+    def fires(self) -> bool:
+        return any(cell.fired for lane in self.lanes for cell in lane.cells)
+
 
 def chart_of(page: RunPage) -> Chart:
     """Return the chart of a run; without rows it is empty."""
     rows = page.rows
     each = max(1, -(-len(rows) // MOST_COLUMNS))
     groups = [rows[at : at + each] for at in range(0, len(rows), each)]
-    column = min(WIDEST, max(NARROWEST, WIDTH / max(1, len(groups))))
-    column = float(int(column)) if column >= NARROWEST + 4 else round(column, 2)
+    slots = max(FEWEST_COLUMNS, len(groups))
+    column, narrowest = 100 / slots, min(WIDTH, ROOMY * slots)
     lanes = list(_lanes(groups, column))
     points = list(_points(groups, column))
     return Chart(
-        width=round(column * len(groups), 2),
-        column=column,
+        narrowest=narrowest,
+        width=round(column * len(groups), 3),
+        column=round(column, 3),
         each=each,
-        ticks=tuple(_ticks(groups, column)),
-        bands=tuple(_bands(groups, column)),
+        ticks=tuple(_ticks(rows, each, column, narrowest)),
+        bands=tuple(_bands(groups, column, narrowest)),
         lines=tuple(_lines(points)),
         dots=tuple(point for point in points if point is not None) if len(groups) <= 60 else (),
         thresholds=_thresholds(page),
         lanes=tuple(lane for lane in lanes if lane.cells),
         quiet=tuple(lane.name for lane in lanes if not lane.cells),
+        gaps=tuple(_gaps(groups, column)),
         marks=tuple(_marks(groups, column)),
-        columns=tuple(_columns(groups, column)),
+        columns=tuple(_columns(groups, column, unheard=page.unheard)),
         description=description(page),
     )
 
@@ -153,14 +178,29 @@ def _hardest(group: Sequence[Row]) -> str:
     return min((row.state for row in group), key=lambda state: order.get(state, len(order)))
 
 
-def _bands(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Band]:
+def _placed(first: int, count: int, column: float) -> tuple[float, float]:
+    """Return the place and width of some columns, with a gap on both sides."""
+    return round((first + INSET) * column, 3), round((count - 2 * INSET) * column, 3)
+
+
+def _bands(groups: Sequence[Sequence[Row]], column: float, narrowest: int) -> Iterator[Band]:
     states = tuple(map(_hardest, groups))
     for first, last in stretches(states):
-        state, width = states[first], (last - first + 1) * column - 1
+        state, (x, width) = states[first], _placed(first, last - first + 1, column)
         letter = LETTERS.get(state, "?" if state else "")
-        word = state if len(state) * LETTER_WIDTH + 10 <= width and state in LETTERS else letter
-        yield Band(x=round(first * column, 2), width=round(width, 2), state=state if state in LETTERS else "none",
-                   word=word)  # fmt: skip
+        word, narrow = (
+            state if len(state) * LETTER_WIDTH + 10 <= width * whole / 100 and state in LETTERS else letter
+            for whole in (WIDTH, narrowest)
+        )
+        yield Band(x=x, width=width, state=state if state in LETTERS else "none", word=word, narrow=narrow)
+
+
+def _gaps(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Band]:
+    unjudged = tuple("x" if any(row.unjudged for row in group) else "" for group in groups)
+    for first, last in stretches(unjudged):
+        if unjudged[first]:
+            yield Band(x=round(first * column, 3), width=round((last - first + 1) * column, 3), state="", word="",
+                       narrow="")  # fmt: skip
 
 
 def _y(difficulty: float) -> float:
@@ -170,7 +210,7 @@ def _y(difficulty: float) -> float:
 def _points(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, float] | None]:
     for at, group in enumerate(groups):
         known = [row.difficulty for row in group if row.difficulty is not None]
-        yield (round((at + 0.5) * column, 1), _y(max(known))) if known else None
+        yield (round((at + 0.5) * column, 3), _y(max(known))) if known else None
 
 
 def _lines(points: Sequence[tuple[float, float] | None]) -> Iterator[str]:
@@ -186,7 +226,25 @@ def _lines(points: Sequence[tuple[float, float] | None]) -> Iterator[str]:
 def _thresholds(page: RunPage) -> tuple[Threshold, ...]:
     named = (("SKIP", page.thresholds.skip_threshold), ("SLOW", page.thresholds.slow_threshold),
              ("FAST", page.thresholds.fast_threshold))  # fmt: skip
-    return tuple(Threshold(y=_y(value), name=name, value=number(value)) for name, value in named)
+    lines = sorted(((_y(value), name, number(value)) for name, value in named), key=lambda line: line[0])
+    labels = _apart([y + 3.5 for y, _, _ in lines])
+    return tuple(
+        Threshold(y=y, label_y=round(label, 1), name=name, value=value)
+        for (y, name, value), label in zip(lines, labels, strict=True)
+    )
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Return the places of labels, in their order, moved as far as they need to be to stand apart in their row."""
+    found, top = list[float](), HIGHEST_LABEL
+    for place in places:
+        found.append(max(place, top))
+        top = found[-1] + LABEL
+    bottom = float(LEVEL + 2)
+    for at in reversed(range(len(found))):
+        found[at] = min(found[at], bottom)
+        bottom = found[at] - LABEL
+    return found
 
 
 def _lanes(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Lane]:
@@ -220,8 +278,9 @@ def _cells(
         score = scores[at].get(name)
         fired = score is not None and any(name in row.fired for row in group)
         if score is not None and (score > FAINT or fired):
-            yield Cell(x=round(at * column, 2), width=round(column - 1, 2), fired=fired,
-                       opacity=round(max(0.06, min(1.0, score) ** 1.5), 2))  # fmt: skip
+            x, width = _placed(at, 1, column)
+            opacity = round(max(0.06, min(1.0, max(0.0, score)) ** 1.5), 2)
+            yield Cell(x=x, width=width, fired=fired, opacity=opacity)
 
 
 def kinds_of(row: Row) -> list[Kind]:
@@ -236,44 +295,44 @@ def _marks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Mark]:
     for at, group in enumerate(groups):
         found = {kind for row in group for kind in kinds_of(row)}
         for level, kind in enumerate([kind for kind in MARK_ORDER if kind in found][:MOST_MARKS]):
-            yield Mark(x=round((at + 0.5) * column, 2), level=level, kind=kind, letter=MARKS[kind])
+            yield Mark(x=round((at + 0.5) * column, 3), level=level, kind=kind, letter=MARKS[kind])
 
 
-def _ticks(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, str]]:
-    """Yield the places and numbers of round calls, as close as their numbers fit."""
-    if not groups:
+def _ticks(rows: Sequence[Row], each: int, column: float, narrowest: int) -> Iterator[tuple[float, str]]:
+    """Yield the places and numbers of round calls, as close as their numbers fit where the chart is narrowest."""
+    if not rows:
         return
-    digits = len(str(groups[-1][-1].number))
-    apart = (digits * LETTER_WIDTH + 6) / (column / len(groups[0]))
-    end = column * len(groups)
-    step = next((tick for tick in TICKS if tick >= apart), TICKS[-1])
-    last = None
-    for at, group in enumerate(groups):
-        tick = next((row.number for row in group if row.number % step == 0), None)
-        middle = (at + 0.5) * column
-        if tick is not None and tick != last and middle + len(str(tick)) * LETTER_WIDTH / 2 <= end:
-            last = tick
-            yield round(middle, 2), str(tick)
+    call = column / each
+    apart = (len(str(rows[-1].number)) * LETTER_WIDTH + 6) * 100 / narrowest
+    step = next((tick for tick in TICKS if tick * call >= apart), TICKS[-1])
+    end, last = call * len(rows) + column / 2, -apart
+    for at, row in enumerate(rows):
+        middle = (at + 0.5) * call
+        if row.number % step == 0 and middle - last >= apart - 1e-6 and middle + apart / 2 <= max(end, 100.0):
+            last = middle
+            yield round(middle, 3), str(row.number)
 
 
-def _columns(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Column]:
+def _columns(groups: Sequence[Sequence[Row]], column: float, *, unheard: bool) -> Iterator[Column]:
     for at, group in enumerate(groups):
         first = group[0]
-        label = _label(first) if len(group) == 1 else _span(group)
-        yield Column(x=round(at * column, 2), call=first.number, label=label)
+        label = _label(first, unheard=unheard) if len(group) == 1 else _span(group)
+        yield Column(x=round(at * column, 3), call=first.number, label=label)
 
 
 def name_of(row: Row) -> str:
     return "the end" if row.final else f"call {row.number}"
 
 
-def _label(row: Row) -> str:
+def _label(row: Row, *, unheard: bool) -> str:
+    told, stopped = ("would be told", "would be stopped") if unheard else ("told", "stopped")
     said = [f"{told.who}{' (withheld)' if told.withheld else ''}" for told in row.told]
     words = [name_of(row), row.state or "not decided"]
     words += [f"difficulty {number(row.difficulty)}"] if row.difficulty is not None else []
     words += [f"fired: {', '.join(map(plain, row.fired))}"] if row.fired else []
-    words += [f"told: {', '.join(map(plain, said))}"] if said else []
-    words += [f"stopped: {plain(row.stop or row.withheld_stop)}"] if row.stop or row.withheld_stop else []
+    words += ["not evaluated"] if row.unjudged else []
+    words += [f"{told}: {', '.join(map(plain, said))}"] if said else []
+    words += [f"{stopped}: {plain(row.stop or row.withheld_stop)}"] if row.stop or row.withheld_stop else []
     return " · ".join(words)
 
 
@@ -284,12 +343,13 @@ def _span(group: Sequence[Row]) -> str:
     words = [f"calls {group[0].number} to {group[-1].number}", _hardest(group) or "not decided"]
     words += [f"difficulty up to {number(max(known))}"] if known else []
     words += [f"fired: {', '.join(fired)}"] if fired else []
+    words += ["not all evaluated"] if any(row.unjudged for row in group) else []
     words += [counted(told, "text")] if told else []
     return " · ".join(words)
 
 
 def description(page: RunPage) -> str:
-    """Return in words what the chart shows; the table of steps has every value."""
+    """Return a description of the chart in words; the table of steps has every value."""
     known = [(row.difficulty, row.number) for row in page.rows if row.difficulty is not None]
     words = [f"{counted(page.steps, 'step')}."]
     if page.states:
@@ -302,6 +362,8 @@ def description(page: RunPage) -> str:
         for name in fired.keys() & {*row.fired}:
             fired[name].append(row.number)
     words += [f"{plain(name)} fired before {_calls(calls)}." for name, calls in fired.items()]
+    gaps = [row.number for row in page.rows if row.unjudged]
+    words += [f"Not evaluated: {_calls(gaps)}."] if gaps else []
     told = [row.number for row, _ in page.told]
     words.append(f"Texts before {_calls(told)}." if told else "No text.")
     return " ".join(words)

@@ -1,4 +1,4 @@
-"""Puts the counts over many runs into the words and shares of a list's summary and of the health page."""
+"""Describes the counts over many runs in the words and shares of a list's summary and of the health page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from ._chart import LETTERS
 from ._tally import Tally, counted, percent, ranked
 from ._text import MISSING
-from ._view import Fact
+from ._view import UNENDED, Fact
 
 OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stopped"), ("other", "other"),
-            ("open", "unfinished"))  # fmt: skip
-
-
+            ("open", UNENDED["open"]), ("unknown", UNENDED["unknown"]))  # fmt: skip
+RECOVERED = "Recovered, by failure type"
 UNTOLD = "Recovered untold, by failure type"
 """The title of the group that only observed and replayed runs have."""
 
@@ -54,8 +53,14 @@ def summary_facts(tally: Tally) -> list[Fact]:
     facts.append(Fact("Hard", hard or "none", "runs" if hard else ""))
     if tally.doubted:
         facts.append(Fact("Ends in doubt", counted(tally.doubted, "run")))
-    if tally.stopped:
-        facts.append(Fact("Stopped", counted(tally.stopped, "run")))
+    for name, number in (
+        ("Stopped", tally.stopped - tally.unheard_stopped),
+        ("Would be stopped", tally.unheard_stopped),
+    ):
+        facts += [Fact(name, counted(number, "run"))] if number else []
+    unjudged = tally.unjudged
+    if unjudged:
+        facts.append(Fact("Not evaluated", counted(unjudged, "step"), "nothing was judged there"))
     return facts
 
 
@@ -70,18 +75,26 @@ def health_groups(tally: Tally) -> list[Group]:
     rows: tuple[tuple[str, str, Iterable[Bar]], ...] = (
         ("Steps by state", "", _states(tally)),
         ("Monitors fired", "runs in which a monitor fired", _of(tally.monitors, tally.runs)),
-        ("Texts", "by their origin", _of(tally.texts, origins)),
-        ("Recovered, by failure type", "judged three steps after a text", _recovered(tally.recovered, tally.judged)),
+        (_texts_title(tally), "by their origin", _of(tally.texts, origins)),
+        (RECOVERED, "judged three steps after a text", _recovered(tally.recovered, tally.judged)),
         (
             UNTOLD,
-            "the same in observed and replayed runs, whose agents have seen no text",
+            "judged three steps after a text that the agent has not seen",
             _recovered(tally.unheard_recovered, tally.unheard_judged),
         ),
-        ("Ends in doubt", "runs, by the monitor that doubts", _of(tally.doubts, tally.runs)),
+        ("Ends in doubt", "runs, by the monitor that raised the doubt", _of(tally.doubts, tally.runs)),
         ("Faults and drops", "", _faults(tally)),
     )
     groups = [Group(title=title, note=note, rows=tuple(bars)) for title, note, bars in rows]
-    return [group for group in groups if group.rows or group.title != UNTOLD]
+    left_out = {UNTOLD, RECOVERED if tally.unheard else ""}
+    return [group for group in groups if group.rows or group.title not in left_out]
+
+
+def _texts_title(tally: Tally) -> str:
+    told = sum(tally.texts.values()) - tally.unheard
+    if not tally.unheard:
+        return "Texts told"
+    return "Texts told, or that would be told" if told else "Texts that would be told"
 
 
 def _states(tally: Tally) -> Iterable[Bar]:
@@ -104,10 +117,10 @@ def _recovered(recovered: Counter[str], judged: Counter[str]) -> Iterable[Bar]:
 
 def _faults(tally: Tally) -> Iterable[Bar]:
     rows = (
-        ("steps that went unsteered after a fault", tally.faults),
-        ("steps without an evaluation", tally.unavailable),
+        ("steps that were not steered after a fault", tally.faults),
+        ("calls without an evaluation or a backend's answer", tally.unavailable),
         ("calls that failed", tally.errors),
-        ("texts that were left out", tally.dropped),
+        ("texts that were omitted", tally.dropped),
     )
     for name, number in rows:
         yield Bar(name=name, value=f"{number:,}" if number else MISSING)

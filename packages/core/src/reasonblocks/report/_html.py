@@ -65,7 +65,7 @@ class NavLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteForm:
-    """A form that tells a live run something: the URL that it posts to, and its hidden fields."""
+    """A form for a note to a live run: the URL that it posts to, and its hidden fields."""
 
     action: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +121,7 @@ def _runs_page_parts(listing: Listing, *, assets: Assets = INLINE, nav: Sequence
         "query": listing.chosen.get("q", ""),
         "action": listing.action,
         "packed": listing.packed,
+        "told_word": view.TOLD_WORDS[_unheard(listing.lines)],
         "has_tokens": any(line.tokens is not None for line in listing.lines),
         "has_seconds": any(line.seconds is not None for line in listing.lines),
     }
@@ -183,12 +184,15 @@ def _run_context(page: RunPage, *, prefix: str, limit: int | None) -> dict[str, 
         "level": LEVEL,
         "legend": view.legend(page),
         "about": view.about(page),
+        "has_task": bool(page.task) and not view.is_task(page),
+        "unjudged": view.unjudged(page),
         "mode": view.mode(page),
         "texts": view.cards(page),
         "rules": view.standing(page),
         "judged": len(verdicts),
         "recovered": sum(verdict.recovered for verdict in verdicts),
-        "has_models": any(row.model for row in page.rows),
+        "told_word": view.TOLD_WORDS[page.unheard],
+        "has_models": len({row.model for row in page.rows if row.model}) > 1,
         "has_tokens": any(row.tokens is not None for row in page.rows),
         "has_times": any(row.latency_ms is not None for row in page.rows),
     }
@@ -211,13 +215,19 @@ class _Filter:
 _SORTS = tuple(
     _Option(value=value, label=label)
     for value, label in (
-        ("", "order"), ("told", "most told"), ("state", "hardest state"), ("difficulty", "highest difficulty"),
+        ("", "order"), ("told", "most texts"), ("state", "hardest state"), ("difficulty", "highest difficulty"),
         ("steps", "most steps"), ("tokens", "most tokens"), ("seconds", "longest"), ("started", "newest"),
     )
 )  # fmt: skip
-_OUTCOMES = {"success": "success", "failure": "failure", "stopped": "stopped", "other": "other", "open": "unfinished"}
+_OUTCOMES = {kind: kind for kind in ("success", "failure", "stopped", "other")} | {**view.UNENDED}
 _TOLD = {"monitor": "by a monitor", "lesson": "a lesson", "operator": "by an operator", "withheld": "withheld",
          "stop": "stopped", "doubt": "ends in doubt"}  # fmt: skip
+
+
+def _unheard(lines: Sequence[RunLine]) -> bool | None:
+    """Return True if no agent has seen a text, False if all have, None if it depends on the run."""
+    kinds = {line.unheard for line in lines}
+    return kinds.pop() if len(kinds) == 1 else None if kinds else False
 
 
 def _filters(listing: Listing) -> list[_Filter]:
@@ -232,7 +242,7 @@ def _filters(listing: Listing) -> list[_Filter]:
         ("state", "reached", {name: name for name in states}),
         ("outcome", "outcome", {kind: name for kind, name in _OUTCOMES.items() if kind in outcomes}),
         ("failure", "failure", {name: name for name in failures}),
-        ("told", "told", {kind: name for kind, name in _TOLD.items() if kind in kinds}),
+        ("told", view.TOLD_WORDS[_unheard(lines)], {kind: name for kind, name in _TOLD.items() if kind in kinds}),
     )
     return [
         _Filter(
@@ -269,7 +279,8 @@ def _environment() -> Environment:
         "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted,
         "milliseconds": text.milliseconds, "duration": text.duration, "call_preview": text.call_preview,
         "arguments": view.arguments, "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of,
-        "name_of": name_of,
+        "name_of": name_of, "outcome_word": view.outcome_word, "told_words": view.TOLD_WORDS, "heading": view.heading,
+        "told_count": view.told_count,
     }  # fmt: skip
     return environment
 

@@ -1,4 +1,4 @@
-"""Sums a run up in one line of the list of runs, with a drawing of its difficulty."""
+"""Summarises a run in one line of the list of runs, with a drawing of its difficulty."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._page import HARDEST, RunPage
 
 SPARK_WIDTH, SPARK_HEIGHT = 132, 24
 MOST_POINTS = 66
-"""Points of the drawing: one each two pixels."""
+"""The most points of the drawing: one for every two pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:
-    """One run in a list. Make it with `run_line`; `href` is where its page is."""
+    """One run in a list. Create it with `run_line`; `href` is the address of its page."""
 
     href: str
     run_id: str
@@ -27,7 +27,10 @@ class RunLine:
     outcome: str
     outcome_kind: str
     doubtful: bool
+    unheard: bool
+    """True if the agent has seen none of the texts."""
     told: int
+    """The texts of monitors, lessons and operators."""
     kinds: tuple[str, ...]
     failures: tuple[str, ...]
     steps: int
@@ -37,6 +40,10 @@ class RunLine:
     peak: float | None
     spark: str
     ticks: str
+
+    @property
+    def in_doubt(self) -> bool:
+        return self.doubtful and self.outcome_kind == "success"
 
     @property
     def hardness(self) -> int:
@@ -59,6 +66,7 @@ def run_line(page: RunPage, href: str) -> RunLine:
         outcome=page.outcome[:200],
         outcome_kind=page.outcome_kind,
         doubtful=bool(page.doubts),
+        unheard=page.unheard,
         told=len(page.told),
         kinds=_kinds(page),
         failures=tuple(text.plain(name)[:60] for name in page.failure_types),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from .._fsm import Thresholds
 from .._gates import MONITOR_CAP
-from .._recovery import ABANDONED, Judging, is_judged, is_troubled
+from .._recovery import ABANDONED, Judging, has_ended_well, is_judged, is_troubled
 from ..types import Doubt, Step
 
 MONITOR = "MonitorSteeringInjection"
@@ -24,6 +24,7 @@ WHO: Mapping[str, str] = {
 }
 HARDEST = ("SKIP", "SLOW", "NORMAL", "FAST", "INIT", "END")
 """The states, the hardest first."""
+OutcomeKind: TypeAlias = Literal["success", "failure", "stopped", "other", "open", "unknown"]
 Kind: TypeAlias = Literal["monitor", "lesson", "rules", "operator", "withheld", "look", "stop", "asked"]
 
 
@@ -116,6 +117,11 @@ class Row:
         return bool(self.state)
 
     @property
+    def unjudged(self) -> bool:
+        """True if steering was due and did not happen: no evaluation was available, or there was a fault."""
+        return self.after is not None and self.decided and (self.gate == "unavailable" or self.skipped == "fault")
+
+    @property
     def interventions(self) -> tuple[Told, ...]:
         return tuple(told for told in self.told if told.intervenes)
 
@@ -135,10 +141,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPage:
-    """One run as a report shows it. Make it with `page_of_log` or `page_of_replayed`.
+    """One run as a report shows it. Create it with `page_of_log` or `page_of_replayed`.
 
     `replayed` marks a recorded run that steering has judged afterwards: the agent has seen none of the texts. `outcome`
-    is "" for a run that has not finished.
+    is "" for a run that has not finished, and for a recording without one.
     """
 
     run_id: str
@@ -168,13 +174,18 @@ class RunPage:
         return self.replayed or self.observed
 
     @property
-    def outcome_kind(self) -> Literal["success", "failure", "stopped", "other", "open"]:
+    def outcome_kind(self) -> OutcomeKind:
         if not self.outcome:
-            return "open"
+            return "unknown" if self.replayed or self.finished is not None else "open"
         for kind in ("success", "failure", "stopped"):
             if self.outcome.startswith(kind):
                 return kind
         return "other"
+
+    @property
+    def in_doubt(self) -> bool:
+        """True if the run succeeded and its last step contradicts that."""
+        return bool(self.doubts) and self.outcome_kind == "success"
 
     @cached_property
     def calls(self) -> tuple[Row, ...]:
@@ -200,8 +211,13 @@ class RunPage:
         return sum(row.after is not None for row in self.rows)
 
     @cached_property
+    def unjudged(self) -> int:
+        """The number of completed steps that were not evaluated."""
+        return sum(row.unjudged for row in self.rows)
+
+    @cached_property
     def told(self) -> tuple[tuple[Row, Told], ...]:
-        """All texts but standing rules and second looks, with their rows."""
+        """All texts except standing rules and second looks, with their rows."""
         return tuple((row, told) for row in self.rows for told in row.interventions)
 
     @cached_property
@@ -259,10 +275,10 @@ class RunPage:
     @cached_property
     def verdicts(self) -> Mapping[int, Verdict]:
         """The effects of the texts, by their call; calls whose texts are not judged are missing."""
-        return verdicts(self.rows, self.outcome or ABANDONED)
+        return verdicts(self.rows, self.outcome or ABANDONED, self.doubts)
 
 
-def verdicts(rows: Sequence[Row], outcome: str) -> dict[int, Verdict]:
+def verdicts(rows: Sequence[Row], outcome: str, doubts: Collection[Doubt] = ()) -> dict[int, Verdict]:
     """Judge the texts of a run by the rule of the pattern statistics."""
     judging, found, last = Judging[int](), dict[int, Verdict](), 0
     for row in rows:
@@ -275,5 +291,5 @@ def verdicts(rows: Sequence[Row], outcome: str) -> dict[int, Verdict]:
         if row.interventions and is_judged(row.fired, row.state, row.composite):
             judging.wait(row.number, row.number)
     for call in judging.left(outcome):
-        found[call] = Verdict(recovered=outcome == "success", steps=last - call, at_end=True)
+        found[call] = Verdict(recovered=has_ended_well(outcome, doubts), steps=last - call, at_end=True)
     return found

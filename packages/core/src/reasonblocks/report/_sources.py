@@ -1,4 +1,4 @@
-"""Makes a run's page from the events of a log, or from a replayed recording."""
+"""Creates a run's page from the events of a log, or from a replayed recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST = 64
 def page_of_log(log: RunLog, *, thresholds: Thresholds = DEFAULTS) -> RunPage:
     """Return the page of a run's events.
 
-    Events do not hold the thresholds of the difficulty, so the shipped ones are drawn unless others are given.
+    Events do not contain the thresholds of the difficulty, so the shipped ones are drawn unless others are passed.
     """
     run = log.start.run if log.start is not None else RunInfo(run_id=log.run_id)
     rows = list(_rows_of_events(log.steps))
@@ -225,7 +225,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _finite(value: Any) -> float | None:
-    """Return a finite number as a float; None for everything else."""
+    """Return a finite number as a float, and None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Counts runs: what the summaries of `replay`, the list of a report, and its health page have in common."""
+"""Counts runs for the summaries of `replay`, the list of a report, and its health page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class Tally:
 
     `steps` counts the decided steps and `recorded` all, of which `saved` follow a stop. `observed` counts the stops
     that observing prevents. `interventions` counts the steps after which something is told, `texts` the texts by their
-    source. `firsts` are the steps of the first interventions. `judged` and `recovered` count texts by failure type. The
-    counts that begin with `unheard` are those of texts that the agent has not seen.
+    source. `unjudged` are the steps that were not evaluated. `firsts` are the steps of the first interventions.
+    `judged` and `recovered` count texts by failure type. The counts that begin with `unheard` are those of runs whose
+    agent has seen no text.
     """
 
     runs: int = 0
@@ -43,7 +44,9 @@ class Tally:
     texts: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)
     recovered: Counter[str] = field(default_factory=Counter)
+    unjudged: int = 0
     unheard: int = 0
+    unheard_stopped: int = 0
     unheard_judged: Counter[str] = field(default_factory=Counter)
     unheard_recovered: Counter[str] = field(default_factory=Counter)
 
@@ -77,8 +80,10 @@ class Tally:
             self.stopped += 1
             self.saved += sum(1 for one in page.rows if one.after is not None and one.number > row.number)
             self.observed += not row.stop
+            self.unheard_stopped += page.unheard
 
     def _add_faults(self, page: RunPage) -> None:
+        self.unjudged += page.unjudged
         self.faults += sum(row.skipped == "fault" for row in page.decided)
         self.unavailable += sum("unavailable" in (row.skipped, row.gate) for row in page.rows)
         self.errors += sum(bool(row.error) for row in page.rows)

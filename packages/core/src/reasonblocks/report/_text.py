@@ -1,4 +1,4 @@
-"""Makes foreign text harmless to look at: shows hidden characters by their code points, and clips long texts."""
+"""Prepares foreign text for display: shows hidden characters by their code points, and clips long texts."""
 
 from __future__ import annotations
 

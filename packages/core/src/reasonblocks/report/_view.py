@@ -1,8 +1,10 @@
-"""Puts a run's values into words for its page."""
+"""Describes a run's values in words for its page."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +13,7 @@ from .._recovery import ABANDONED, is_judged
 from ..types import ToolCall
 from . import _text as text
 from ._chart import MARKS, kinds_of
+from ._line import RunLine
 from ._page import MONITOR, Kind, Row, RunPage, Told, Verdict
 from ._tally import counted
 
@@ -27,7 +30,7 @@ GATES: Mapping[str, str] = {
     "final": "no call follows",
     "inject": "a monitor's text was chosen",
 }
-"""The gates' words, with their meaning."""
+"""The names of the gates, with their meanings."""
 SKIPS: Mapping[str, str] = {
     "auxiliary": "not a step",
     "end": "the state END is only observed",
@@ -36,6 +39,12 @@ SKIPS: Mapping[str, str] = {
     "fast": "no lessons in FAST",
     "unavailable": "a backend gave no answer",
 }
+UNENDED: Mapping[str, str] = {"open": "unfinished", "unknown": "outcome unknown"}
+"""The words of a run without an outcome: a log that goes on, and a recording."""
+TOLD_WORDS: Mapping[bool | None, str] = {False: "told", True: "would be told", None: "told, or would be"}
+"""The words for texts, by whether the agent has seen none of them; None for a list with both kinds of runs."""
+_OPAQUE = re.compile(r"(?:[A-Za-z]{1,12}[-_:./])?(?:[0-9A-Fa-f-]{16,}|[0-9A-HJKMNP-TV-Z]{26})")
+"""An id without words: a hash, a UUID or a ULID, possibly with a prefix."""
 LEGEND: Mapping[Kind, str] = {
     "monitor": "monitor's text",
     "lesson": "lesson",
@@ -46,6 +55,8 @@ LEGEND: Mapping[Kind, str] = {
     "stop": "stopped",
     "asked": "a person was asked",
 }
+UNHEARD_LEGEND: Mapping[Kind, str] = {"stop": "would be stopped", "asked": "a person would be asked"}
+"""The marks that mean something else in a run whose agent has seen no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What happened after a text, in words. `kind` is "good", "late", "bad" or "unknown"."""
+    """The effect of a text, in words. `kind` is "good", "late", "bad" or "unknown"."""
 
     kind: str
     sign: str
@@ -110,7 +121,8 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
     without = ", without the text" if told.withheld or page.replayed else ""
     after = f"after {counted(verdict.steps, 'step')}"
     if verdict.at_end:
-        state = f"the run ended {after} as {text.preview(page.outcome, 40) or 'unknown'}"
+        doubted = ", in doubt" if page.in_doubt else ""
+        state = f"the run ended {after} as {text.preview(page.outcome, 40) or 'unknown'}{doubted}"
     else:
         state = f"{after}, {_state_of(page, row.number + verdict.steps)}"
     if verdict.recovered:
@@ -134,15 +146,60 @@ def _why_not(page: RunPage, row: Row) -> str:
         return "the run was not in trouble"
     if page.outcome == ABANDONED:
         return "the run was abandoned"
+    if page.outcome_kind == "unknown":
+        return "the run ended within three steps, and its outcome is unknown"
     return "the run has not gone on for three steps" if not page.outcome else "its end is not known"
 
 
 def _state_of(page: RunPage, number: int) -> str:
     row = page.by_number.get(number)
     if row is None:
-        return "the run went on"
+        return "the run continued"
     fired = f"{text.preview(', '.join(row.fired))} still fired" if row.fired else "no monitor fired"
     return f"{fired} and the state was {text.plain(row.state)}"
+
+
+def heading(page: RunPage) -> str:
+    """Return the name of a run for its title: its id, or for an id without words its task or agent."""
+    name = text.preview(page.run_id, 160)
+    if name and not _OPAQUE.fullmatch(page.run_id):
+        return name
+    return text.preview(page.task, 110) or text.preview(page.agent, 80) or name or "run"
+
+
+def is_task(page: RunPage) -> bool:
+    """Return True if a run's heading is its whole task."""
+    return bool(_OPAQUE.fullmatch(page.run_id)) and heading(page) == page.task.strip()
+
+
+def outcome_word(run: RunPage | RunLine) -> str:
+    """Return a run's outcome in words, with its doubts if it is a success."""
+    word = text.preview(run.outcome, 60) or UNENDED.get(run.outcome_kind, UNENDED["unknown"])
+    return f"{word}, in doubt" if run.in_doubt else word
+
+
+def told_count(page: RunPage) -> str:
+    """Return what the texts of a run are, after their number: "texts: 5 of 5 monitor texts, 1 lesson"."""
+    if page.monitor_texts == len(page.told):
+        return f"of {page.cap} monitor texts"
+    others = Counter(told.who for _, told in page.told if told.source != MONITOR)
+    parts = [f"{page.monitor_texts} of {page.cap} monitor texts"]
+    parts += [f"{number:,} by {text.plain(who)}" if who not in _NOUNS else counted(number, _NOUNS[who])
+              for who, number in others.items()]  # fmt: skip
+    return f"{'text' if len(page.told) == 1 else 'texts'}: {', '.join(parts)}"
+
+
+_NOUNS = {"lesson": "lesson", "operator": "operator's note"}
+
+
+def unjudged(page: RunPage) -> str:
+    """Return a sentence about the steps that were not evaluated, "" if all were."""
+    if not page.unjudged:
+        return ""
+    verb = "was" if page.unjudged == 1 else "were"
+    faults = sum(row.unjudged and row.skipped == "fault" for row in page.rows)
+    why = f" ({counted(faults, 'fault')})" if faults else ""
+    return f"{page.unjudged:,} of {counted(page.steps, 'step')} {verb} not evaluated{why}: nothing was judged there."
 
 
 def about(page: RunPage) -> list[Fact]:
@@ -167,7 +224,8 @@ def mode(page: RunPage) -> str:
 def legend(page: RunPage) -> list[tuple[Kind, str]]:
     """Return the marks that this run has, with their meanings."""
     found = {kind for row in page.rows for kind in kinds_of(row)}
-    return [(kind, LEGEND[kind]) for kind in MARKS if kind in found]
+    words = {**LEGEND, **UNHEARD_LEGEND} if page.unheard else LEGEND
+    return [(kind, words[kind]) for kind in MARKS if kind in found]
 
 
 def gate_word(row: Row) -> str:
@@ -178,7 +236,13 @@ def gate_word(row: Row) -> str:
 def facts_of(row: Row) -> Iterator[Fact]:
     """Yield the facts of a call that its row in the table has no room for."""
     parts = ", ".join(f"{text.plain(name)} {text.number(value)}" for name, value in row.parts.items())
-    tokens = [(row.input_tokens, "in"), (row.output_tokens, "out"), (row.cache_read_tokens, "from the cache")]
+    known = row.input_tokens is not None or row.output_tokens is not None
+    tokens = [
+        (None if known else row.tokens, "in all"),
+        (row.input_tokens, "in"),
+        (row.output_tokens, "out"),
+        (row.cache_read_tokens, "from the cache"),
+    ]
     named = (
         ("gate", _explained(row.gate, GATES)),
         ("skipped", _explained(row.skipped, SKIPS)),
@@ -195,8 +259,8 @@ def facts_of(row: Row) -> Iterator[Fact]:
         ("routed for", row.route),
         ("route withheld", row.withheld_route),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
-        ("model's time", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
-        ("steering's time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
+        ("model latency", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
+        ("steering time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
         ("error of the call", row.error),
     )
     for name, value in named:

@@ -121,7 +121,7 @@ def entries(rb: ReasonBlocks, run: RecordedRun, way: Way) -> list[Line]:
 
 
 class _Steered:
-    """One session that is given the steps of a recorded run."""
+    """A session that receives the steps of a recorded run."""
 
     def __init__(self, session: SteeringSession, run: RecordedRun, *, on_loops: bool, at: int = 0) -> None:
         self.session, self._run, self._at, self._on_loops = session, run, at, on_loops

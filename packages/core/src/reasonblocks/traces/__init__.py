@@ -1,4 +1,4 @@
-"""Reads recorded runs from files of any known format, recognised by content, one run in memory at a time."""
+"""Reads recorded runs from files in any known format, which is detected, with one run in memory at a time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ._run import Runs
 
 
 class AnthropicMessages:
-    """A list of messages is one run: each message of the assistant is a step, with the results of its calls.
+    """Reads a list of messages as one run: each message of the assistant is a step, with the results of its calls.
 
     The list is a file or a line of its own, or the value of `messages` in an object with the keys of a `Header`. Its
     messages may be answers as the API returns them, with their `usage`. A file with one message a line is one run, too.

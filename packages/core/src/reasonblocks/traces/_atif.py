@@ -1,7 +1,7 @@
 """Reads trajectories in the Agent Trajectory Interchange Format of the Harbor project.
 
 Source: the format's RFC (Harbor, 0001-trajectory-format), version 1.4, and the names of the fields that later versions
-add. The reader has met no file of another program.
+add. The reader was not tested with a file of another program.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Trajectory(Header):
 
 
 class Atif:
-    """A trajectory is one run: a step for each step of the agent. It has no outcome, unless `outcome` is beside it.
+    """Reads a trajectory as one run, with a step for each step of the agent and the outcome of an added `outcome`.
 
     Observations of the system, later messages of the user and the steps of subagents are left out.
     """

@@ -19,7 +19,7 @@ STARTERS = ("Task", "Agent")
 
 
 class ClaudeCode:
-    """A prompt begins a run, and the lines of one `message.id` are a step. Only the newest branch is read.
+    """Reads the newest branch of a transcript: a prompt begins a run, and the lines of one `message.id` are a step.
 
     As in a live session, the prompt after an interruption continues the run, and so does the report of a background
     task. A subagent's conversation, in its own file or on lines with `isSidechain`, is a run whose parent is the one
@@ -101,7 +101,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Session:
-    """The runs of a session, while it is read, by what names them."""
+    """The runs of a session while it is read, by the ids that refer to them."""
 
     taken: dict[str, int]
     """How often an id was given to a run of the file."""
@@ -196,7 +196,7 @@ def _prompt_id(line: Line) -> str:
 def _prompt(line: Line) -> str | None:
     """Return the text of a user message, and of the CLI's notice of an interruption or of a finished task.
 
-    None stands for any other message that the CLI wrote.
+    Return None for any other message that the CLI wrote.
     """
     if any(line.value.get(mark) is True for mark in NOT_PROMPTS):
         return None

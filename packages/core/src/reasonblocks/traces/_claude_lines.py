@@ -1,4 +1,4 @@
-"""The lines of a Claude Code transcript: which of them are the newest branch of a conversation.
+"""Reads the lines of a Claude Code transcript, and finds those of a conversation's newest branch.
 
 Each line names the line before it (`parentUuid`). A prompt that was edited, or a request that was repeated, begins a
 branch; only the branch of the newest line is followed. The source is Claude Code 2.1.330, unless noted otherwise.
@@ -64,10 +64,10 @@ class Line:
 
 
 def line_of(file: str, record: Record) -> Line | RecordError | None:
-    """Return a record as a line; None if it is no part of a conversation."""
+    """Return a record as a line; None if it is not part of a conversation."""
     value = record.value
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return RecordError(file, record.line, "is no line of a transcript: it has no 'type'")
+        return RecordError(file, record.line, "is not a line of a transcript: it has no 'type'")
     said = value["type"] in SAID
     if said and not isinstance(value.get("message"), dict):
         return RecordError(file, record.line, "message: not an object")

@@ -93,7 +93,7 @@ class StepList:
     _usages: list[Usage] = field(default_factory=list)
     _results: list[list[ToolResult]] = field(default_factory=list)
     _callers: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Of each call id the newest step, and the tool's name."""
+    """Of each call id the newest step, and the tool's name; under "" the last step, and the name of its only call."""
 
     def begin(self, step: Step, usage: Usage) -> None:
         """Add the step that an answer began, with the results that it has already."""
@@ -102,6 +102,7 @@ class StepList:
         self._usages.append(usage)
         self._results.append(list(step.tool_results))
         self._callers.update({call.id: (at, call.name) for call in step.tool_calls})
+        self._callers[""] = at, step.tool_calls[0].name if len(step.tool_calls) == 1 else ""
 
     def add(self, result: ToolResult) -> None:
         """Add a tool's result to its step, with the tool's name."""
@@ -165,7 +166,7 @@ def _joined(file: str, records: list[Record], read_items: ReadItems) -> Iterator
 
 def _run(file: str, line: int, value: JSON, read_items: ReadItems) -> RecordedRun | RecordError:
     if messages_of(value) is None:
-        return RecordError(file, line, "holds no list of messages")
+        return RecordError(file, line, "contains no list of messages")
     try:
         run = _Run.model_validate(with_messages(value))
         answer = [value] if isinstance(value, dict) and any(key in value for key in ANSWERS) else []

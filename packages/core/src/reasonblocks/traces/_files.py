@@ -14,6 +14,7 @@ from io import BufferedIOBase, BufferedReader, BytesIO
 from itertools import chain
 from typing import TypeAlias
 
+from .._json import mended
 from ..exceptions import RecordError
 from ..types import JSON
 
@@ -262,14 +263,3 @@ def parsed(path: str, line: Line | RecordError) -> Record | RecordError:
     if not isinstance(value, (dict, list)):
         return RecordError(path, number, f"is a JSON {type(value).__name__}, not an object or a list")
     return Record(line=number, value=value)
-
-
-def mended(value: JSON) -> JSON:
-    """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [mended(item) for item in value]
-    if isinstance(value, dict):
-        return {str(mended(key)): mended(item) for key, item in value.items()}
-    return value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..events import Event, RunFinish, RunStart, StepEvent, event_of
-from ..exceptions import EventError, RecordError
+from ..events import Event, RunStart, StepEvent
+from ..exceptions import RecordError
+from ._files import Record, os_reason, parsed
+from ._logs import event_in
+from ._sqlite import MAGIC, finish_of, is_sqlite, opened
 
-SQLITE_MAGIC = b"SQLite format 3\0"
+if TYPE_CHECKING:
+    import sqlite3
+
 SHOWN_AT_FIRST = 200
 """Steps before the first poll that are returned by it, the newest."""
 OVERLAP = 200
@@ -25,20 +27,27 @@ TAIL_BYTES = 1_000_000
 BLOCK_BYTES = 4_000_000
 """The most that one poll reads; the next continues there."""
 BUSY_S = 0.5
+NO_LOG = "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink; `reasonblocks replay` reads other formats"
+HEAD_LINES = 8
+"""The number of first lines that may hold no event before a file is rejected."""
 
 
 class Follower(Protocol):
-    """A log that grows. `poll` returns its new events, in order; it raises `RecordError` for a file that is no log."""
+    """A growing log. `poll` returns its new events, in order, and raises `RecordError` for a file that is not a log."""
 
     def poll(self) -> list[Event]: ...
 
 
 class Following:
-    """Follows a file, which need not exist yet; its first bytes decide the kind of log."""
+    """Follows a file, which need not exist yet; its first bytes decide the kind of log.
+
+    Another file that takes its place, as when logs are rotated, is followed from then on.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._follower: Follower | None = None
+        self._file: tuple[int, int] | None = None
 
     @property
     def exists(self) -> bool:
@@ -46,26 +55,37 @@ class Following:
 
     def poll(self) -> list[Event]:
         """Return the new events; none without a file. Raises `RecordError` for a file that is no log."""
-        if self._follower is None:
+        file = _identity(self.path)
+        if self._follower is None or file != self._file:
+            self._file = file
             self._follower = _follower(self.path)
         return self._follower.poll() if self._follower else []
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what identifies the file of a path, whatever it is called; None without a file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _follower(path: str) -> Follower | None:
     try:
         with open(path, "rb") as file:
-            head = file.read(len(SQLITE_MAGIC))
+            head = file.read(len(MAGIC))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RecordError(path, None, f"cannot be read: {error.strerror or error}") from error
-    if head.startswith(SQLITE_MAGIC):
+        raise RecordError(path, None, os_reason(error)) from error
+    if is_sqlite(head):
         return SQLiteFollower(path)
     if head.startswith(b"{"):
         return JsonlFollower(path)
     if not head.strip():
         return None
-    raise RecordError(path, None, "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink")
+    raise RecordError(path, None, NO_LOG)
 
 
 class SQLiteFollower:
@@ -76,19 +96,42 @@ class SQLiteFollower:
         self._known: dict[int, int] = {}
         self._last: int | None = None
         self._open: dict[str, None] = {}
-        self._told: set[str] = set()
+        self._could_open = True
 
     def poll(self) -> list[Event]:
-        """Return the steps since the last poll, each run's start before its first step, and the finishes."""
+        """Return the steps since the last poll, each run's start before its first step, and the finishes.
+
+        A file that is being made, moved or written may be impossible to open once; the second time is an error.
+        """
+        import sqlite3  # not part of every Python
+
+        could_open, self._could_open = self._could_open, True
         try:
-            with closing(sqlite3.connect(_read_only(self.path), uri=True, timeout=BUSY_S)) as db:
+            with closing(opened(self.path, BUSY_S)) as db:
                 return [*self._steps(db), *self._finishes(db)]
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error) or "locked" in str(error) or "unable to open" in str(error):
-                return []  # the file is being made, moved or written
-            raise RecordError(self.path, None, f"cannot be read: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise RecordError(self.path, None, f"cannot be read: {error}") from error
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RecordError(self.path, None, os_reason(error)) from error
+        except sqlite3.Error as error:
+            if "no such table" in str(error):
+                self._check_tables()
+                return []
+            if "locked" in str(error):
+                return []
+            self._could_open = "unable to open" not in str(error)
+            if could_open and not self._could_open:
+                return []
+            raise RecordError(self.path, None, f"cannot be read as a SQLite file: {error}") from error
+
+    def _check_tables(self) -> None:
+        """Raise `RecordError` for a database of another program."""
+        import sqlite3
+
+        with suppress(sqlite3.Error, OSError), closing(opened(self.path, BUSY_S)) as db:
+            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+            if tables and not tables & {"runs", "steps"}:
+                raise RecordError(self.path, None, NO_LOG)
 
     def _steps(self, db: sqlite3.Connection) -> Iterator[Event]:
         newest: int = db.execute("SELECT coalesce(max(rowid), 0) FROM steps").fetchone()[0]
@@ -118,21 +161,18 @@ class SQLiteFollower:
     def _finishes(self, db: sqlite3.Connection) -> Iterator[Event]:
         for run_id in list(self._open):
             row = db.execute("SELECT outcome, finished FROM runs WHERE run_id=?", (run_id,)).fetchone()
-            if row and isinstance(row[0], str):
+            finish = finish_of(run_id, *row) if row else None
+            if finish is not None:
                 del self._open[run_id]
-                yield RunFinish(run_id=run_id, outcome=row[0], timestamp=row[1] or 0.0)
-
-
-def _read_only(path: str) -> str:
-    return f"{Path(path).absolute().as_uri()}?mode=ro"
+                yield finish
 
 
 def _event(body: object) -> Event | None:
-    """Return the event of a row, None for a row that holds none."""
-    with suppress(ValueError, RecursionError, EventError):
-        value = json.loads(body) if isinstance(body, str) else None
-        return event_of(value) if isinstance(value, dict) else None
-    return None
+    """Return the event of a row or of a line, None for one that holds none."""
+    line = body.encode("utf-8", "replace") if isinstance(body, str) else body
+    record = parsed("", (0, line)) if isinstance(line, bytes) else None
+    event = event_in("", record) if isinstance(record, Record) else None
+    return None if isinstance(event, RecordError) else event
 
 
 class JsonlFollower:
@@ -141,6 +181,8 @@ class JsonlFollower:
     def __init__(self, path: str) -> None:
         self.path = path
         self._at: int | None = None
+        self._strange: int | None = 0
+        """The number of lines so far that are JSON and no event; None once there was an event."""
 
     def poll(self) -> list[Event]:
         """Return the events of the lines since the last poll."""
@@ -159,8 +201,17 @@ class JsonlFollower:
             self._at = 0
             return []
         except OSError as error:
-            raise RecordError(self.path, None, f"cannot be read: {error.strerror or error}") from error
+            raise RecordError(self.path, None, os_reason(error)) from error
         whole = block.rfind(b"\n") + 1 or (len(block) if len(block) == BLOCK_BYTES else 0)
         self._at += whole
-        lines = block[:whole].decode("utf-8", "replace").splitlines()
-        return [event for line in lines if (event := _event(line)) is not None]
+        return [event for line in block[:whole].split(b"\n") if (event := self._read(line)) is not None]
+
+    def _read(self, line: bytes) -> Event | None:
+        event = _event(line)
+        if event is not None:
+            self._strange = None
+        elif self._strange is not None and line.lstrip().startswith(b"{"):
+            self._strange += 1
+            if self._strange == HEAD_LINES:
+                raise RecordError(self.path, None, NO_LOG)
+        return event

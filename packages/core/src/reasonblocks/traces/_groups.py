@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 OPEN_GROUPS = 1_024
-"""Groups of a file that are put together at the same time; beyond it, the oldest is read as it is."""
+"""The most groups of a file that are assembled at the same time; if there are more, the oldest is read as it is."""
 ENDED_KEPT = 32
 """Ended groups that still wait for a late record."""
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Groups(Generic[T]):
-    """The groups that are still put together, by key, in the order of their first records."""
+    """The groups that are still being assembled, by key, in the order of their first records."""
 
     def __init__(self) -> None:
         self._open: dict[str, T] = {}

@@ -49,7 +49,7 @@ def _loaded(point: EntryPoint, taken: Collection[str]) -> AnyReader:
         raise TypeError("a reader has name, sniff(value) and read(file, records), or opens(head) and read_file(...)")
     name: object = reader.name
     if not isinstance(name, str) or not name or name in taken:
-        raise ValueError(f"its name {name!r} is no text, or is taken")
+        raise ValueError(f"its name {name!r} is not a string, or is in use")
     return _InstalledFileReader(reader) if isinstance(reader, FileReader) else _InstalledReader(reader)
 
 
@@ -91,7 +91,7 @@ def _asked(name: str, question: Callable[[Any], object], value: object) -> objec
     try:
         return question(value)
     except Exception as error:  # noqa: BLE001 - somebody else's code
-        _warn(f"the reader {name!r} failed to look at a record: {_fault(error)}")
+        _warn(f"the reader {name!r} failed on a record: {_fault(error)}")
         return None
 
 

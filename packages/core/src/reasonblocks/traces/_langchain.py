@@ -61,7 +61,7 @@ class _Run(Header):
 
 
 class LangChainMessages:
-    """A list of messages is one run, even with several human messages; its task is the first of them.
+    """Reads a list of messages as one run, even with several human messages; its task is the first of them.
 
     The list is a file or a line of its own, or the value of `messages` in an object with the keys of a `Header`.
     """
@@ -75,7 +75,7 @@ class LangChainMessages:
 
     def lacks(self, value: JSON) -> str | None:
         first = _first(value)
-        return "no 'data' in the messages" if first.get("type") in _TYPES and "data" not in first else None
+        return "no 'data' in the messages" if str(first.get("type")) in _TYPES and "data" not in first else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return run_by_run(file, records, _run)

@@ -1,11 +1,12 @@
 """Reads runs that were exported from LangSmith, one a line or all in a list.
 
 Source: the fields of `langsmith.schemas.Run`, and the inputs and outputs that the tracers of `langchain_core` and the
-wrappers of `langsmith` send. What LangSmith calls a run is here a node; a trace of nodes is a run.
+wrappers of `langsmith` send. A run of LangSmith is called a node here; a trace of nodes is a run.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .._formats import first_int, first_text, langchain, text_or_json
 from ..exceptions import RecordError
-from ..types import JSON, Step, ToolCall, ToolResult, Usage
+from ..types import JSON, Step, ToolResult, Usage
 from ._files import Record
 from ._groups import Groups
 from ._langchain import MessageData
-from ._messages import Message, message_of, objects, value_of
+from ._messages import Asked, Message, message_of, objects, value_of
 from ._run import Header, RecordedRun, Runs, contained, reason
 
 MODELS = ("llm", "chat_model")
@@ -51,7 +52,7 @@ class _Node(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is kept of a node until its trace is complete: the inputs of a model call repeat the whole history."""
+    """The parts of a node that are kept until its trace is complete; inputs would repeat the whole history."""
 
     id: str
     parent: str | None
@@ -86,7 +87,7 @@ class _Trace:
 
 
 class LangSmithRuns:
-    """A trace is one run: its model calls are the steps, its tool calls their results, the root's error its failure.
+    """Reads a trace as one run: model calls are the steps, tool calls their results, and the root's error its failure.
 
     Model calls below a tool call, such as those of a subagent, are left out. Success is not recorded.
     """
@@ -134,7 +135,7 @@ def _nodes(value: JSON) -> Iterator[JSON]:
 
 
 def _read(file: str, line: int, value: JSON) -> tuple[str, _Known, str] | RecordError:
-    """Return the key of a node's trace, what is kept of the node, and the task in its inputs."""
+    """Return the key of a node's trace, the kept parts of the node, and the task in its inputs."""
     try:
         node = _Node.model_validate(value)
         key = node.trace_id or _trace_of(node.dotted_order) or node.id
@@ -218,7 +219,7 @@ def _langchain(item: Mapping[str, Any]) -> MessageData | None:
     """Return LangChain's message of a model, from its constructor's arguments or its fields; None for any other."""
     held = item.get("kwargs")
     fields = held if isinstance(held, Mapping) else item
-    if fields.get("type") not in langchain.ANSWERS:
+    if str(fields.get("type")) not in langchain.ANSWERS:
         return None
     try:
         return MessageData.model_validate(fields)
@@ -283,7 +284,7 @@ def _cause(error: str) -> str:
 
 
 def _text(outputs: JSON) -> str:
-    """Return the text of outputs that are no message."""
+    """Return the text of outputs that are not a message."""
     held = outputs if isinstance(outputs, dict) else {}
     return first_text(held, "output", "text", "content") or (outputs if isinstance(outputs, str) else "")
 
@@ -336,15 +337,13 @@ def _below(nodes: Mapping[str, _Known]) -> set[str]:
 
 def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]:
     """Return the steps with their results: a tool's belongs to the call of its id, else to the newest before it."""
-    asked = {made.id: at for at, call in enumerate(calls) for made in _calls_of(call) if made.id}
+    asked, orders = Asked(call.answer.tool_calls for call in calls if call.answer), [call.order for call in calls]
     results: list[list[ToolResult]] = [[] for _ in calls]
-    newest, waiting = -1, list(calls)[::-1]
     for tool in tools:
-        while waiting and waiting[-1].order <= tool.order:
-            waiting.pop()
-            newest += 1
         assert tool.result is not None
-        results[asked.get(tool.result.call_id, max(0, newest))].append(tool.result)
+        newest = max(0, bisect_right(orders, tool.order) - 1)
+        owner = asked.find(tool.result.call_id, newest)
+        results[owner[0] if owner else newest].append(tool.result)
     return tuple(
         Step(
             thought=call.answer.thought,
@@ -355,10 +354,6 @@ def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]
         for at, call in enumerate(calls)
         if call.answer is not None
     )
-
-
-def _calls_of(call: _Known) -> tuple[ToolCall, ...]:
-    return call.answer.tool_calls if call.answer else ()
 
 
 def _task(inputs: JSON) -> str:

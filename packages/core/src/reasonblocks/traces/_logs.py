@@ -1,12 +1,13 @@
-"""Puts the events of a log together into runs, and reads a run's completed steps from its events."""
+"""Assembles the events of a log into runs, and reads a run's completed steps from its events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from .._formats import first_int
 from ..events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
@@ -104,7 +105,7 @@ def event_in(file: str, record: Record) -> Event | RecordError:
     try:
         return event_of(record.value)
     except ValueError as error:
-        return RecordError(file, record.line, f"is no event: {error}")
+        return RecordError(file, record.line, f"is not an event: {error}")
 
 
 # --- a run's steps
@@ -161,12 +162,11 @@ def _usage_before(index: int, calls: Mapping[int, StepEvent]) -> Usage:
 
 
 def _usage(event: StepEvent) -> Usage:
-    written: Any = event.metadata.get("cache_write_tokens")
     return Usage(
         input=event.input_tokens,
         output=event.output_tokens,
         cache_read=event.cache_read_tokens,
-        cache_write=written,
+        cache_write=first_int(event.metadata, "cache_write_tokens"),
     )
 
 
@@ -175,7 +175,7 @@ def _model(events: Iterable[StepEvent]) -> str | None:
 
 
 class JsonlLog:
-    """Reads the events that `JsonlSink` wrote. Runs may be interleaved; a line that is no event costs only itself."""
+    """Reads the events that `JsonlSink` wrote. Runs may be interleaved; only a line that is not an event is lost."""
 
     name = "jsonl-sink"
     title = "events of JsonlSink"

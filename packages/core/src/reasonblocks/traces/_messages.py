@@ -1,4 +1,4 @@
-"""Reads one message of a model, a user or a tool, in whatever shape a tracing tool has recorded it.
+"""Reads one message of a model, a user or a tool, in any shape in which a tracing tool records it.
 
 The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
 providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic's blocks (`tool_use`, `tool_result`).
@@ -7,11 +7,14 @@ providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic'
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from .._formats import plain, text_or_json
+from .._json import mended
 from ..types import JSON, ToolCall
 
 CALLS = ("tool_call", "tool_use")
@@ -33,12 +36,27 @@ class Message:
     results: tuple[tuple[str, str], ...] = ()
 
 
+class Asked:
+    """Finds the answer that made a call, by the call's id. Some models use the same ids in each answer."""
+
+    def __init__(self, answers: Iterable[Iterable[ToolCall]]) -> None:
+        self._made: dict[str, list[tuple[int, ToolCall]]] = {}
+        for at, calls in enumerate(answers):
+            for call in calls:
+                self._made.setdefault(call.id, []).append((at, call))
+
+    def find(self, call_id: str, newest: int) -> tuple[int, ToolCall] | None:
+        """Return the last answer up to `newest` that made the call, else the first after it; None without an id."""
+        made = self._made.get(call_id, []) if call_id else []
+        return made[max(0, bisect_right(made, newest, key=itemgetter(0)) - 1)] if made else None
+
+
 def value_of(text: object) -> JSON:
     """Return the JSON in a text; a text that holds none, and any other value, as it is."""
     if isinstance(text, str) and text[:1] in ("{", "["):
         try:
             value: JSON = json.loads(text)
-            return value
+            return mended(value) if "\\u" in text else value
         except (ValueError, RecursionError):
             return text
     return plain(text)

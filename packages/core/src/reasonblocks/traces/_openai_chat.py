@@ -14,7 +14,7 @@ from ._run import Runs
 
 
 class OpenAIChat:
-    """A list of messages is one run: each message of the assistant is a step, with the results of its calls.
+    """Reads a list of messages as one run: each message of the assistant is a step, with the results of its calls.
 
     The list is a file or a line of its own, or the value of `messages` in an object with the keys of a `Header`, as in
     files for fine-tuning. It may hold answers as the API returns them (`choices`, `usage`) in place of their messages.

@@ -1,4 +1,4 @@
-"""Reads items of the OpenAI Responses API, as the Agents SDK's `to_input_list()` returns them, too."""
+"""Reads items of the OpenAI Responses API, such as those of the Agents SDK's `to_input_list()`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._run import Runs
 
 
 class OpenAIResponses:
-    """A list of items is one run: the model's items between two inputs are a step, with the results of its calls.
+    """Reads a list of items as one run: the model's items between two inputs are a step, with the results of its calls.
 
     The list is a file or a line of its own, or the value of `messages` or `input` in an object with the keys of a
     `Header`. It may hold answers as the API returns them (`output`, `usage`) in place of their items: each is a step. A

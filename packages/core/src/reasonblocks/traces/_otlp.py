@@ -1,7 +1,7 @@
-"""Reads the runs of agents from OTLP/JSON: decides which spans of a trace are a run, and which are its steps.
+"""Reads the runs of agents from OTLP/JSON: finds the spans of a trace that are runs, and those that are steps.
 
 The attributes are those of OpenTelemetry's semantic conventions for generative AI, which are in development, and of
-OpenInference; so a value may have several names.
+OpenInference, so a value may have several names.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from .._formats import text_or_json
+from .._json import evolve
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from ._files import Record
-from ._messages import arguments_of, value_of
+from ._messages import Asked, arguments_of, value_of
 from ._otlp_messages import Messages, messages_in
 from ._otlp_spans import Span, Trace, is_other_signal, traces_of
 from ._run import Header, RecordedRun, Runs, contained
@@ -34,11 +35,11 @@ ROLES = {
     "LLM": CALLS,
     "TOOL": TOOLS,
 }
-"""What a span is, by its operation (OpenTelemetry) or else by its kind (OpenInference)."""
+"""The role of a span, by its operation (OpenTelemetry) or else by its kind (OpenInference)."""
 
 
 class OtlpSpans:
-    """A run is an agent's span with the model calls below it, or a trace without such a span.
+    """Reads a run from an agent's span and the model calls below it, or from a trace without such a span.
 
     Steps are the model calls with a recorded answer, in the order in which they began.
     """
@@ -97,7 +98,7 @@ def runs_of(file: str, trace: Trace) -> Runs:
 
 
 def role_of(span: Span) -> str | None:
-    """Return what a span is: an agent, a model call, a tool call, or None."""
+    """Return the role of a span: an agent, a model call, a tool call, or None."""
     return ROLES.get(span.text(OPERATION) or "") or ROLES.get(span.text(KIND) or "")
 
 
@@ -146,7 +147,7 @@ def _run(file: str, trace: Trace, found: _Found) -> RecordedRun | RecordError:
     for call in answered:
         call.calls = [made for message in call.messages.returned for made in message.calls]
     _add_results(answered, found.tools)
-    _add_results_of_messages(answered, calls)
+    _add_results_of_messages(calls)
     steps = tuple(
         Step(
             thought=call.thought,
@@ -165,7 +166,7 @@ def _add_results(calls: Sequence[_Call], tools: Sequence[Span]) -> None:
 
     A tool that no call asked for is a call of the newest answer before it.
     """
-    asked = {made.id: (call, made) for call in calls for made in call.calls if made.id}
+    asked = Asked(call.calls for call in calls)
     named: dict[tuple[int, str], deque[ToolCall]] = {}
     for at, call in enumerate(calls):
         for made in call.calls:
@@ -175,8 +176,8 @@ def _add_results(calls: Sequence[_Call], tools: Sequence[Span]) -> None:
         call_id, name = tool.text(*TOOL_IDS) or "", tool.text("gen_ai.tool.name", "tool.name") or ""
         newest = max(0, bisect_right(starts, tool.started) - 1)
         waiting = named.get((newest, name)) if not call_id else None
-        if call_id in asked:
-            owner, made = asked[call_id]
+        if (found := asked.find(call_id, newest)) is not None:
+            owner, made = calls[found[0]], found[1]
         elif waiting:
             owner, made = calls[newest], waiting.popleft()
         else:
@@ -207,14 +208,22 @@ def _output(tool: Span) -> str:
     return "\n".join(filter(None, (message.text for message in returned))) or tool.failure
 
 
-def _add_results_of_messages(answered: Sequence[_Call], calls: Sequence[_Call]) -> None:
-    """Add results without a span of their own, from the messages that a later call was given."""
-    told = {id: output for call in calls for message in call.messages.given for id, output in message.results}
-    for call in answered:
-        done = {result.call_id for result in call.results}
-        for made in call.calls:
-            if made.id and made.id in told and made.id not in done:
-                call.results.append(ToolResult(call_id=made.id, name=made.name, output=told[made.id]))
+def _add_results_of_messages(calls: Sequence[_Call]) -> None:
+    """Add results whose spans are missing or have no text, from the messages that the next call was given, or a later.
+
+    Some models use the same ids in each answer: the last result of an id that the next call was given is that of the
+    newest answer.
+    """
+    told: dict[str, str] = {}
+    for call in reversed(calls):
+        call.results = [
+            result if result.output or not told.get(result.call_id) else evolve(result, output=told[result.call_id])
+            for result in call.results
+        ]
+        done = {"", *(result.call_id for result in call.results)}
+        waiting = [made for made in call.calls if made.id in told and made.id not in done]
+        call.results += [ToolResult(call_id=made.id, name=made.name, output=told[made.id]) for made in waiting]
+        told.update([result for message in call.messages.given for result in message.results])
 
 
 def _usage(span: Span) -> Usage:
@@ -257,7 +266,7 @@ def _run_id(span: Span) -> str:
 
 
 def _outcome(span: Span | None) -> str | None:
-    """Return our own outcome, or a failure if the status is an error; any other status says nothing about success."""
+    """Return our own outcome, or a failure if the status is an error; any other status does not show success."""
     if span is None:
         return None
     failure = f"failure: {span.failure}" if span.failure else "failure"

@@ -1,4 +1,4 @@
-"""Finds the messages that a span holds: there are four ways to write them.
+"""Finds the messages in a span, which instrumentations write in four ways.
 
 Sources: the semantic conventions of OpenTelemetry for generative AI (`gen_ai.input.messages`, in development; before
 1.37 the span events `gen_ai.choice` and others), those of OpenInference (`llm.output_messages.0.message.content`), and

@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .._json import mended
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from ._atif import is_atif
-from ._files import Record, mended
+from ._files import Record
 from ._run import Header, RecordedRun, Runs, reason, run_by_run
 
 _unknown = Usage()

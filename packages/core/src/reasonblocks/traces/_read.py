@@ -140,7 +140,7 @@ def _of_records(
 
 def _several(path: str, line: int | None, claims: Sequence[AnyReader]) -> RecordError:
     names = ", ".join(reader.name for reader in claims)
-    return RecordError(path, line, f"is of several formats ({names}); choose one: --format {claims[0].name}")
+    return RecordError(path, line, f"matches several formats ({names}); choose one, such as --format {claims[0].name}")
 
 
 def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | RecordError]) -> Iterator[RecordError]:
@@ -151,7 +151,7 @@ def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | Record
         return
     near = "; ".join(f"{reader.name}: {lack}" for reader in readers if (lack := _lack(reader, first.value)))
     known = ", ".join(title_of(reader) for reader in readers)
-    found = f"holds no recorded run: {_described(first.value)}"
+    found = f"contains no recorded run: {_described(first.value)}"
     yield RecordError(path, None, f"{found}; {f'nearly {near}; ' if near else ''}tried: {known}")
 
 

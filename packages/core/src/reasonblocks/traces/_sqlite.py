@@ -1,12 +1,12 @@
-"""Reads the SQLite file of `SQLiteMonitorSink`, while its writer may be at work."""
+"""Reads the SQLite file of a `SQLiteMonitorSink`, which may still write to it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from ..events import Event, RunFinish, RunStart
 from ..exceptions import RecordError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SQLite format 3\0"
 WAL_AT, WAL = 18, b"\2"
-"""The byte of a file's head that says that it is in WAL mode (SQLite's file format, section 1.3)."""
+"""The byte of a file's head that marks WAL mode (SQLite's file format, section 1.3)."""
 BUSY_S = 5.0
 """Seconds to wait for a writer's lock, as in the sink."""
 NEEDED = {"runs": {"run_id"}, "steps": {"run_id", "step_index", "body"}}
@@ -47,7 +47,7 @@ class SQLiteLog:
 
 
 def is_sqlite(head: bytes) -> bool:
-    """Return True for the first bytes of a SQLite file."""
+    """Return True for the first bytes of an SQLite file."""
     return head.startswith(MAGIC)
 
 
@@ -56,11 +56,11 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
     import sqlite3  # not part of every Python
 
     try:
-        with closing(_opened(path)) as db:
+        with closing(opened(path)) as db:
             missing = _missing(db)
             run_ids = [] if missing else [run_id for query in _RUN_IDS for (run_id,) in db.execute(query)]
         if missing:
-            yield RecordError(path, None, f"is a SQLite file that SQLiteMonitorSink did not write: no {missing}")
+            yield RecordError(path, None, f"is an SQLite file that SQLiteMonitorSink did not write: no {missing}")
         for number, run_id in enumerate(run_ids, 1):
             yield from _log(path, number, run_id)
         if progress:
@@ -68,24 +68,25 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
     except OSError as error:
         yield RecordError(path, None, os_reason(error))
     except sqlite3.Error as error:
-        yield RecordError(path, None, f"cannot be read as a SQLite file: {error}")
+        yield RecordError(path, None, f"cannot be read as an SQLite file: {error}")
 
 
-def _opened(path: str) -> sqlite3.Connection:
-    """Open the file for a moment, to read. Opening a file in WAL mode makes its log, unless it is said not to change.
+def opened(path: str, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    """Open the file for a moment, to read. Raises `OSError` and `sqlite3.Error`.
 
-    A file without its log has no writer now; a writer that opens it changes the log first.
+    Opening a file in WAL mode makes its log, unless it is said not to change. A file without its log has no writer now;
+    a writer that opens it changes the log first.
     """
     with open(path, "rb") as file:
         is_wal = file.read(WAL_AT + 1)[WAL_AT:] == WAL
     unchanged = is_wal and not os.path.exists(f"{path}-wal")
-    return _connected(path, "immutable=1" if unchanged else "mode=ro")
+    return _connected(path, "immutable=1" if unchanged else "mode=ro", busy_s)
 
 
-def _connected(path: str, options: str) -> sqlite3.Connection:
+def _connected(path: str, options: str, busy_s: float) -> sqlite3.Connection:
     import sqlite3
 
-    db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?{options}", uri=True, timeout=BUSY_S)
+    db = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{options}", uri=True, timeout=busy_s)
     try:
         db.text_factory = lambda data: data.decode("utf-8", "replace")
         db.execute("PRAGMA trusted_schema=OFF")
@@ -114,7 +115,7 @@ def _columns(db: sqlite3.Connection, table: str) -> set[str]:
 def _log(path: str, number: int, run_id: Any) -> Logs:
     """Yield one run, before it the errors of its rows."""
     log = OpenLog(run_id=str(run_id), line=number)
-    with closing(_opened(path)) as db:
+    with closing(opened(path)) as db:
         db.execute("BEGIN")  # a writer may add steps between two runs, not within one
         row = _row(db, run_id)
         bodies = [body for (body,) in db.execute(_STEPS, (run_id,))]
@@ -154,6 +155,12 @@ def _of_columns(log: OpenLog, row: dict[str, Any]) -> Iterator[Event]:
     if log.start is None and isinstance(started := row.get("started"), float):
         info = {name: row[name] for name in _INFO if isinstance(row.get(name), str)}
         yield RunStart(run=RunInfo(run_id=log.run_id, **info), timestamp=started)
-    if isinstance(outcome := row.get("outcome"), str):
-        ended = row.get("finished")
-        yield RunFinish(run_id=log.run_id, outcome=outcome, timestamp=ended if isinstance(ended, float) else 0.0)
+    if (finish := finish_of(log.run_id, row.get("outcome"), row.get("finished"))) is not None:
+        yield finish
+
+
+def finish_of(run_id: str, outcome: object, finished: object) -> RunFinish | None:
+    """Return the finish in the columns of a run's row; None for a run that has not finished."""
+    if not isinstance(outcome, str):
+        return None
+    return RunFinish(run_id=run_id, outcome=outcome, timestamp=finished if isinstance(finished, float) else 0.0)

@@ -121,7 +121,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A text of a person for a live run, of at most 2,000 characters. `id` is unique in its run."""
+    """A text of a person for a live run, of at most 2,000 characters. `id`, of 1 to 64 bytes, is unique in its run."""
 
     id: str
     text: str

@@ -14,6 +14,11 @@ from ._step import WireStep
 
 MAX_INJECTED = 5
 """The most monitor injections of one run."""
+MAX_SENT = 10_000
+"""The most steps of one request. The time of an answer grows with them, and clients that send all steps of a run do so
+again with each."""
+MAX_NUMBER = 2**53
+"""The largest number of a step: that of JSON libraries which have no other numbers than floats."""
 SERVER_MEMORY = "_server"
 """The key of the server's sealed memory among those of the monitors."""
 
@@ -42,20 +47,6 @@ class WireOwnLevel(Request):
     difficulty_mean: Unit | None = None
 
 
-class WireNote(Request):
-    """An operator's note."""
-
-    id: str
-    text: str
-
-
-class WireDoubt(Request):
-    """A doubt that the newest step raises."""
-
-    monitor: str
-    text: str
-
-
 class EvaluateRequest(Request):
     """POST /monitors/evaluate: the newest step with the sealed memory of those before it, or all steps without one."""
 
@@ -67,8 +58,8 @@ class EvaluateRequest(Request):
     calibration: dict[str, Any] | None = None
     own_level: WireOwnLevel | None = None
     run_id: str = ""
-    from_step: int = Field(default=0, ge=0)
-    steps: list[WireStep] = Field(default_factory=list)
+    from_step: int = Field(default=0, ge=0, le=MAX_NUMBER)
+    steps: list[WireStep] = Field(default_factory=list, max_length=MAX_SENT)
     injected: list[WireInjected] = Field(default_factory=list)
     memory: Any = None  # the server's own, unread
     observed: list[WireObserved] = Field(default_factory=list)
@@ -76,12 +67,16 @@ class EvaluateRequest(Request):
     notes_told: list[str] = Field(default_factory=list)
 
 
-class _StrictDoubt(Answer):
+class WireDoubt(Answer):
+    """A doubt that the newest step raises."""
+
     monitor: str
     text: str
 
 
-class _StrictNote(Answer):
+class WireNote(Answer):
+    """An operator's note."""
+
     id: str
     text: str
 
@@ -101,10 +96,10 @@ class EvaluateResponse(Answer):
     monitor: str | None = None
     kind: str | None = None
     persistence: Unit | None = None
-    doubts: list[_StrictDoubt] = Field(default_factory=list)
+    doubts: list[WireDoubt] = Field(default_factory=list)
     memory: Any = None
     partial: bool = False
-    notes: list[_StrictNote] = Field(default_factory=list)
+    notes: list[WireNote] = Field(default_factory=list)
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation. Its memory and notes are read apart."""
@@ -198,8 +193,8 @@ def evaluation_response(
         monitor=evaluation.monitor,
         kind=evaluation.kind,
         persistence=evaluation.persistence,
-        doubts=[_StrictDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
+        doubts=[WireDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
         memory=memory,
         partial=partial,
-        notes=[_StrictNote(id=note.id, text=note.text) for note in notes],
+        notes=[WireNote(id=note.id, text=note.text) for note in notes],
     )

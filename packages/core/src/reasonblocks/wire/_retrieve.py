@@ -11,12 +11,15 @@ from .._requests import Retrieve
 from ..types import ETrace, Pattern
 from ._base import Answer, Number, Request, Tier, Unit
 
+MAX_TEXTS = 16
+"""The most texts of one search, each of which is embedded; this library sends five."""
+
 
 class RetrieveRequest(Request):
     """POST /traces/retrieve. `texts` are those of the newest steps, the newest last; older clients send `context`."""
 
     context: str = ""
-    texts: list[str] | None = None
+    texts: list[str] | None = Field(default=None, max_length=MAX_TEXTS)
     tier: Tier = Field(validation_alias=AliasChoices("tier", "level"))
     top_k: int = Field(default=5, ge=1, le=50)
     similarity: Unit | None = None

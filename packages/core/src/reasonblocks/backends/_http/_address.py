@@ -13,9 +13,9 @@ from ...exceptions import BadAnswer, ConfigError
 logger = logging.getLogger("reasonblocks")
 
 API = "/v1"
-"""The prefix of every route; a URL may end in it."""
+"""The prefix of every route; a URL may end with it."""
 LOCAL_NAMES = (".local", ".internal", ".lan", ".home.arpa")
-"""Endings of names that are resolved inside a network only, like names without a dot."""
+"""Endings of names that are resolved only inside a network, like names without a dot."""
 
 _warned: set[str] = set()
 
@@ -66,9 +66,9 @@ def address_of(name: str, url: object, key: Secret | None) -> Address:
     if not host or parts.scheme not in ("http", "https"):
         raise ConfigError(name, shown_url(url), rule)
     if parts.username is not None or parts.password is not None:
-        raise ConfigError(name, shown_url(url), "must have no user and no password: give the key as api_key")
+        raise ConfigError(name, shown_url(url), "must not contain a user or a password: pass the key as api_key")
     if "?" in url or "#" in url:
-        raise ConfigError(name, shown_url(url), "must have no query and no fragment")
+        raise ConfigError(name, shown_url(url), "must not contain a query or a fragment")
     netloc = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/").removesuffix(API).rstrip("/")
     address = Address(
@@ -112,5 +112,5 @@ def _warn_of_plain_text(address: Address) -> None:
     """Warn once a process and server."""
     if address.url not in _warned:
         _warned.add(address.url)
-        text = "%s is asked without TLS over a public network: the key and the agent's texts can be read on the way"
+        text = "%s is used without TLS over a public network: others can read the key and the agent's texts"
         logger.warning(text, address.shown)

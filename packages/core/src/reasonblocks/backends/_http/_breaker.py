@@ -1,4 +1,4 @@
-"""Switches a server off after failures in a row, so that a dead one costs three steps their time and not each."""
+"""Switches a server off after failures in a row, so that a dead server delays three steps and not every step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...exceptions import SwitchedOff
 logger = logging.getLogger("reasonblocks")
 
 FAILURES_IN_A_ROW = 3
-"""Failures after which a server is off."""
+"""Failures in a row after which a server is switched off."""
 OFF_SECONDS = 30.0
-"""Seconds that it stays off before one request tries it."""
+"""Seconds until a single request tests a server that failed."""
 REFUSED_SECONDS = 60.0
-"""Seconds that it stays off after it refused the key."""
+"""Seconds until a single request tests a server that refused the key."""
 
 
 class Breaker:
-    """The switch of one server and key, shared by all runs. `server` names both in log lines.
+    """The circuit breaker of one server and key, shared by all runs. `server` names both in log lines.
 
     `begin` returns a turn, which goes to exactly one of `answered`, `failed`, `refused` and `abandoned`. A turn that
     began before the last switch changes nothing.
@@ -66,7 +66,7 @@ class Breaker:
                 raise SwitchedOff(backend, max(left, 0.0))
 
     def answered(self, turn: int) -> None:
-        """Note an answer: the server is back on."""
+        """Record an answer, which switches the server on again."""
         with self._lock:
             if turn != self._switches:
                 return
@@ -74,10 +74,10 @@ class Breaker:
             self._trying_until = -inf
             self._switches += was_off
         if was_off:
-            logger.warning("%s answers again: it is back on", self._server)
+            logger.warning("%s answers again and is switched on", self._server)
 
     def failed(self, turn: int, reason: str) -> None:
-        """Note a transport error, a missed deadline, a status of 5xx or an unreadable body."""
+        """Record a transport error, a missed deadline, a status such as 5xx, or an unreadable body."""
         with self._lock:
             if turn != self._switches:
                 return
@@ -86,22 +86,22 @@ class Breaker:
             if self._failures >= FAILURES_IN_A_ROW or self._off_until is not None:
                 self._off(OFF_SECONDS)
         if switches:
-            text = "%s failed %d times in a row (%s): off, tried again in %d s; runs go on without it"
+            text = "%s failed %d times in a row (%s): switched off, tested again in %d s; runs continue without it"
             logger.warning(text, self._server, FAILURES_IN_A_ROW, reason, OFF_SECONDS)
 
-    def refused(self, turn: int, status: int) -> None:
-        """Note that the server refused the key."""
+    def refused(self, turn: int | None, status: int) -> None:
+        """Note that the server refused the key. A turn of None is a request that needed none."""
         with self._lock:
-            if turn != self._switches:
+            if turn is not None and turn != self._switches:
                 return
             was_off = self._off_until is not None
             self._off(REFUSED_SECONDS)
         if not was_off:
-            text = "%s was refused (%d): off, tried again in %d s; runs go on without it"
+            text = "access to %s was refused (%d): switched off, tested again in %d s; runs continue without it"
             logger.warning(text, self._server, status, REFUSED_SECONDS)
 
     def abandoned(self, turn: int) -> None:
-        """Note a request whose caller left: another one may try the server."""
+        """Record a request that its caller abandoned, so that another one may test the server."""
         with self._lock:
             if turn == self._switches:
                 self._trying_until = -inf

@@ -1,4 +1,4 @@
-"""Asks a server for the evaluation of each step, and keeps the operators' notes that come with the answers."""
+"""Requests the evaluation of each step from a server, and keeps the operators' notes in its answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("reasonblocks")
 
 BACKEND = "the evaluator"
 RUNS_KEPT = 1_024
-"""Runs whose notes are kept; those of the run that asked longest ago are dropped."""
+"""Runs whose notes are kept; the notes of the run that has not been evaluated for the longest time are dropped."""
 NOTES_KEPT = 16
 """Notes of one run that are kept."""
 MOST_ENTRIES = 64
@@ -40,7 +40,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 class HttpEvaluator:
     """Evaluates steps on a server: sends each step alone, with the server's sealed memory of the steps before it.
 
-    The caller's own monitors run in this process, and their memories stay here. `weights`, `tool_roles` and
+    The caller's own monitors run in this process, and their memories are not sent. `weights`, `tool_roles` and
     `calibration` are those that the caller gave, None for the server's own.
     """
 
@@ -93,7 +93,7 @@ class HttpEvaluator:
         return self._answered(request, answer)
 
     def waiting(self, run_id: str) -> tuple[Note, ...]:
-        """Return the notes that wait for a run, as of its last answer."""
+        """Return the notes that wait for a run, as of the last answer."""
         with self._lock:
             return self._notes.get(run_id, ())
 
@@ -112,7 +112,7 @@ class HttpEvaluator:
             self._keep_notes(request, answer)
         if answer.partial and SERVER_MEMORY in request.memories and not self._said_partial:
             self._said_partial = True
-            text = "%s could not use its memory of a run: the monitors judge it from step %d on (said once a client)"
+            text = "%s could not use its memory of a run, which is judged from step %d on (logged once per client)"
             logger.warning(text, self._exchange.address.shown, request.index)
         memories: dict[str, JSON] = {name: memory for name, _, memory, _ in request.observed}
         if answer.memory is not None:

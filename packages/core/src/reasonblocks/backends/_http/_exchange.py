@@ -1,4 +1,4 @@
-"""Exchanges requests and answers with one server: a deadline over the whole exchange, bounded bodies, one breaker."""
+"""Exchanges requests and answers with a server, within a deadline, with limited bodies and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ T = TypeVar("T")
 ANSWER_BYTES = 250_000
 """The largest body of an answer that is read: parsing one of that size takes some milliseconds of an event loop."""
 NO_DEADLINE_SECONDS = 5.0
-"""Seconds for a request that has no deadline, such as one in a test of a backend alone."""
+"""Seconds for a request without a deadline, as in a test of a single backend."""
 DETAIL_CHARS = 120
 """Characters of a server's own reason in a log line or an error."""
 KEY_REFUSED = (401, 403)
 THIS_REQUEST_ONLY = (400, 413, 422, 429)
-"""Statuses that concern one request: the server is well."""
+"""Statuses that concern one request, and are no failure of the server."""
 
 
 def _one_line(text: str) -> str:
@@ -131,11 +131,11 @@ class _Pool:
             )
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body; of an error only the start. It has to be plain: a small compressed one may be huge."""
+        """Return the body; of an error only the start. It must not be compressed: it could unpack to any size."""
         body = bytearray()
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity" and response.is_success:
-            raise BadAnswer(self._address.shown, encoding, "its answer must be plain")
+            raise BadAnswer(self._address.shown, encoding, "its answer must not be compressed")
         async for part in response.aiter_raw():
             body += part
             if len(body) > ANSWER_BYTES:
@@ -253,23 +253,27 @@ class Exchange:
             raise self.address.without_key(exc) from None
 
     def ask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
-        """Send a request and return its answer, read. Raises `Unavailable`, and `BadAnswer` if it cannot be read."""
+        """Send a request and return its answer as `read` reads it. Raises `Unavailable` and `BadAnswer`."""
         with self._attempt(backend, ask, ends, read) as attempt:
             attempt.reply = _result(attempt.future, attempt.left)
         return attempt.answer
 
     async def aask(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> T:
-        """Ask without blocking the caller's event loop."""
+        """Send a request like `ask`, without blocking the caller's event loop."""
         with self._attempt(backend, ask, ends, read) as attempt:
             attempt.reply = await _aresult(attempt.future, attempt.left)
         return attempt.answer
+
+    def key_refused(self, status: int) -> None:
+        """Switch the server off for all clients with this key, after a request past the breaker."""
+        self._open().breaker.refused(None, status)
 
     def _start(self, ask: Ask, seconds: float) -> Future[Reply]:
         return network.submit(partial(self._open().exchange, ask, seconds))
 
     @contextmanager
     def _attempt(self, backend: str, ask: Ask, ends: float | None, read: Callable[[bytes], T]) -> Iterator[_Attempt[T]]:
-        """Make an attempt whose `reply` the block sets, and judge it for the breaker."""
+        """Start an attempt whose `reply` the block sets, and report its result to the breaker."""
         left = NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
         if left <= 0:
             raise DeadlineExceeded(backend, 0.0)
@@ -345,7 +349,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = JSONDecoder(parse_constant=_no_number)

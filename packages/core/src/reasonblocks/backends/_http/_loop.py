@@ -66,7 +66,7 @@ class NetworkThread:
             self._users += 1
 
     def leave(self, last_words: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a user's last work without waiting for it; stop the thread after that of the last user."""
+        """Run a user's last work without waiting for it; after the last user's, stop the thread."""
         with self._lock:
             self._users -= 1
             loop = self._loop
@@ -84,7 +84,7 @@ class NetworkThread:
                 loop.stop()
 
     def later(self, work: Callable[[], object]) -> None:
-        """Run this in the thread, if it runs. Takes no lock, so garbage collection may call it anywhere."""
+        """Run `work` in the thread, if there is one. Takes no lock, so garbage collection may call it anywhere."""
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # closed meanwhile
                 loop.call_soon_threadsafe(work)

@@ -32,23 +32,26 @@ NAME_CHARS = 200
 GZIP_BYTES = 1_024
 """A larger body is compressed."""
 OFF_SECONDS = 60.0
-"""Seconds in which nothing is sent after the server refused the key."""
+"""Seconds for which nothing is sent after the server refused the key."""
 AGAIN = (408, 425, 429)
-"""Statuses after which events are offered again, like 5xx."""
+"""Statuses after which events are sent again, as after 5xx."""
 TOO_LARGE = 413
 
 
 class HttpSink:
     """Sends every event to the server at `url`, from a background thread.
 
-    Events wait while the server cannot be reached, 1,000 of them at most; the oldest steps are dropped first. They are
-    also dropped if the server refuses the key or the events. Works without `base_url`: the server then shows the runs,
-    and all decisions stay in the process. Raises `ConfigError`, and `ExtraMissing` without httpx.
+    While the server cannot be reached, up to 1,000 events wait, and the oldest steps are dropped first. Events are also
+    dropped if the server refuses them or the key. The sink works without `base_url`: the server then shows the runs,
+    and all decisions are made in this process. Raises `ConfigError`, and `ExtraMissing` without httpx.
     """
 
     remote = True
-    """It sends events to another process: the end of a run hardly waits for it, and REASONBLOCKS_DISABLED=1 leaves it
-    out."""
+    """True because events leave the process: the end of a run waits only briefly, and REASONBLOCKS_DISABLED=1 removes
+    the sink."""
+
+    batch_seconds = 0.2
+    """Events within this time are sent together, at most 64 of them (WIRE)."""
 
     def __init__(self, url: str, api_key: str | Secret | None = None) -> None:
         key = api_key if isinstance(api_key, Secret) else key_of("api_key", api_key)
@@ -66,7 +69,7 @@ class HttpSink:
         """Send a batch, a smaller one if it is too large. Raises `Unavailable`, and `Refused` for dropped events."""
         ends = time.monotonic() + seconds
         if (off := self._off_until - time.monotonic()) > 0:
-            raise Refused(self._exchange.address.shown, f"the key was refused, asked again in {off:.0f} s")
+            raise Refused(self._exchange.address.shown, f"the key, for {off:.0f} s more", logged=True)
         bodies = _bodies(events[: self._most])
         while True:
             reply = self._post(bodies, ends)
@@ -74,7 +77,7 @@ class HttpSink:
                 break
             self._most = len(bodies) // 2
             bodies = bodies[: self._most]
-        self._check(reply)
+        self._check(reply, len(bodies))
         return len(bodies)
 
     def close(self) -> None:
@@ -87,13 +90,13 @@ class HttpSink:
             body, headers["content-encoding"] = gzip.compress(body, 5), "gzip"
         left = ends - time.monotonic()
         if left <= 0:
-            raise Unavailable(self._exchange.address.shown, "no time is left for it")
+            raise Unavailable(self._exchange.address.shown, "no time is left for the request")
         try:
             return self._exchange.send(Ask(path="/monitor/events", body=body, headers=headers), left)
         except BadAnswer as exc:
             raise Unavailable(self._exchange.address.shown, exc.rule) from None
 
-    def _check(self, reply: Reply) -> None:
+    def _check(self, reply: Reply, sent: int) -> None:
         address = self._exchange.address
         if reply.is_success:
             self._say_refused(reply)
@@ -102,23 +105,24 @@ class HttpSink:
             raise Unavailable(address.shown, self._exchange.reason(reply), retry_after=reply.retry_after)
         if reply.status in KEY_REFUSED:
             self._off_until = time.monotonic() + OFF_SECONDS
-            raise Refused(address.shown, f"{self._exchange.reason(reply)}, with {address.shown_key}")
-        raise Refused(address.shown, self._exchange.reason(reply))
+            self._exchange.key_refused(reply.status)
+            raise Refused(address.shown, self._exchange.reason(reply), logged=True)
+        raise Refused(address.shown, self._exchange.reason(reply), events=sent)
 
     def _say_refused(self, reply: Reply) -> None:
-        """Log once that the server took a batch without some of its events."""
+        """Log once that the server accepted a batch but refused some of its events."""
         try:
             refused = reply.json(self._exchange.address.shown).get("refused")
         except BadAnswer as exc:
             raise Unavailable(self._exchange.address.shown, exc.rule) from exc
         if refused and "refused" not in self._said:
             self._said.add("refused")
-            text = "%s refused events, for instance: %.200s (said once a sink)"
+            text = "%s refused events, for example %.200s (logged once per sink)"
             logger.warning(text, self._exchange.address.shown, self._exchange.address.hide(repr(refused)))
 
 
 def _bodies(events: Sequence[Event]) -> list[bytes]:
-    """Return the first events that fit into one body, as JSON; at least one, shortened if it is too large."""
+    """Return the first events that fit into one body, as JSON; at least one, which is shortened if it is too large."""
     bodies: list[bytes] = []
     left = BODY_BYTES - len('{"events":[]}')
     for event in events:
@@ -133,7 +137,7 @@ def _bodies(events: Sequence[Event]) -> list[bytes]:
 
 
 def _encoded(event: Event) -> bytes:
-    """Return the event as JSON; one that is none, such as arguments with a NaN, as near to it as JSON comes."""
+    """Return the event as JSON; values that JSON does not have, such as a NaN, are replaced by similar ones."""
     body = event.as_dict()
     try:
         return whole(_STRICT.encode(body)).encode()

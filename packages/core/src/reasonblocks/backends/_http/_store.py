@@ -15,7 +15,7 @@ BACKEND = "the pattern store"
 
 
 class HttpStore:
-    """Finds lessons on a server, among those of its key's org and those for everyone."""
+    """Finds lessons on a server, among those of the key's org and those for everyone."""
 
     inline = True
     """It keeps the deadline itself and blocks no event loop."""

@@ -1,4 +1,4 @@
-"""Prepares the texts of a request: applies the caller's `redact`, and cuts what no monitor reads."""
+"""Prepares the texts of a request: applies the caller's `redact`, and cuts the parts that no monitor reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Guest(Protocol):
 class Redaction:
     """Applies the caller's `redact` to every text of a request, in at most half of the time that is left.
 
-    A text that it fails on is replaced as a whole; so are all texts of the request if it does not finish.
+    A text for which it fails is replaced as a whole. If it does not finish in time, all texts of the request are.
     """
 
     def __init__(self, redact: Change, guest: Guest) -> None:
@@ -42,7 +42,7 @@ class Redaction:
         self._said: set[str] = set()
 
     def applied(self, change: Callable[[Change], T], seconds: float) -> T:
-        """Return what `change` makes with the redacting function."""
+        """Return the result of `change`, called with the redacting function."""
         try:
             return self._guest.call(partial(change, self._text), seconds / 2)
         except Unavailable as exc:
@@ -69,7 +69,9 @@ class Redaction:
         kind = type(exc).__name__
         if kind not in self._said:
             self._said.add(kind)
-            logger.warning("redact failed (%s); the server gets %r instead of the text (said once)", kind, UNREDACTED)
+            logger.warning(
+                "redact failed (%s); the server receives %r in place of the text (logged once)", kind, UNREDACTED
+            )
         return _unredacted
 
 
@@ -114,7 +116,7 @@ def bounded_step(step: Step) -> Step:
 def _bounded(text: str) -> str:
     cut = clip(text)
     if cut is not text and cut.isspace() and not text.isspace():
-        return whole(text)  # whether a text is blank is asked of the whole
+        return whole(text)  # a blank text is judged by the whole text
     return whole(cut)
 
 

@@ -1,4 +1,4 @@
-"""The sink that turns runs into OpenTelemetry spans and log events."""
+"""The sink that emits runs as OpenTelemetry spans and log events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the attributes of spans and events from our own events. Imports nothing of OpenTelemetry."""
+"""Creates the attributes of spans and events from our own events. Imports nothing of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_CALLED = "not called"
 
 
 def cleaned(given: Mapping[str, object]) -> Attributes:
-    """Return what OpenTelemetry can hold: no None, no empty texts, no numbers that are not finite.
+    """Return the values that OpenTelemetry accepts: without None, empty texts, and numbers that are not finite.
 
     Of a text over 16,000 characters, both ends are kept.
     """

@@ -176,7 +176,7 @@ def is_called(step: StepEvent) -> bool:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return the time in nanoseconds; 0 for what is no time."""
+    """Return the time in nanoseconds; 0 for an invalid time."""
     return round(seconds * 1e9) if is_number(seconds) and 0 <= seconds < LATEST else 0
 
 

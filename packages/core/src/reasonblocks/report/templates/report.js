@@ -80,7 +80,7 @@
     } catch (_) {
       view = document.createElement("p");
       view.textContent = "This browser cannot unpack the run: it has no DecompressionStream. "
-        + "reasonblocks report RUNS --pages DIR writes pages that need none.";
+        + "reasonblocks report RUNS --pages DIR writes pages that do not need it.";
     }
     if (mine !== wanted) return false;
     opened.replaceChildren(...view.childNodes);

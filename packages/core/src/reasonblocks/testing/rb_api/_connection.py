@@ -135,7 +135,7 @@ class Connection(BaseHTTPRequestHandler):
             if isinstance(fault, Hang):
                 ended.wait()
             return
-        answer = self._with(fault, refused or self._answer(request))
+        answer = self._with(fault, refused, request)
         self.close_connection = self.close_connection or answer.missing > 0
         whole = answer.whole(close=self.close_connection)
         self._requests.answered(number, answer.status, len(whole))  # before a client can read the answer
@@ -173,11 +173,11 @@ class Connection(BaseHTTPRequestHandler):
         except Refused as refused:
             return refusal(refused.status, refused.detail)
 
-    @staticmethod
-    def _with(fault: Fault | None, answer: Answer) -> Answer:
+    def _with(self, fault: Fault | None, refused: Answer | None, request: Received) -> Answer:
         """Return the answer as a fault changes it."""
         if isinstance(fault, Status):
             return evolve(refusal(fault.code, fault.detail), headers=fault.headers)
+        answer = refused or self._answer(request)
         if isinstance(fault, Lying):
             lie = lied(fault.lie, answer.body)
             return Answer(status=200, body=lie.body, headers=lie.headers, missing=lie.missing)

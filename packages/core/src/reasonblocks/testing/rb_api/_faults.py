@@ -20,31 +20,31 @@ LONG_CHARS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """The answer is sent after `seconds`."""
+    """A fault that sends the answer after `seconds`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drip:
-    """The answer is sent a byte at a time, with `seconds` before each."""
+    """A fault that sends the answer one byte at a time, with `seconds` before each byte."""
 
     seconds: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hang:
-    """The request is read and never answered; its connection stays open until the fault or the server ends."""
+    """A fault that reads a request without an answer; the connection stays open until the fault or server ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangUp:
-    """The request is read, and its connection is closed without an answer."""
+    """A fault that reads a request, and closes the connection without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The request is not handled, and is answered with this HTTP status and reason."""
+    """A fault that answers a request, without handling it, with this HTTP status and reason."""
 
     code: int
     detail: str = "a scripted fault"
@@ -53,7 +53,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lying:
-    """The request is handled, and the answer is replaced by a body that no client should believe.
+    """A fault that handles a request, and replaces the answer by a body that no client should accept.
 
     - "html", "empty", "list", "deep" (nested 200,000 levels), "huge" (32 MB): another body with the status 200.
     - "truncated": the first half of the answer. "cut off": the same, and the connection is closed before the length

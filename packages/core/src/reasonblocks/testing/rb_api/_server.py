@@ -16,7 +16,7 @@ from ._records import Body, QueuedNote, Received, Requests
 from ._routes import Api
 
 KEY = "rbk_scripted_key"
-"""The key that a scripted rb-api takes if it is given none."""
+"""The key that a scripted rb-api accepts by default."""
 
 
 class ScriptedRbApi:
@@ -89,7 +89,7 @@ class ScriptedRbApi:
         return self._api.runs.add_note(run_id, text)
 
     def misbehave(self, fault: Fault, *, at: str = "", times: int | None = None) -> None:
-        """Have a fault from now on, in place of an earlier one.
+        """Switch a fault on, in place of an earlier one.
 
         `at` limits it to routes that begin with this path (without `/v1`), and `times` to so many requests.
         """
@@ -100,7 +100,7 @@ class ScriptedRbApi:
         self._faults.set(None, "", None)
 
     def revoke(self, key: str | None = None) -> None:
-        """Refuse a key (the first one) from now on, with 401. Raises `KeyError` if it is unknown."""
+        """Refuse a key (by default the first one) from now on, with 401. Raises `KeyError` if it is unknown."""
         del self._api.keys[self.key if key is None else key]
 
     def forget(self) -> None:
