@@ -290,7 +290,7 @@ def _ticks(rows: Sequence[Row], each: int, column: float, narrowest: int) -> Ite
         middle = (at + 0.5) * call
         if row.number % step == 0 and middle - last >= apart - 1e-6 and middle + apart / 2 <= max(end, 100.0):
             last = middle
-            yield round(middle, 3), str(row.number)
+            yield round(max(middle, len(str(row.number)) * LETTER_WIDTH * 50 / narrowest), 3), str(row.number)
 
 
 def _columns(groups: Sequence[Sequence[Row]], column: float, *, unheard: bool) -> Iterator[Column]:
