@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reasonblocks.report import RunPage, run_page
+from reasonblocks.report import Row, RunPage, run_page
 from tests.core.report.runs import hostile, ordinary, page, step, told
 from tests.report.conftest import Show
 
@@ -98,6 +98,25 @@ def test_a_page_is_as_wide_as_its_window(show: Show, width: int, run: RunPage) -
     page = show(run_page(run), viewport={"width": width, "height": 900})
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert not page.evaluate(WIDE)
+
+
+@pytest.mark.parametrize(("width", "scrolls"), [(1280, False), (1000, False), (360, True)])
+def test_the_chart_of_fourteen_calls_fits_or_scrolls(show: Show, width: int, scrolls: bool) -> None:
+    run = RunPage(run_id="r", rows=tuple(Row(number=n, state="NORMAL", after=n - 1 if n else None) for n in range(14)))
+    page = show(run_page(run), viewport={"width": width, "height": 900})
+    scroll = page.locator(".plot-scroll")
+    assert scroll.evaluate("one => one.scrollWidth > one.clientWidth") is scrolls
+    column = page.locator(".col").first.bounding_box()
+    assert column
+    assert column["width"] >= 23.9
+
+
+def test_a_narrow_row_opens_to_what_it_leaves_out(show: Show) -> None:
+    page = show(run_page(ordinary()), viewport={"width": 360, "height": 900})
+    assert not page.locator("#call-4 .back").is_visible()
+    page.locator("#call-4 summary").click()
+    more = page.locator("#more-4").inner_text()
+    assert all(word in more for word in ("Came back", "1 failed", "inject: a monitor's text was chosen"))
 
 
 def test_the_theme_follows_the_system_and_can_be_chosen(show: Show) -> None:

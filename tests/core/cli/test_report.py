@@ -98,6 +98,42 @@ def test_every_run_gets_a_page_in_a_folder(command: Command, logs: list[str], tm
     assert page.find("nav")[0].find("a")[0].attributes["href"] == "index.html"
 
 
+def test_an_older_report_in_the_folder_is_replaced(command: Command, logs: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    assert command("report", *logs, "--pages", str(folder)).code == 0
+    (folder / ".nojekyll").write_text("", encoding="utf-8")
+    assert command("report", logs[1], "--pages", str(folder)).code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [".nojekyll", "index.html", "run-00001-three.html"]
+    assert titles(folder / "index.html") == ["three"]
+
+
+@pytest.mark.parametrize("name", ["index.html", "run-00001-one.html", "notes.txt", "run-00001-one.html.bak"])
+def test_a_folder_with_foreign_files_is_refused(command: Command, logs: list[str], tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / name).write_text("<p>Mine.</p>", encoding="utf-8")
+    done = command("report", *logs, "--pages", str(folder))
+    assert done.code == 2
+    assert f"such as {name}" in done.err
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in folder.iterdir()] == [(name, "<p>Mine.</p>")]
+
+
+def test_a_linked_page_is_foreign(command: Command, logs: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    assert command("report", *logs, "--pages", str(folder)).code == 0
+    (folder / "index.html").rename(tmp_path / "mine.html")
+    (folder / "index.html").symlink_to(tmp_path / "mine.html")
+    assert command("report", *logs, "--pages", str(folder)).code == 2
+
+
+def test_where_a_report_cannot_be_written_is_told(command: Command, logs: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "none" / "report.html"
+    done = command("report", *logs, "--out", str(out))
+    assert (done.code, done.err) == (1, f"reasonblocks: cannot write {out}: no such folder\n")
+    done = command("report", *logs, "--pages", logs[0])
+    assert (done.code, "is not a folder" in done.err) == (2, True)
+
+
 def test_the_name_of_a_page_has_nothing_of_a_hostile_id(command: Command, tmp_path: Path) -> None:
     sink = JsonlSink(tmp_path / "runs.jsonl")
     for run_id in ("../../etc/passwd", "a/b?c#d", "///", hostile().run_id.replace("\ud800", "")):

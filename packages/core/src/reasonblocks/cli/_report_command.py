@@ -29,6 +29,11 @@ HEAD_RECORDS = 8
 """Records at the start of a file that are read to detect a log."""
 HEAD_BYTES = 64
 INDEX = "index.html"
+PAGE = re.compile(r"run-\d{5,}(?:-[A-Za-z0-9-]+)?\.html")
+MARK = b'<meta name="generator" content="ReasonBlocks report">'
+"""The element at the start of each of our pages."""
+MARK_WITHIN = 1_000
+"""Bytes of a page in which its mark is."""
 
 
 def add_to(commands: Parsers) -> None:
@@ -172,12 +177,16 @@ class Book:
 
 
 class Folder:
-    """Writes a page for each run into a folder, and an index of them at the end."""
+    """Writes a page for each run into a folder, and an index of them at the end, which replaces an older report.
+
+    Raises `FlagError` for a folder with files that are not of a report, except for hidden ones.
+    """
 
     def __init__(self, path: str, title: str) -> None:
         from ..report import Tally
 
         self.path, self.title, self.runs = Path(path), title, 0
+        self.old = pages_in(self.path)
         self.tally = Tally()
         self.lines: list[Any] = []
 
@@ -189,6 +198,7 @@ class Folder:
         text = run_page(page, nav=[NavLink(name="All runs", href=INDEX)])
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / name, text)
+        self.old.discard(name)
         self.tally.add(page)
         self.lines.append(run_line(page, name))
 
@@ -196,12 +206,36 @@ class Folder:
         from ..report import runs_page
 
         write_whole(self.path / INDEX, runs_page(self._listing()))
+        for name in self.old - {INDEX}:
+            (self.path / name).unlink(missing_ok=True)
         say(f"{self.path / INDEX}: {_runs(self.runs)}, {self.tally.recorded:,} steps, a page for each")
 
     def _listing(self) -> Listing:
         from ..report import Listing
 
         return Listing(lines=self.lines, tally=self.tally, title=self.title)
+
+
+def pages_in(folder: Path) -> set[str]:
+    """Return the names of a report's pages in a folder. Raises `FlagError` if it has other files than those."""
+    if not folder.exists():
+        return set()
+    if not folder.is_dir():
+        raise FlagError("--pages", f"{folder} is not a folder")
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    foreign = sorted(name for name in names if not _is_page(folder / name))
+    if foreign:
+        raise FlagError("--pages", f"{folder} has files that are not of a report, such as {foreign[0]}; "
+                        "choose a new folder")  # fmt: skip
+    return names
+
+
+def _is_page(path: Path) -> bool:
+    """Return True for a page that this command has written."""
+    if path.is_symlink() or not path.is_file() or not (path.name == INDEX or PAGE.fullmatch(path.name)):
+        return False
+    with open(path, "rb") as file:
+        return MARK in file.read(MARK_WITHIN)
 
 
 def book_of(out: str | None, pages: str | None, title: str, files: Sequence[str]) -> Book | Folder:

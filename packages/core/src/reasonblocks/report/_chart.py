@@ -12,6 +12,8 @@ from ._text import number, plain, stretches
 
 WIDTH = 1008
 """The width of the chart on a wide screen, in pixels. On a narrower one its columns shrink, then it scrolls."""
+WIDE = 860
+"""The width from which states have the words that fit there; the style has the same number."""
 ROOMY, NARROWEST = 24, 12
 """Pixels of a column: up to the first it shrinks; if the chart is too long for that, up to the second."""
 MOST_COLUMNS = WIDTH // NARROWEST
@@ -190,7 +192,7 @@ def _bands(groups: Sequence[Sequence[Row]], column: float, narrowest: int) -> It
         letter = LETTERS.get(state, "?" if state else "")
         word, narrow = (
             state if len(state) * LETTER_WIDTH + 10 <= width * whole / 100 and state in LETTERS else letter
-            for whole in (WIDTH, narrowest)
+            for whole in (WIDE, min(WIDE, narrowest))
         )
         yield Band(x=x, width=width, state=state if state in LETTERS else "none", word=word, narrow=narrow)
 
@@ -310,7 +312,7 @@ def _ticks(rows: Sequence[Row], each: int, column: float, narrowest: int) -> Ite
         middle = (at + 0.5) * call
         if row.number % step == 0 and middle - last >= apart - 1e-6 and middle + apart / 2 <= max(end, 100.0):
             last = middle
-            yield round(middle, 3), str(row.number)
+            yield round(max(middle, len(str(row.number)) * LETTER_WIDTH * 50 / narrowest), 3), str(row.number)
 
 
 def _columns(groups: Sequence[Sequence[Row]], column: float, *, unheard: bool) -> Iterator[Column]:

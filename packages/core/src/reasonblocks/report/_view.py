@@ -182,10 +182,9 @@ def told_count(page: RunPage) -> str:
     """Return what the texts of a run are, after their number: "texts: 5 of 5 monitor texts, 1 lesson"."""
     if page.monitor_texts == len(page.told):
         return f"of {page.cap} monitor texts"
-    others = Counter(told.who for _, told in page.told if told.source != MONITOR)
+    others = Counter(_NOUNS.get(told.who, "other text") for _, told in page.told if told.source != MONITOR)
     parts = [f"{page.monitor_texts} of {page.cap} monitor texts"]
-    parts += [f"{number:,} by {text.plain(who)}" if who not in _NOUNS else counted(number, _NOUNS[who])
-              for who, number in others.items()]  # fmt: skip
+    parts += [counted(number, noun) for noun, number in others.items()]
     return f"{'text' if len(page.told) == 1 else 'texts'}: {', '.join(parts)}"
 
 
