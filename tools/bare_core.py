@@ -19,7 +19,18 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import reasonblocks
-from reasonblocks import QdrantStore, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, testing
+from reasonblocks import (
+    HttpSink,
+    OpenTelemetrySink,
+    QdrantStore,
+    ReasonBlocks,
+    Step,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    testing,
+)
 from reasonblocks._extras import EXTRAS
 from reasonblocks.backends import embed
 from reasonblocks.backends._edge_store import EdgeStore
@@ -29,6 +40,8 @@ from reasonblocks.learning._secrets import detectors
 from reasonblocks.report import RunPage, run_page
 
 NOWHERE = "http://127.0.0.1:9"
+WITH_AN_EXTRA = (("pytest", "reasonblocks.testing._"), ("opentelemetry", "reasonblocks.backends._otel_sink._spans"))
+"""The packages that modules need which are imported only where they are installed, and how their names begin."""
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
 
 
@@ -44,9 +57,11 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "calibrate": [need_scikit_learn],
     "edge": [lambda: EdgeStore("patterns")],
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
+    "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
     "learn": [detectors],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
+    "otel": [OpenTelemetrySink],
     "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],
     "report": [lambda: run_page(RunPage(run_id="run-1", rows=()))],
     "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
@@ -82,13 +97,16 @@ def is_installed(name: str) -> bool:
 
 
 def every_module_is_imported() -> None:
-    """Import every module except the conformance scenarios, which are tests, and `__main__`, which would run."""
+    """Import every module except `__main__`, which would run, and those that only run with an extra.
+
+    These are the conformance scenarios, which are tests, and the spans of OpenTelemetry.
+    """
     for found in pkgutil.walk_packages(reasonblocks.__path__, "reasonblocks."):
         try:
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
         except ModuleNotFoundError as error:
-            if error.name != "pytest" or not found.name.startswith("reasonblocks.testing._"):
+            if not any(error.name == missing and found.name.startswith(start) for missing, start in WITH_AN_EXTRA):
                 raise
 
 

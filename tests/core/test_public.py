@@ -45,7 +45,7 @@ PROMISED = {
         Event RunFinish RunStart StepEvent completed_of event_of step_event
     """,
     "reasonblocks.wire": """
-        EVENT_BYTES ErrorBody EvaluateRequest EvaluateResponse EventsRequest EventsResponse HealthResponse MAX_INJECTED
+        EvaluateRequest EvaluateResponse EventsRequest EventsResponse MAX_INJECTED
         PREFIX RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest ScoreResponse WireRefused WireStep WireTrace
         evaluate_request evaluation_response injected_of own_level_of retrieve_request retrieve_response
     """,

@@ -136,10 +136,10 @@ def test_doctor_reports_a_server(api: ScriptedRbApi) -> None:
 
 
 def test_doctor_reports_a_refused_key_and_does_not_show_it(api: ScriptedRbApi) -> None:
-    found = examine({"REASONBLOCKS_BASE_URL": api.url, "REASONBLOCKS_API_KEY": "rbk_other_secret"})
+    found = examine({"REASONBLOCKS_BASE_URL": api.url, "REASONBLOCKS_API_KEY": "rbk_other_hidden"})
     assert found.server["key"] == "refused"
     assert "refuses the key rbk_other_***: HTTP 401" in found.problems[0]
-    assert "secret" not in str(found)
+    assert "hidden" not in str(found)
 
 
 def test_doctor_reports_a_key_that_may_not_read(api: ScriptedRbApi) -> None:

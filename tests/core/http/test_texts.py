@@ -29,7 +29,7 @@ def with_secrets(rb: ReasonBlocks) -> None:
     """A run whose task, thought, arguments and results hold a secret."""
     from reasonblocks.types import Step, StepInput, ToolCall, ToolResult
 
-    call = ToolCall(id="c", name="bash", arguments={"env": [{"KEY": SECRET}], "command": f"login {SECRET}"})
+    call = ToolCall(id="c", name="bash", arguments={"env": [{"KEY": SECRET, SECRET: 1}], "command": f"login {SECRET}"})
     results = (ToolResult(call_id="c", output=f"hello {SECRET}"),)
     session = rb.session(task=f"Use {SECRET}.")
     run(session, 1)

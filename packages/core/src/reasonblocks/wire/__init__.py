@@ -7,12 +7,9 @@ quotes or a NaN is an error.
 from __future__ import annotations
 
 from ._base import (
-    EVENT_BYTES,
     PREFIX,
-    ErrorBody,
     EventsRequest,
     EventsResponse,
-    HealthResponse,
     ScoreRequest,
     ScoreResponse,
     WireRefused,
@@ -31,8 +28,7 @@ from ._retrieve import RetrieveRequest, RetrieveResponse, WireTrace, retrieve_re
 from ._step import WireStep
 
 __all__ = [
-    "EVENT_BYTES", "MAX_INJECTED", "PREFIX", "SERVER_MEMORY", "ErrorBody", "EvaluateRequest", "EvaluateResponse",
-    "EventsRequest", "EventsResponse", "HealthResponse", "RetrieveRequest", "RetrieveResponse", "ScoreRequest",
-    "ScoreResponse", "WireRefused", "WireStep", "WireTrace", "evaluate_request", "evaluation_response", "injected_of",
-    "own_level_of", "retrieve_request", "retrieve_response",
+    "MAX_INJECTED", "PREFIX", "SERVER_MEMORY", "EvaluateRequest", "EvaluateResponse", "EventsRequest", "EventsResponse",
+    "RetrieveRequest", "RetrieveResponse", "ScoreRequest", "ScoreResponse", "WireRefused", "WireStep", "WireTrace",
+    "evaluate_request", "evaluation_response", "injected_of", "own_level_of", "retrieve_request", "retrieve_response",
 ]  # fmt: skip

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Tier = Literal["e1", "e2", "e3"]
-EVENT_BYTES = 1_000_000
-"""The largest body of a batch of events, before compression."""
 PREFIX = "/v1"
 
 
@@ -58,16 +56,3 @@ class EventsResponse(Answer):
     accepted: int = 0
     repeated: int = 0
     refused: list[WireRefused] = Field(default_factory=list)
-
-
-class HealthResponse(Answer):
-    """GET /health."""
-
-    status: str
-    version: str = ""
-
-
-class ErrorBody(Answer):
-    """The body of every error."""
-
-    detail: Any = ""

@@ -133,7 +133,7 @@ def _name(value: object) -> str:
 
 
 def _within(value: JSON, change: Change, depth: int) -> JSON:
-    """Return JSON with `change` applied to its texts, but not to the names in it; any other value becomes text."""
+    """Return JSON with `change` applied to its texts and names; any other value becomes text."""
     if isinstance(value, str):
         return change(value)
     if value is None or isinstance(value, (bool, int, float)):
@@ -141,7 +141,7 @@ def _within(value: JSON, change: Change, depth: int) -> JSON:
     if depth >= DEEPEST:
         return "..."
     if isinstance(value, Mapping):
-        return {_name(key): _within(item, change, depth + 1) for key, item in islice(value.items(), MAX_ITEMS)}
+        return {change(_name(key)): _within(item, change, depth + 1) for key, item in islice(value.items(), MAX_ITEMS)}
     if isinstance(value, (list, tuple)):
         return [_within(item, change, depth + 1) for item in value[:MAX_ITEMS]]
     return change(_shown(value))
