@@ -122,7 +122,7 @@ def tests(session: nox.Session) -> None:
     """All that follows but `parity`, two sessions at a time, and a closing line; arguments go to pytest."""
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
-    stages |= dict.fromkeys(["core", "repo", "examples", *(f"outside({name})" for name in OUTSIDE)], session.posargs)
+    stages |= dict.fromkeys(["core", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE)], session.posargs)
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
 
@@ -202,10 +202,14 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules, the pages of reports in a browser, and what needs scikit-learn."""
-    run_pytest(
-        session, shared(session, "all"), "tests/repo", "tests/report", "tests/calibrate", "tests/outcome", report="repo"
-    )
+    """The repository's own rules, and what needs scikit-learn."""
+    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", "tests/outcome", report="repo")
+
+
+@nox.session(python=False)
+def pages(session: nox.Session) -> None:
+    """The pages of reports in a browser; without one, the tests are skipped."""
+    run_pytest(session, shared(session, "all"), "tests/report", report="pages")
 
 
 @nox.session(python=False)
