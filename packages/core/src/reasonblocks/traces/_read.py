@@ -143,6 +143,9 @@ def _several(path: str, line: int | None, claims: Sequence[AnyReader]) -> Record
     return RecordError(path, line, f"matches several formats ({names}); choose one, such as --format {claims[0].name}")
 
 
+HELP = "docs/replay.md describes each format, and how to add your own"
+
+
 def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | RecordError]) -> Iterator[RecordError]:
     """Yield the errors of a file without a known record; records of unknown formats share one error."""
     first = next((record for record in head if isinstance(record, Record)), None)
@@ -152,7 +155,7 @@ def _unknown(path: str, readers: Sequence[AnyReader], head: list[Record | Record
     near = "; ".join(f"{reader.name}: {lack}" for reader in readers if (lack := _lack(reader, first.value)))
     known = ", ".join(title_of(reader) for reader in readers)
     found = f"contains no recorded run: {_described(first.value)}"
-    yield RecordError(path, None, f"{found}; {f'nearly {near}; ' if near else ''}tried: {known}")
+    yield RecordError(path, None, f"{found}; {f'nearly {near}; ' if near else ''}tried: {known}; {HELP}")
 
 
 def _lack(reader: AnyReader, value: JSON) -> str | None:
