@@ -122,7 +122,8 @@ def tests(session: nox.Session) -> None:
     """All that follows but `parity`, two sessions at a time, and a closing line; arguments go to pytest."""
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
-    stages |= dict.fromkeys(["core", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE)], session.posargs)
+    parts = ("core", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
+    stages |= dict.fromkeys(parts, session.posargs)
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
 
