@@ -116,7 +116,7 @@ def test_a_narrow_row_opens_to_what_it_leaves_out(show: Show) -> None:
     assert not page.locator("#call-4 .back").is_visible()
     page.locator("#call-4 summary").click()
     more = page.locator("#more-4").inner_text()
-    assert all(word in more for word in ("Came back", "1 failed", "inject: a monitor's text was chosen"))
+    assert all(word in more for word in ("Result", "1 failed", "inject: a monitor's text was chosen"))
 
 
 def test_the_theme_follows_the_system_and_can_be_chosen(show: Show) -> None:

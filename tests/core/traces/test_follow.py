@@ -205,7 +205,7 @@ def test_a_database_of_others_is_an_error(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE cities (name)")
     db.close()
-    with pytest.raises(RecordError, match="neither the file of a SQLiteMonitorSink"):
+    with pytest.raises(RecordError, match="is not the file of a SQLiteMonitorSink"):
         Following(str(tmp_path / "other.db")).poll()
 
 

@@ -27,7 +27,7 @@ TAIL_BYTES = 1_000_000
 BLOCK_BYTES = 4_000_000
 """The most that one poll reads; the next continues there."""
 BUSY_S = 0.5
-NO_LOG = "is neither the file of a SQLiteMonitorSink nor that of a JsonlSink; `reasonblocks replay` reads other formats"
+NO_LOG = "is not the file of a SQLiteMonitorSink or a JsonlSink; `reasonblocks replay` reads other formats"
 HEAD_LINES = 8
 """The number of first lines that may hold no event before a file is rejected."""
 
