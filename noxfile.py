@@ -113,17 +113,23 @@ def bench(session: nox.Session) -> None:
 # --- test it on this Python
 
 QUICK_CHECKS = ("lint", "layers")
+ONLY_IN_THE_MATRIX = ("tests/core/test_sabotage.py",)
+"""Tests of the core that take half a minute and test other tests; `core` alone runs them, too."""
 LONGEST = ("adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "adapters(langchain)", "types", "repo")
 """These sessions start first, the longest at the beginning, so that both lanes end at about the same time."""
 
 
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
-    """All that follows but `parity`, two sessions at a time, and a closing line; arguments go to pytest."""
+    """All that follows but `parity` and `ONLY_IN_THE_MATRIX`, two sessions at a time, and a closing line.
+
+    Arguments go to pytest.
+    """
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
     parts = ("core", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
     stages |= dict.fromkeys(parts, session.posargs)
+    stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
 

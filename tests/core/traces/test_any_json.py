@@ -17,7 +17,7 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import READERS, Reader, RecordedRun, read_logs, read_runs
 
 Write = Callable[..., str]
-ANY = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = [reader.name for reader in READERS]
 RECORD_READERS = [reader.name for reader in READERS if isinstance(reader, Reader)]
 
@@ -141,7 +141,7 @@ def test_any_json_is_a_run_or_an_error(write: Write, name: str, record: object) 
     check(write("any.jsonl", record), name)
 
 
-MUTATED = settings(deadline=None, max_examples=150, suppress_health_check=[*HealthCheck])
+MUTATED = settings(deadline=None, max_examples=80, suppress_health_check=[*HealthCheck])
 
 
 @pytest.mark.parametrize("name", VALID)
