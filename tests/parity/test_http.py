@@ -25,7 +25,7 @@ from reasonblocks.types import Evaluation, Memories
 from tests.parity.conftest import Tally
 from tests.parity.runs import CORPUS
 
-FIRST = 5
+FIRST = 3
 """Recorded runs of each source that are compared here; benchmarks/http_parity.py takes more."""
 MOST_STEPS = 60
 CALLS = 30
