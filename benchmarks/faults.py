@@ -1,4 +1,4 @@
-"""What a failing server costs an agent: time a step, decisions, the event loop, the end of the process, and events.
+"""Measures the cost of a failing server: time a step, decisions, the event loop, the end of the process, and events.
 
 Each row is one agent in a process of its own, and a scripted rb-api in another, both on this machine. The server is
 fine for the first 10 steps of the run, and has its fault from then on; only the steps with the fault are measured.

@@ -1,4 +1,4 @@
-"""Whether a client of a server decides as an embedded one: recorded runs, entry by entry, with the bytes on the wire.
+"""Compares a client of a server with an embedded one: recorded runs, entry by entry, with the bytes on the wire.
 
 Each run is steered twice, in one of several ways: plain, with monitors of the caller's own, in mode observe, restored
 from a snapshot in its middle, beside a fork of itself, on event loops, with settings of its own. The server is a

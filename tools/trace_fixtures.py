@@ -141,7 +141,7 @@ def _anthropic_result(block: Any) -> Json:
 
 
 def langchain_chat() -> list[Json]:
-    """What `convert_to_openai_messages` makes of an agent's messages."""
+    """Return an agent's messages as `convert_to_openai_messages` converts them."""
     from langchain.agents import create_agent
     from langchain_anthropic import ChatAnthropic
     from langchain_core.messages import convert_to_openai_messages
@@ -168,7 +168,7 @@ def looked_at(path: str) -> str:
 
 
 def openai_agents() -> list[Json]:
-    """What `to_input_list()` returns after two runs of an agent of the OpenAI Agents SDK."""
+    """Return the `to_input_list()` of two runs of an agent of the OpenAI Agents SDK."""
     from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, function_tool
     from openai import AsyncOpenAI
 

@@ -1,4 +1,4 @@
-"""What the real CLI writes into its transcript is read as the steps that the adapter has seen live."""
+"""Transcripts of the real CLI are read as the steps that the adapter has seen live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `to_input_list()` returns is read as the steps that the adapter has seen live."""
+"""The list of `to_input_list()` is read as the steps that the adapter has seen live."""
 
 from __future__ import annotations
 

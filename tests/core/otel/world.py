@@ -138,7 +138,7 @@ def finished(at: float = 110.0, outcome: str = "success", run_id: str = "run", *
 
 
 def emitted(*events: Event, close: bool = True, **options: Any) -> Memory:
-    """What a sink emitted of these events."""
+    """Return what a sink emitted for these events."""
     memory = Memory()
     sink = memory.sink(**options)
     for event in events:

@@ -1,4 +1,4 @@
-"""How foreign text is made visible, clipped and shortened, and how numbers and times are written."""
+"""Foreign text is made visible, clipped and shortened; numbers and times are short."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 Write = Callable[..., str]
 Node = dict[str, Any]
 FILE = Path(__file__).with_name("fixtures") / "langsmith.jsonl"
-"""What `langsmith` 0.15 sent for two runs of a scripted agent of LangChain 1.4, to a server of the test's own."""
+"""The requests of `langsmith` 0.15 for two runs of a scripted agent of LangChain 1.4, to a server of the test's own."""
 NODES: list[Node] = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 

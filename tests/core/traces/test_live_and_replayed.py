@@ -69,7 +69,7 @@ class Both:
 
 
 def events_of(sink: RecordingSink, run_id: str) -> list[dict[str, Any]]:
-    """What is compared of a run's calls: each event once, with the completed step that it contains."""
+    """Return the compared parts of a run's calls: each event once, with the completed step that it contains."""
     found: dict[int, dict[str, Any]] = {}
     for event in sink.events:
         if isinstance(event, StepEvent) and event.run_id == run_id and event.step_index not in found:

@@ -1,4 +1,4 @@
-"""What our sinks wrote is put together again into runs, in whatever order the events lie."""
+"""Logs of our sinks are read as runs, whatever the order of their events."""
 
 from __future__ import annotations
 

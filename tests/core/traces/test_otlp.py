@@ -16,7 +16,7 @@ from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 Write = Callable[..., str]
 Json = dict[str, Any]
 FILE = Path(__file__).with_name("fixtures") / "otlp.jsonl"
-"""What `OpenTelemetrySink` of a scripted run exported, as two requests."""
+"""The export of `OpenTelemetrySink` for a scripted run, as two requests."""
 
 
 def runs(path: object) -> list[RecordedRun]:

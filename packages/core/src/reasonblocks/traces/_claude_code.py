@@ -104,7 +104,7 @@ class _Session:
     """The runs of a session while it is read, by the ids that refer to them."""
 
     taken: dict[str, int]
-    """How often an id was given to a run of the file."""
+    """The number of runs of the file that have each id."""
     runs: list[_Run] = field(default_factory=list)
     by_prompt: dict[str, _Run] = field(default_factory=dict)
     by_task: dict[str, _Run] = field(default_factory=dict)
