@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from claude_agent_sdk import AgentDefinition, ResultMessage
+from claude_agent_sdk import ResultMessage
 
 from reasonblocks.testing import Turn, tool_call
 from reasonblocks_claude_agent import SteeredClaudeClient
 from tests.claude_agent.world import (
-    LOOK,
+    AGENT,
+    INSIDE,
     TASK,
     Place,
     by_opening,
@@ -27,12 +26,6 @@ from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
-INSIDE = "Look inside."
-AGENT: dict[str, Any] = {
-    "tools": ["Task"],
-    "allowed_tools": ["Task", LOOK],
-    "agents": {"inner": AgentDefinition(description="looks", prompt="You look.", tools=[LOOK])},
-}
 
 
 def asking(background: bool) -> Turn:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import AgentDefinition, AssistantMessage, ToolUseBlock
+from claude_agent_sdk import AssistantMessage, ToolUseBlock
 
 from reasonblocks import JsonlSink
 from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
@@ -18,6 +18,8 @@ from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, Usage
 from tests.claude_agent.world import (
+    AGENT,
+    INSIDE,
     LOOK,
     TASK,
     Answer,
@@ -37,12 +39,6 @@ from tests.steered import steering
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
-INSIDE = "Look inside."
-AGENT: dict[str, Any] = {
-    "tools": ["Task"],
-    "allowed_tools": ["Task", LOOK],
-    "agents": {"inner": AgentDefinition(description="looks", prompt="You look.", tools=[LOOK])},
-}
 
 
 def recorded(*paths: Path) -> list[RecordedRun]:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import claude_agent_sdk
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
+from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
 
 from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
 from reasonblocks.testing.server import Asked, ScriptedServer
@@ -30,6 +30,12 @@ LOOK = "mcp__t__look"
 SECONDS = 60
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[Asked], Turn]
+INSIDE = "Look inside."
+AGENT: dict[str, Any] = {
+    "tools": ["Task"],
+    "allowed_tools": ["Task", LOOK],
+    "agents": {"inner": AgentDefinition(description="looks", prompt="You look.", tools=[LOOK])},
+}
 
 
 both_modes = pytest.mark.parametrize("mode", ["hooks", "gateway"])
