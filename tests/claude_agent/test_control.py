@@ -15,8 +15,10 @@ from reasonblocks.types import Injection
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
 from reasonblocks_claude_agent._client import Mode
 from tests.claude_agent.harness import raw
-from tests.claude_agent.test_subagents import AGENT, INSIDE, asking, until
+from tests.claude_agent.test_subagents import asking, until
 from tests.claude_agent.world import (
+    AGENT,
+    INSIDE,
     PROMPTS,
     TASK,
     Place,

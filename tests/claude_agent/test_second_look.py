@@ -16,8 +16,10 @@ from reasonblocks.types import Doubt, Evaluation, Usage
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from reasonblocks_claude_agent._client import Mode
 from tests.claude_agent.harness import answers
-from tests.claude_agent.test_subagents import AGENT, INSIDE, asking, until
+from tests.claude_agent.test_subagents import asking, until
 from tests.claude_agent.world import (
+    AGENT,
+    INSIDE,
     PROMPTS,
     SECONDS,
     TASK,
