@@ -49,7 +49,7 @@ EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" fo
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
-    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, ADAPTERS))),
+    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server"]))),
     "outcome": (*EVERYTHING, *group("outcome")),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
@@ -65,7 +65,7 @@ GROUPS = (
     "outcome",
     "examples",
     "repo",
-    *map(group_of, [*ADAPTERS, *OUTSIDE]),
+    *map(group_of, [*ADAPTERS, "server", *OUTSIDE]),
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")

@@ -1,0 +1,170 @@
+"""Defines the values that pass between the routes and the storage.
+
+Times are seconds since the epoch by the server's clock, unless a field says that a client wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+Scope: TypeAlias = Literal["ingest", "evaluate", "read", "steer", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+NoteState: TypeAlias = Literal["queued", "told", "withdrawn", "expired", "unheard"]
+Body: TypeAlias = "dict[str, Any]"
+"""A JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """The caller of a request, by its key: an org, possibly one of its projects, and the allowed scopes."""
+
+    org_id: str
+    key_id: str
+    scopes: frozenset[Scope]
+    project_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """A key without its secret. `revoked` and `expires` are times, None for never."""
+
+    key_id: str
+    org_id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created: float
+    project_id: str | None = None
+    expires: float | None = None
+    revoked: float | None = None
+    used: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """The result of a batch of events.
+
+    `refused` has the place in the batch and the reason of each event that was not accepted. `finished` are the ids of
+    runs that ended with this batch for the first time.
+    """
+
+    accepted: int = 0
+    repeated: int = 0
+    refused: tuple[tuple[int, str], ...] = ()
+    finished: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run. `started` is the time of its first event by its client; `seen` is the server's of its newest event.
+
+    `state` is that of the newest step, `failure_type` the newest one. `tokens` is None if no step has any.
+    `summary` is that of `_summary.summary_of`, None for a run that has not finished. `body` is the `run_start` event,
+    empty for a run without one.
+    """
+
+    org_id: str
+    run_id: str
+    started: float
+    seen: float
+    finished: float | None = None
+    outcome: str | None = None
+    agent_name: str = ""
+    task: str = ""
+    model: str = ""
+    framework: str = ""
+    project_id: str = "default"
+    mode: str = "steer"
+    parent_run_id: str | None = None
+    experiment_id: str | None = None
+    arm: str | None = None
+    unit_id: str | None = None
+    steps: int = 0
+    state: str | None = None
+    failure_type: str | None = None
+    injections: int = 0
+    tokens: int | None = None
+    takes_notes: bool = False
+    summary: Body | None = None
+    body: Body = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """A step without its texts: the columns of its event, for lists and counts."""
+
+    run_id: str
+    step_index: int
+    at: float
+    fsm_state: str = ""
+    difficulty: float | None = None
+    composite: float | None = None
+    failure_type: str | None = None
+    gate: str = ""
+    skipped: str = ""
+    model: str | None = None
+    tokens: int | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    fired: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """The sources of the texts that the agent was told."""
+    withheld: tuple[str, ...] = ()
+    """The sources of the texts that were recorded and not shown."""
+    final: bool = False
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """The chosen runs of a list; an empty field chooses all.
+
+    `state` and `failure_type` are those of `RunRow`. `outcome` is "success", "failure", "stopped", "other" or "live".
+    `q` is a part of the task, the agent's name or the run's id, in any case. `since` is a time of `started`.
+    """
+
+    agent: str = ""
+    state: str = ""
+    outcome: str = ""
+    failure_type: str = ""
+    experiment_id: str = ""
+    arm: str = ""
+    q: str = ""
+    since: float | None = None
+    project_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRow:
+    """An operator's note. `told_step` is the call that carried it."""
+
+    note_id: str
+    org_id: str
+    run_id: str
+    text: str
+    key_id: str
+    state: NoteState
+    created: float
+    expires: float
+    told_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRow:
+    """A task profile of an org: the monitors' weights, and possibly a calibration in the form of its TOML file."""
+
+    name: str
+    weights: Mapping[str, float]
+    calibration: Body | None = None
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One change that a key made."""
+
+    id: int
+    at: float
+    key_id: str
+    action: str
+    target: str
