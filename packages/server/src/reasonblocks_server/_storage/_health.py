@@ -44,12 +44,8 @@ def _kind(outcome: str) -> str:
 
 
 def _states(connection: Connection, chosen: ColumnElement[bool]) -> dict[str, int]:
-    query = (
-        select(runs.c.state, func.count().label("count"))
-        .where(chosen, runs.c.state.is_not(None))
-        .group_by(runs.c.state)
-    )
-    return {row.state: row.count for row in connection.execute(query.order_by(runs.c.state))}
+    query = select(runs.c.state, func.count()).where(chosen, runs.c.state.is_not(None)).group_by(runs.c.state)
+    return {state: count for state, count in connection.execute(query.order_by(runs.c.state))}  # noqa: C416 - rows
 
 
 def _effects(connection: Connection, chosen: ColumnElement[bool]) -> Body:

@@ -118,7 +118,7 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def _key(row: Mapping[str, Any]) -> KeyRow:
+def _key(row: Mapping[Any, Any]) -> KeyRow:
     columns = {column.name: row[column.name] for column in COLUMNS}
     return KeyRow(**{**columns, "scopes": tuple(row["scopes"].split())})
 

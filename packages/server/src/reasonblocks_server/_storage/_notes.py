@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from secrets import token_hex
+from typing import TypeAlias
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
@@ -18,6 +19,10 @@ MOST_NOTES = 10
 MOST_WAITING = 3
 """Notes of a run that wait at the same time."""
 QUEUED = notes.c.state == "queued"
+
+
+NoteRows: TypeAlias = list[NoteRow]
+"""The notes that a method returns: in the class, `list` is a method."""
 
 
 class Notes:
@@ -50,7 +55,7 @@ class Notes:
             connection.execute(notes.insert(), {name: getattr(note, name) for name in NoteRow.__dataclass_fields__})
         return note
 
-    def list(self, org_id: str, run_id: str) -> list[NoteRow]:
+    def list(self, org_id: str, run_id: str) -> NoteRows:
         """Return the notes of a run, the oldest first."""
         return self._rows(_of(org_id, run_id))
 
@@ -74,7 +79,7 @@ class Notes:
         with self._db.writing() as connection:
             connection.execute(update(notes).where(*chosen).values(state="told", told_step=step))
 
-    def waiting(self, now: float) -> list[NoteRow]:
+    def waiting(self, now: float) -> NoteRows:
         """Return the notes of all orgs that wait, the oldest first."""
         return self._rows(QUEUED, notes.c.expires > now)
 
@@ -84,7 +89,7 @@ class Notes:
             over = update(notes).where(QUEUED, notes.c.expires <= now).values(state="expired")
             return connection.execute(over).rowcount
 
-    def _rows(self, *wanted: ColumnElement[bool]) -> list[NoteRow]:
+    def _rows(self, *wanted: ColumnElement[bool]) -> NoteRows:
         query = select(notes).where(*wanted).order_by(notes.c.created, notes.c.note_id)
         with self._db.reading() as connection:
             return [NoteRow(**row) for row in connection.execute(query).mappings()]

@@ -17,7 +17,7 @@ NARROW = [column for column in steps.c if column.name not in ("day", "org_id", "
 """The columns of a step without its texts."""
 
 
-def run_row(row: Mapping[str, Any]) -> RunRow:
+def run_row(row: Mapping[Any, Any]) -> RunRow:
     """Return a run from the columns of `RUN`, and possibly `body`: then the task is not cut."""
     columns = {column.name: row[column.name] for column in RUN}
     summary, body = columns.pop("summary"), body_in(row.get("body"))
@@ -31,11 +31,11 @@ def narrow_of(connection: Connection, where: ColumnElement[bool], limit: int) ->
     return connection.execute(query).mappings().all()
 
 
-def step_rows(rows: Iterable[Mapping[str, Any]]) -> list[StepRow]:
+def step_rows(rows: Iterable[Mapping[Any, Any]]) -> list[StepRow]:
     return [step_row(row) for row in rows]
 
 
-def step_row(row: Mapping[str, Any]) -> StepRow:
+def step_row(row: Mapping[Any, Any]) -> StepRow:
     lists = {name: names_in(row[name]) for name in ("fired", "sources", "withheld")}
     scores = read(row["scores"]) if row["scores"] != "{}" else {}
     return StepRow(**{**row, **lists, "scores": scores})

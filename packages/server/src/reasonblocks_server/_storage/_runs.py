@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, update
 
@@ -23,6 +23,14 @@ MOST_NARROW = 1_000
 MOST_CHOICES = 200
 MOST_QUERY = 500
 """Characters of a search."""
+
+
+# Names for what methods return: in the class, `list` is a method
+RunRows: TypeAlias = list[RunRow]
+StepRows: TypeAlias = list[StepRow]
+Bodies: TypeAlias = list[Body]
+Names: TypeAlias = list[str]
+Experiments: TypeAlias = list[tuple[str, int, float]]
 
 
 class Runs:
@@ -50,7 +58,7 @@ class Runs:
             row = connection.execute(select(*RUN, runs.c.body).where(_of(org_id, run_id))).mappings().first()
         return None if row is None else run_row(row)
 
-    def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> list[Body]:
+    def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
         """Return the events of the steps after the given one, in the order of the steps."""
         query = (
             select(steps.c.body)
@@ -69,7 +77,7 @@ class Runs:
             text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
         return _clean.body_in(text) if text else None
 
-    def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, list[StepRow]]:
+    def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
         """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
         names = {id_of(name): name for name in run_ids}
         with self._db.reading() as connection:
@@ -84,7 +92,7 @@ class Runs:
 
     def list(
         self, org_id: str, chosen: RunFilter, *, limit: int, cursor: str | None = None
-    ) -> tuple[list[RunRow], str | None]:
+    ) -> tuple[RunRows, str | None]:
         """Return a page of runs, the newest start first, and the cursor of the next page.
 
         The rows lack `body`. Raises `ValueError` for a cursor that this method has not made.
@@ -98,11 +106,11 @@ class Runs:
             rows = [run_row(row) for row in connection.execute(query).mappings()]
         return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
-    def children(self, org_id: str, run_id: str) -> list[RunRow]:
+    def children(self, org_id: str, run_id: str) -> RunRows:
         """Return the newest runs that name this one as their parent."""
         return self._rows(runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
-    def choices(self, org_id: str) -> dict[str, list[str]]:
+    def choices(self, org_id: str) -> dict[str, Names]:
         """Return the values that a list may be filtered by."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
@@ -110,7 +118,9 @@ class Runs:
         with self._db.reading() as connection:
             for name, column in columns.items():
                 query = select(column).where(runs.c.org_id == org_id, column.is_not(None), column != "")
-                found[name] = list(connection.execute(query.distinct().order_by(column).limit(MOST_CHOICES)).scalars())
+                found[name] = sorted(
+                    connection.execute(query.distinct().order_by(column).limit(MOST_CHOICES)).scalars()
+                )
         return found
 
     def delete(self, org_id: str, run_id: str) -> bool:
@@ -133,17 +143,17 @@ class Runs:
         with self._db.reading() as connection:
             return health_of(connection, and_(*wanted))
 
-    def changed(self, after_seen: float, limit: int) -> list[RunRow]:
+    def changed(self, after_seen: float, limit: int) -> RunRows:
         """Return the runs of all orgs with an event after that time, the oldest event first."""
         query = select(*RUN).where(runs.c.seen > after_seen).order_by(runs.c.seen, runs.c.org_id, runs.c.run_id)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query.limit(limit)).mappings()]
 
-    def units(self, org_id: str, experiment_id: str) -> list[RunRow]:
+    def units(self, org_id: str, experiment_id: str) -> RunRows:
         """Return all runs of an experiment, the newest first."""
         return self._rows(runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
 
-    def experiments(self, org_id: str) -> list[tuple[str, int, float]]:
+    def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
         first = func.min(runs.c.started)
         query = (
@@ -155,7 +165,7 @@ class Runs:
         with self._db.reading() as connection:
             return [(name, count, started) for name, count, started in connection.execute(query)]
 
-    def _rows(self, *wanted: ColumnElement[bool]) -> list[RunRow]:
+    def _rows(self, *wanted: ColumnElement[bool]) -> RunRows:
         query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]

@@ -61,7 +61,7 @@ def _profile_of(org_id: str, name: str) -> ColumnElement[bool]:
     return and_(profiles.c.org_id == org_id, profiles.c.name == name_of(name))
 
 
-def _profile(row: Mapping[str, Any]) -> ProfileRow:
+def _profile(row: Mapping[Any, Any]) -> ProfileRow:
     calibration = row["calibration"]
     return ProfileRow(
         name=row["name"],
