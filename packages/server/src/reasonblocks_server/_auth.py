@@ -235,7 +235,7 @@ def _refused() -> ApiError:
     return ApiError(401, "the key is missing or not valid", UNAUTHORIZED)
 
 
-def Caller(scope: Scope) -> Any:  # noqa: N802 - stands where a class of FastAPI would, as `Depends` does
+def Caller(scope: Scope) -> Any:
     """Return the dependency of a route on a caller with this scope.
 
     >>> async def route(caller: Annotated[Principal, Caller("read")]) -> ...

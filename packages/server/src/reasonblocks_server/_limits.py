@@ -1,4 +1,4 @@
-"""Limits requests before they reach a route: their number, the size and form of their bodies; and decodes their paths."""
+"""Limits the number of requests, and the size and form of their bodies, before they reach a route."""
 
 from __future__ import annotations
 

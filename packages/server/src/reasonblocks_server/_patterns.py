@@ -119,9 +119,7 @@ class Patterns:
         if found is not None and found.org_id != org_id:
             raise ApiError(409, f"the id {pattern_id!r} is taken: give the pattern another one")
 
-    def _check_own(
-        self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False
-    ) -> None:
+    def _check_own(self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False) -> None:
         found = self.get(org_id, pattern_id)
         if found.org_id is None:
             raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key changes it")
@@ -143,9 +141,10 @@ class OrgCounts:
 
     def count(self, ids: Iterable[str], what: str) -> None:
         """Increment the count `what` of each pattern. Raises `StoreError` and `Unavailable`."""
-        found = {name: self._store.get(name) for name in {*(given := list(ids))}}
-        seen = {name for name, pattern in found.items() if pattern is not None and pattern.org_id in (None, self._org_id)}
-        self._store.count([name for name in given if name in seen], what)
+        given = list(ids)
+        found = {name: self._store.get(name) for name in {*given}}
+        own = {name for name, seen in found.items() if seen is not None and seen.org_id in (None, self._org_id)}
+        self._store.count([name for name in given if name in own], what)
 
 
 def as_json(pattern: Pattern) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .._auth import Caller
 from .._errors import ApiError
 from .._patterns import as_json
 from .._server import Used
-from .._values import Body, Principal
+from .._values import Principal
 
 router = APIRouter(tags=["patterns"])
 Reading = Annotated[Principal, Caller("read")]
@@ -24,14 +24,16 @@ _REVISION = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
 @router.get("/patterns")
-def patterns(server: Used, caller: Reading, tier: Tier | None = None, failure_type: str | None = None) -> Body:
+def patterns(
+    server: Used, caller: Reading, tier: Tier | None = None, failure_type: str | None = None
+) -> dict[str, Any]:
     """List the patterns of the key's org and the shared ones, by id."""
     found = server.patterns.list(caller.org_id, tier, failure_type)
     return {"patterns": [as_json(pattern) for pattern in found]}
 
 
 @router.post("/patterns", status_code=201)
-def add(server: Used, caller: Changing, body: Body | list[Any]) -> Body:
+def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dict[str, Any]:
     """Add a pattern, or a list of at most 1,000, or replace those of the org with the same id."""
     given = body if isinstance(body, list) else body["patterns"] if isinstance(body.get("patterns"), list) else [body]
     added = server.patterns.add(caller.org_id, given)
@@ -47,7 +49,7 @@ def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
 
 
 @router.put("/patterns/{pattern_id:path}")
-def put(server: Used, caller: Changing, pattern_id: str, body: Body, if_match: IfMatch = "") -> Response:
+def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], if_match: IfMatch = "") -> Response:
     """Replace a pattern whose revision is that of `If-Match`."""
     found = server.patterns.put(caller.org_id, pattern_id, body, _revision(if_match))
     server.audit(caller, "pattern changed", pattern_id)
@@ -69,5 +71,5 @@ def _revision(if_match: str) -> int:
     return int(found[1])
 
 
-def _answer(body: Body) -> Response:
+def _answer(body: dict[str, Any]) -> Response:
     return JSONResponse(body, headers={"ETag": f'"{body["revision"]}"'})
