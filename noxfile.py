@@ -115,6 +115,8 @@ def bench(session: nox.Session) -> None:
 # --- test it on this Python
 
 QUICK_CHECKS = ("lint", "layers")
+INSTALLED = ("core",)
+"""The packages whose install is tested at every commit; the matrix tests all of them on every Python."""
 ONLY_IN_THE_MATRIX = ("tests/core/test_sabotage.py",)
 """Tests of the core that take half a minute and test other tests; `core` alone runs them, too."""
 LONGEST = (
@@ -134,6 +136,7 @@ def tests(session: nox.Session) -> None:
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
     parts = ("core", "server", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
     stages |= dict.fromkeys(parts, session.posargs)
+    stages["wheel"] = [*INSTALLED]
     stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
@@ -249,8 +252,11 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def wheel(session: nox.Session) -> None:
-    """Test the README's installs, each in a fresh environment; then the built wheels, without access to the source."""
-    install_as_readers_do(session, sys.executable)
+    """Test the README's installs, each in a fresh environment; then the built wheels, without access to the source.
+
+    Arguments are the packages whose installs are tested, all by default.
+    """
+    install_as_readers_do(session, sys.executable, session.posargs)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         try_wheels(session, build_wheels(session, shared(session, "lint"), folder / "dist"), folder)
@@ -258,6 +264,8 @@ def wheel(session: nox.Session) -> None:
 
 # --- test it on every Python and framework
 
+WHOLE = {"REASONBLOCKS_WHOLE": "1"}
+"""Asks for the tests that take minutes more (tests/whole.py)."""
 CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]
@@ -296,7 +304,7 @@ def matrix_core(session: nox.Session) -> None:
     """The core on one Python."""
     install(session, own(session), *CORE, *group("test-core"))
     got = check_python(session)
-    run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got)
+    run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got, env=WHOLE)
 
 
 @nox.session(name="matrix-adapter", python=ENDS)
@@ -309,7 +317,7 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     install(session, own(session), *wanted)
     got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
     cell = f"{session.python}({adapter}-{framework})"
-    env = {"REASONBLOCKS_CLAUDE_WHOLE": "1", **leaves(MATRIX_PARITY / cell)}
+    env = {**WHOLE, **leaves(MATRIX_PARITY / cell)}
     run_pytest(session, own(session), tests_of(adapter), report=f"matrix-adapter-{cell}", got=got, env=env)
 
 
