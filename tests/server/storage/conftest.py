@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from reasonblocks_server._storage import Storage
 from reasonblocks_server._storage._tables import METADATA
-
 from tests.server.postgres import Postgres, why_not
 
 
