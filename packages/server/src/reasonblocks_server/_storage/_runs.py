@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, update
@@ -13,6 +14,7 @@ from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
 from ._clean import id_of, name_of, text_of
 from ._database import Database
+from ._events import read_all
 from ._health import health_of
 from ._ingest import add_runs, ingest, new_run
 from ._rows import RUN, narrow_of, run_row, step_rows
@@ -43,7 +45,11 @@ class Runs:
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
         """Store a batch of events in one transaction. An event that breaks a rule is refused alone."""
-        return self._db.repeated(lambda connection: ingest(connection, org_id, events, now, project_id))
+        batch, refused = read_all(org_id, project_id, events)
+        if not batch:
+            return Ingested(refused=tuple(refused))
+        stored = self._db.repeated(lambda connection: ingest(connection, org_id, batch, now, project_id))
+        return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
     def takes_notes(self, org_id: str, run_id: str, now: float) -> None:
         """Mark a run whose client asks for notes; the run may have no event yet."""
