@@ -22,6 +22,7 @@ from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
 """Steps of one run in `narrow`."""
+MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 MOST_QUERY = 500
 """Characters of a search."""
@@ -114,7 +115,7 @@ class Runs:
 
     def children(self, org_id: str, run_id: str) -> RunRows:
         """Return the newest runs that name this one as their parent."""
-        return self._rows(runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+        return self._rows(MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
     def choices(self, org_id: str) -> dict[str, Names]:
         """Return the values that a list may be filtered by."""
@@ -157,7 +158,7 @@ class Runs:
 
     def units(self, org_id: str, experiment_id: str) -> RunRows:
         """Return all runs of an experiment, the newest first."""
-        return self._rows(runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
+        return self._rows(None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
 
     def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
@@ -171,8 +172,8 @@ class Runs:
         with self._db.reading() as connection:
             return [(name, count, started) for name, count, started in connection.execute(query)]
 
-    def _rows(self, *wanted: ColumnElement[bool]) -> RunRows:
-        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id)
+    def _rows(self, limit: int | None, *wanted: ColumnElement[bool]) -> RunRows:
+        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]
 
