@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -47,10 +49,11 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
     storage.runs.ingest("o", [start("two", 20.0), finish("two")], now=1.0, project_id="p")
     storage.runs.ingest("o", [start("three", 30.0), finish("three", "gave up")], now=1.0)
     storage.runs.ingest("o", [start("four", 40.0)], now=1.0)
-    for chosen in (
+    fields: tuple[dict[str, Any], ...] = (
         {"agent": "Ärger"}, {"state": "SLOW"}, {"outcome": "failure"}, {"failure_type": "loop"}, {"experiment_id": "e"},
         {"arm": "on"}, {"q": "100%"}, {"q": "fix"}, {"q": "ärg"}, {"q": "ONE"},
-    ):  # fmt: skip
+    )  # fmt: skip
+    for chosen in fields:
         assert listed(storage, RunFilter(**chosen)) == ["one"], chosen
     assert listed(storage, RunFilter(outcome="success")) == ["two"] == listed(storage, RunFilter(project_id="p"))
     assert listed(storage, RunFilter(outcome="other")) == ["three"]
@@ -96,7 +99,7 @@ def test_changed_runs_come_in_the_order_of_the_server_clock(storage: Storage) ->
 
 
 def test_the_health_summary_counts(storage: Storage) -> None:
-    told = {"state": "SLOW", "monitors_fired": ["m"], "failure_type": "loop",
+    told: dict[str, Any] = {"state": "SLOW", "monitors_fired": ["m"], "failure_type": "loop",
             "injection_sources": ["MonitorSteeringInjection"]}  # fmt: skip
     for name, outcome in (("a", "success"), ("b", "failure: X")):
         storage.runs.ingest("o", [start(name, 5.0), step(name, 0), step(name, 1, **told), finish(name, outcome)], now=1)
