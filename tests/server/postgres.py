@@ -1,4 +1,4 @@
-"""Starts a PostgreSQL server of its own for tests: on a socket in a folder of its own, without durability.
+"""Starts a PostgreSQL server of its own for tests: on a socket in a folder of its own, safe from all but power cuts.
 
 It needs the programs `initdb` and `postgres`. PostgreSQL refuses to run as root: then it runs as the user `postgres`.
 """
@@ -24,7 +24,6 @@ SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "32MB",
     "max_connections": "100",
     "autovacuum": "off",
