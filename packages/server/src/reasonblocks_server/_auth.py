@@ -127,7 +127,8 @@ class Auth:
         kind, _, key = authorization.partition(" ")
         if kind.lower() != "bearer":
             raise ApiError(401, "the key is missing: send it as Authorization: Bearer KEY", UNAUTHORIZED)
-        return self._by_cache(key.strip()) or await run_in_threadpool(self._by_database, key.strip())
+        known = self._by_cache(key.strip())
+        return await run_in_threadpool(self._by_database, key.strip()) if known is None else known
 
     def close(self) -> None:
         self._background.shutdown(wait=True, cancel_futures=True)

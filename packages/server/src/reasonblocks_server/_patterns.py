@@ -78,7 +78,7 @@ class Patterns:
             raise ApiError(404, f"there is no pattern {pattern_id!r}")
         return found
 
-    def add(self, org_id: str, given: Sequence[Mapping[str, Any]]) -> list[Pattern]:
+    def add(self, org_id: str, given: Sequence[Mapping[str, Any]]) -> tuple[Pattern, ...]:
         """Add patterns of an org, or replace those of its own with the same id, all or none; return them as stored.
 
         The org, the revision and the counts are set here, whatever was given.
@@ -90,7 +90,7 @@ class Patterns:
             for name in patterns:
                 self._check_free(org_id, name)
             self.store.add(patterns.values())
-            return [self.get(org_id, name) for name in patterns]
+            return tuple([self.get(org_id, name) for name in patterns])
 
     def put(self, org_id: str, pattern_id: str, given: Mapping[str, Any], revision: int | None) -> Pattern:
         """Replace a pattern of an org if it has this revision. Raises `ApiError` 403, 404 or 412."""
