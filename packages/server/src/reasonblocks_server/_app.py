@@ -27,6 +27,7 @@ from ._evaluations import NoteTakers, OrgEvaluations
 from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, SafeHeaders, decode_path_params, refusal
 from ._live import Live
 from ._patterns import Patterns
+from ._routes.stream import ends_streams
 from ._server import Server
 from ._settings import Settings, secret_of
 from ._storage import Storage
@@ -71,7 +72,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     server = await run_in_threadpool(_opened, settings)
     app.state.server = server
     try:
-        yield
+        with ends_streams(server.live):
+            yield
     finally:
         await server.evaluations.profiles.close()
         await run_in_threadpool(_close, server)

@@ -69,11 +69,12 @@ class Patterns:
 
     def list(self, org_id: str, tier: Tier | None = None, failure_type: str | None = None) -> tuple[Pattern, ...]:
         """Return an org's patterns and the shared ones, by id, including those that are off."""
-        return self.store.list(org_id, tier, failure_type=failure_type, layer=True)
+        found: tuple[Pattern, ...] = self.store.list(org_id, tier, failure_type=failure_type, layer=True)
+        return found
 
     def get(self, org_id: str, pattern_id: str) -> Pattern:
         """Return a pattern. Raises `ApiError` 404, also for another org's."""
-        found = self.store.get(pattern_id)
+        found: Pattern | None = self.store.get(pattern_id)
         if found is None or found.org_id not in (None, org_id):
             raise ApiError(404, f"there is no pattern {pattern_id!r}")
         return found

@@ -116,7 +116,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
 def _routes(document: Mapping[str, Any]) -> Iterator[_Route]:
     for method, path, operation in _operations(document):
         answers = operation.get("responses", {})
-        good = next((answer for status, answer in answers.items() if status.startswith("2")), {})
+        good: Mapping[str, Any] = next((answer for status, answer in answers.items() if status.startswith("2")), {})
         yield _Route(
             method=method.upper(),
             path=path,
