@@ -26,7 +26,7 @@ from ._errors import ApiError, StorageUnavailable
 from ._storage import Storage
 from ._values import ProfileRow
 
-logger = logging.getLogger("reasonblocks")
+logger = logging.getLogger("reasonblocks.server")
 
 INLINE_STEPS = 8
 """Steps that are evaluated on the event loop: 3 ms."""
