@@ -107,7 +107,9 @@ def demo_run(rb: ReasonBlocks, name: str, mode: str) -> None:
     """Run the demo's agent; in the mode "observe" it is told nothing, so that it repeats itself."""
     with tempfile.TemporaryDirectory() as folder:
         root = write_to(Path(folder).resolve())
-        options = RunOptions(run_id=f"demo-{name}", agent_name="bugfixer", task=TASK, mode="observe" if mode == "observe" else "steer")
+        options = RunOptions(
+            run_id=f"demo-{name}", agent_name="bugfixer", task=TASK, mode="observe" if mode == "observe" else "steer"
+        )
         with rb.middleware(options) as steering:
             _, at_limit = messages_of(ScriptedModel(), root, steering)
             steering.finish("success" if passing(test_report(root)) and not at_limit else "failure: tests fail")
