@@ -6,7 +6,7 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +87,7 @@ def running(data: Path, **settings: Any) -> Iterator[World]:
         thread.start()
         try:
             url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            _wait(lambda: server.started or not thread.is_alive())
+            until(lambda: server.started or not thread.is_alive())
             with httpx.Client(base_url=url, trust_env=False, timeout=20) as http:
                 world = World(url, app, http)
                 yield world
@@ -104,7 +104,8 @@ def _bound() -> Iterator[socket.socket]:
         yield listening
 
 
-def _wait(is_done: Any, seconds: float = 10.0) -> None:
+def until(is_done: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait until something that another thread does is done."""
     ends = time.monotonic() + seconds
     while not is_done():
         assert time.monotonic() < ends, "that took too long"
