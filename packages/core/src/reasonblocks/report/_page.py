@@ -162,6 +162,8 @@ class RunPage:
     place: str = ""
     judged_by: str = "shipped"
     parent: str = ""
+    experiment: str = ""
+    """The experiment that the run is part of, and its arm."""
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
