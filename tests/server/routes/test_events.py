@@ -6,13 +6,18 @@ import time
 from typing import Any
 
 import pytest
-from tests.server.routes.world import Body, Caller, World, finish, start, step
 
 from reasonblocks.events import event_of
+from tests.server.routes.world import Body, Caller, World, finish, start, step
 
 
 def test_a_batch_reads_back_as_it_was_sent(caller: Caller) -> None:
-    sent = [start("r", agent_name="a", task="t"), step("r", 0, tokens=7), step("r", 1, scores={"own": 0.5}), finish("r")]
+    sent = [
+        start("r", agent_name="a", task="t"),
+        step("r", 0, tokens=7),
+        step("r", 1, scores={"own": 0.5}),
+        finish("r"),
+    ]
     assert caller.send(*sent)["accepted"] == 4
     page = caller.get("/monitor/runs/r")
     read = [page["run"]["start"], *page["steps"], page["run"]["finish"]]
@@ -68,7 +73,11 @@ class TestOlderClients:
             {"step_index": 0, "scores": {"own": 0.5}, "composite": 0.25, "monitors_fired": ["own"], "tokens": None},
         )
         assert scored == {"scores": {"own": 0.5}, "total_score": 0.25, "fired": ["own"]}
-        assert caller.post("/monitor/runs/r/steps", {"step_index": 1}) == {"scores": {}, "total_score": 0.0, "fired": []}
+        assert caller.post("/monitor/runs/r/steps", {"step_index": 1}) == {
+            "scores": {},
+            "total_score": 0.0,
+            "fired": [],
+        }
         assert caller.post("/monitor/runs/r/finish", {"outcome": "success"}) == {"run_id": "r", "outcome": "success"}
         run = caller.get("/monitor/runs/r")["run"]
         assert (run["steps"], run["outcome"], run["task"]) == (2, "success", "t")

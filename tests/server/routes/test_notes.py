@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+
 from tests.server.routes.world import Body, Caller, World, finish, start, step, until
 
 
@@ -106,9 +107,7 @@ def test_an_expired_note_is_not_told(world: World, caller: Caller, live_run: str
         ([start("r", mode="observe", timestamp=1_000.0)], "only observed"),
     ],
 )
-def test_a_run_that_cannot_be_told_has_a_reason(
-    caller: Caller, live_run: str, events: list[Body], reason: str
-) -> None:
+def test_a_run_that_cannot_be_told_has_a_reason(caller: Caller, live_run: str, events: list[Body], reason: str) -> None:
     if events[0]["event"] == "run_start":
         caller("DELETE", "/monitor/runs/r")
     caller.send(*events)

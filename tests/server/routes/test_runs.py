@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.server.routes.world import Caller, World, finish, start, step
 
 

@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.server.routes.world import Caller, World, start
 
 from reasonblocks._monitors.builtin import WEIGHTS
+from tests.server.routes.world import Caller, World, start
 
 
 def audited(world: World, caller: Caller) -> list[tuple[str, str]]:

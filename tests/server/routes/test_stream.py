@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.routes.world import Body, Caller, World, finish, running, start, step, until
 
 from reasonblocks_server._bodies import LIVE_STEP_BYTES
 from reasonblocks_server._live import Message, Subscription
 from reasonblocks_server._live._subscription import MAX_UNREAD, ROOM
 from reasonblocks_server._routes.stream import event_text, lines_of, number_in
+from tests.server.routes.world import Body, Caller, World, finish, running_world, start, step, until
 
 Sent = tuple[str, str, Body]
 """The kind, id and data of an event."""
@@ -131,7 +131,7 @@ def test_a_closed_stream_is_forgotten(world: World, caller: Caller) -> None:
 
 
 def test_open_streams_end_with_the_server(tmp_path: Path) -> None:
-    with running(tmp_path) as world, stream(world.caller()) as reader:
+    with running_world(tmp_path) as world, stream(world.caller()) as reader:
         world.server.live.end_streams()
         assert list(reader.events) == []
         with stream(world.caller()) as late:
@@ -207,5 +207,3 @@ def test_no_text_breaks_out_of_its_event() -> None:
     assert text.splitlines()[:2] == ["event: step", "id: 1"]
     assert text.count("\n") == 4
     assert "\r" not in text
-
-
