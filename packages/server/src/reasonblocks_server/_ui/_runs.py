@@ -1,0 +1,112 @@
+"""Shows the list of runs, with its filters and its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reasonblocks.report._view import Fact
+from starlette.responses import Response
+
+from .._values import Body, RunFilter
+from ._lines import lines_of
+from ._pages import render
+from ._paths import HOME, with_query
+from ._visit import Visit
+
+PAGE = 50
+"""Runs on a page of the list."""
+DAY = 86_400.0
+STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
+OUTCOMES = ("live", "success", "failure", "stopped", "other")
+NAMES = ("agent", "state", "outcome", "failure", "experiment", "arm", "q")
+"""The names of the filters in an address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A choice of the form over the list."""
+
+    name: str
+    label: str
+    values: Sequence[str]
+    chosen: str
+
+
+def runs(visit: Visit) -> Response:
+    """Show the newest runs that fit the filters, and links to older ones."""
+    chosen = {name: visit.asked(name).strip()[:300] for name in NAMES}
+    cursor = visit.asked("cursor")
+    wanted = RunFilter(
+        agent=chosen["agent"],
+        state=chosen["state"],
+        outcome=chosen["outcome"],
+        failure_type=chosen["failure"],
+        experiment_id=chosen["experiment"],
+        arm=chosen["arm"],
+        q=chosen["q"],
+        project_id=visit.key.project_id,
+    )
+    try:
+        rows, older = visit.server.storage.runs.list(visit.org, wanted, limit=PAGE, cursor=cursor or None)
+    except ValueError:  # the cursor of another version, or a guess
+        rows, older = visit.server.storage.runs.list(visit.org, wanted, limit=PAGE, cursor=None)
+        cursor = ""
+    filtered = any(chosen.values())
+    lines = lines_of(visit.server.storage, visit.org, rows, visit.now)
+    return render(
+        visit,
+        "list.html",
+        "Runs",
+        any=bool(rows) or filtered or bool(cursor),
+        lines=lines,
+        facts=_facts(visit),
+        filters=_filters(visit, chosen),
+        chosen=chosen,
+        filtered=filtered,
+        newest=with_query(HOME, chosen) if cursor else "",
+        older=with_query(HOME, {**chosen, "cursor": older}) if older else "",
+        url=str(visit.request.base_url).rstrip("/"),
+    )
+
+
+def _facts(visit: Visit) -> list[Fact]:
+    """Return the headline: the live runs, and the last day's."""
+    health = visit.server.storage.runs.health(visit.org, since=visit.now - DAY, project_id=visit.key.project_id)
+    outcomes: Body = health["by_outcome"]
+    known = sum(outcomes.get(kind, 0) for kind in ("success", "failure", "stopped"))
+    succeeded = f"{100 * outcomes.get('success', 0) / known:.0f} %" if known else "–"
+    judged = [sum(pair) for pair in zip(*health["recovered"].values(), strict=True)] or [0, 0]
+    recovered = f"{100 * judged[0] / judged[1]:.0f} %" if judged[1] else "–"
+    return [
+        Fact("Live now", f"{health['live']:,}"),
+        Fact("Last 24 hours", f"{health['runs']:,}", "runs"),
+        Fact("Succeeded", succeeded, f"of {known:,} with a known outcome" if known else ""),
+        Fact("Texts told", f"{_total(health['injections']):,}"),
+        Fact("Recovered", recovered, f"of {judged[1]:,} judged" if judged[1] else ""),
+    ]
+
+
+def _total(counts: object) -> int:
+    return sum(counts.values()) if isinstance(counts, dict) else int(counts) if isinstance(counts, int) else 0
+
+
+def _filters(visit: Visit, chosen: dict[str, str]) -> list[Filter]:
+    choices = visit.server.storage.runs.choices(visit.org)
+    rows = (
+        ("agent", "agent", choices.get("agents", ())),
+        ("state", "state", STATES),
+        ("outcome", "outcome", OUTCOMES),
+        ("failure", "failure", choices.get("failure_types", ())),
+        ("experiment", "experiment", choices.get("experiments", ())),
+        ("arm", "arm", ("on", "off") if choices.get("experiments") else ()),
+    )
+    return [
+        Filter(name=name, label=label, values=_with(values, chosen[name]), chosen=chosen[name])
+        for name, label, values in rows
+        if values or chosen[name]
+    ]
+
+
+def _with(values: Sequence[str], chosen: str) -> Sequence[str]:
+    return values if not chosen or chosen in values else (*values, chosen)
