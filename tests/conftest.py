@@ -1,4 +1,4 @@
-"""No test sees the patterns of whoever runs it, and none leaves any behind."""
+"""No test sees the patterns of whoever runs it, and none leaves any behind. Property tests are short but in `WHOLE`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.whole import QUICK_EXAMPLES, WHOLE
+
+settings.register_profile("every commit", max_examples=QUICK_EXAMPLES)
+if not WHOLE:
+    settings.load_profile("every commit")
 
 
 @pytest.fixture(autouse=True, scope="session")

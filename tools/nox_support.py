@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 import lanes
 import nox
 from nox.command import CommandFailed
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,7 @@ SMOKE_SCRIPTS = {
     "langchain": "examples/demo.py",
     "openai-agents": "examples/openai_agents_run.py",
     "claude-agent": "examples/claude_agent_run.py",
+    "server": "tools/server_smoke.py",
 }
 """A script for each package, run where only the core and this package are installed."""
 
@@ -55,6 +58,15 @@ def group_of(name: str) -> str:
 def tests_of(adapter: str) -> str:
     """Return the folder of an adapter's tests."""
     return f"tests/{adapter.replace('-', '_')}"
+
+
+def lowest_of(package: str) -> list[str]:
+    """Return the requirements of a package, those of its extras too, each with the lowest version that it allows."""
+    project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
+    wanted = [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
+    found = [need for need in map(Requirement, wanted) if not need.name.startswith("reasonblocks-")]
+    lowest = ((need, clause) for need in found for clause in need.specifier if clause.operator == ">=")
+    return [f"{need.name}=={clause.version}" for need, clause in lowest]
 
 
 # --- environments
@@ -209,14 +221,20 @@ def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) ->
             session.run(python, "-W", "error", str(ROOT / script), env=variables, external=True, silent=True)
 
 
-def install_as_readers_do(session: nox.Session, python: str) -> None:
-    """Run the commands of the README's section "Install" with the pip that this Python bundles."""
+def install_as_readers_do(session: nox.Session, python: str, packages: Sequence[str] = ()) -> None:
+    """Run the commands of the README's section "Install" with the pip that this Python bundles.
+
+    `packages` are those whose command is run, all by default.
+    """
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Install\n")[1].split("\n## ")[0]
     commands = re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)
     if {folders.rpartition("/")[2] for folders in commands} != set(SMOKE_SCRIPTS):
         session.error(f"the README installs {commands}, SMOKE_SCRIPTS has {list(SMOKE_SCRIPTS)}")
     for folders in commands:
-        script = SMOKE_SCRIPTS[folders.rpartition("/")[2]]
+        package = folders.rpartition("/")[2]
+        if packages and package not in packages:
+            continue
+        script = SMOKE_SCRIPTS[package]
         session.run(python, "tools/fresh_install.py", "--run", script, *folders.split(), external=True)
 
 

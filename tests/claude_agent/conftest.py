@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.claude_agent.harness import AT_ONCE, WHOLE
+from tests.claude_agent.harness import AT_ONCE
+from tests.whole import WHOLE
 
 KEPT = ("PATH", "LANG", "PYTHONWARNINGS", "REASONBLOCKS_STRICT", "REASONBLOCKS_PARITY", "PYTEST_CURRENT_TEST")
 NOWHERE = "http://127.0.0.1:9"
 
 
 def pytest_report_header() -> str:
-    which = "all" if WHOLE else "without gateway parity; REASONBLOCKS_CLAUDE_WHOLE=1 for all"
+    which = "all" if WHOLE else "without gateway parity; REASONBLOCKS_WHOLE=1 for all"
     return f"claude-agent: {which}, {AT_ONCE} sessions of the CLI at once"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import threading
 import weakref
@@ -34,9 +33,8 @@ from reasonblocks_claude_agent._client import Mode
 from reasonblocks_claude_agent._gateway import GATEWAY_CAPS
 from reasonblocks_claude_agent._sessions import AgentRun
 from reasonblocks_claude_agent._steering import HOOKS_CAPS
+from tests.whole import WHOLE
 
-WHOLE = os.environ.get("REASONBLOCKS_CLAUDE_WHOLE") == "1"
-"""Asks for what takes minutes: all sessions of the scenario of many runs at once, and parity in gateway mode."""
 AT_ONCE = 32 if WHOLE else 8
 """How many CLIs that scenario takes: each has 230 MB and half a core."""
 OF_THE_CLI = ("No response requested.", "API Error")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.claude_agent.harness import WHOLE, ClaudeHarness
+from tests.claude_agent.harness import ClaudeHarness
 from tests.parity.exchange import VARIABLE, Written, write
 from tests.parity.runs import NAMES
+from tests.whole import WHOLE, in_whole
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_a_parity_run_goes_through_real_agents(name: str, written: Written) -> N
     assert written.of(name) == []
 
 
-@pytest.mark.skipif(not WHOLE, reason="a minute more of sessions: REASONBLOCKS_CLAUDE_WHOLE=1 runs them")
+@in_whole
 @pytest.mark.parametrize("name", NAMES)
 def test_a_parity_run_goes_through_a_gateway(name: str, written_by_gateway: Written) -> None:
     assert written_by_gateway.of(name) == []

@@ -21,6 +21,7 @@ from tests.claude_agent.harness import answers
 from tests.claude_agent.other_process import STOPS_BEFORE
 from tests.claude_agent.world import SECONDS, TASK, Place, cli, in_time, in_turn, looks, one_run, place
 from tests.steered import steering
+from tests.whole import in_whole
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
@@ -56,7 +57,7 @@ async def left_and_resumed(here: Place, slow: Slow, mode: Mode) -> list[SteeredC
     return clients
 
 
-@pytest.mark.parametrize("mode", ["hooks", "gateway"])
+@pytest.mark.parametrize("mode", [pytest.param("hooks", marks=in_whole), "gateway"])
 def test_a_session_that_is_left_while_its_model_answers_is_told_nothing_twice(mode: Mode) -> None:
     slow = Slow()
     with place(in_turn(*looks(CALLS))) as here:

@@ -39,6 +39,7 @@ from tests.claude_agent.world import (
     run_in,
 )
 from tests.steered import steering
+from tests.whole import in_whole
 
 __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
@@ -124,7 +125,7 @@ def test_a_second_look_that_was_interrupted_is_told_once(mode: Mode) -> None:
     assert outcomes(steered) == {"run": "success"}
 
 
-@both_modes
+@pytest.mark.parametrize("mode", ["hooks", pytest.param("gateway", marks=in_whole)])
 def test_a_second_look_that_was_left_is_told_once_when_it_is_resumed(mode: Mode) -> None:
     slow, rb, session_id = Slow(), doubting(), str(uuid4())
     with place(slow) as here:

@@ -111,6 +111,13 @@ WRONG: list[dict[str, Any]] = [
     {"traceparent": 5},
     {"traceparent": "00-0-0-00"},
     {"traceparent": f"ff-{1:032x}-{1:016x}-01"},
+    *[{"experiment_id": value} for value in (5, "", "x" * 201, "\ud800")],
+    *[{"unit_id": value, "experiment_id": "e"} for value in (5, "", "x" * 201, "\ud800")],
+    {"unit_id": "without an experiment"},
+    *[{"on_fraction": value, "experiment_id": "e"} for value in (-0.1, 1.1, math.nan, math.inf, "0.5", True)],
+    {"on_fraction": 0.5},
+    {"mode": "steer", "experiment_id": "e"},
+    {"metadata": {"arm": "on"}, "experiment_id": "e"},
     *[{"metadata": value} for value in ("x", [1], {1: "x"}, {"k": {1, 2}}, {"k": math.nan}, {"k": {"in": object()}})],
 ]
 

@@ -153,6 +153,26 @@ class ShowsWhatIsWithheld(LoopRun):
         return super().request(decision, model)
 
 
+class KeepsTellingNotes(LoopRun):
+    """Repeats what an operator said in every later request."""
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        seen, told = super().request(decision, model), self.session.step_log
+        said = [text for entry in told[:-1] for text in entry.intervention_texts if entry.note_ids]
+        return replace(seen, texts=(*said, *seen.texts), roles=(*["user"] * len(said), *seen.roles))
+
+
+class TellsObservedRunsNotes(LoopRun):
+    """Reads the mailbox itself, whatever the mode."""
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        seen = super().request(decision, model)
+        if decision is None or decision.mode == "steer":
+            return seen
+        notes = [note for box in self.session._backends.mailboxes for note in box.waiting(self.session.run.run_id)]
+        return replace(seen, raw=seen.raw + "".join(note.text for note in notes))
+
+
 class CallsTheModelAfterAStop(LoopRun):
     """Takes `RunStopped` for a fault of steering, and goes on without a decision."""
 
@@ -206,6 +226,8 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     LeavesTheRoutedModel: {"test_an_agent_keeps_its_model_after_a_routed_run"},
     MarksAnObservedRequest: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
     ShowsWhatIsWithheld: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
+    KeepsTellingNotes: {"test_a_note_of_an_operator_is_told_once"},
+    TellsObservedRunsNotes: {"test_an_observed_run_is_told_no_note"},
     CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call"},
     ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call"},
     TakesNoSecondLook: {"test_a_second_look_is_one_more_call"},

@@ -47,6 +47,7 @@ from reasonblocks_openai_agents._config import Steering, new_run
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._model import as_model
 from tests.openai_agents.world import body_of, plain_requests
+from tests.whole import WHOLE
 
 Result = RunResult | RunResultStreaming
 FUNCTIONS = ("run", "run_sync", "run_streamed")
@@ -263,8 +264,10 @@ def _texts(result: Result) -> tuple[str, ...]:
 class OpenAIHarness:
     """Runs scripts on agents of the SDK, in each way that it can be called, over both APIs."""
 
-    modes: tuple[str, ...] = tuple(
-        f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat")
+    modes: tuple[str, ...] = (
+        tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat"))
+        if WHOLE
+        else ("run/responses", "run_sync/chat", "run_streamed/responses")
     )
     caps = AdapterCaps(tool_errors=TELLS_ERRORS)
 

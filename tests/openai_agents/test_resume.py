@@ -29,6 +29,7 @@ from tests.openai_agents.world import (
     whole_and_streamed,
 )
 from tests.steered import steering
+from tests.whole import in_whole
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 Log = dict[str, list[dict[str, Any]]]
@@ -74,6 +75,7 @@ def test_a_run_goes_on_in_other_processes(tmp_path: Path) -> None:
     assert [spoke for one in parts for spoke in one["guided"]] == [True, True, False, False]
 
 
+@in_whole
 def test_the_runs_within_a_run_go_on_in_other_processes(tmp_path: Path) -> None:
     parts = in_processes(tmp_path / "state.json", "run/chat", "deep")
     outer, middle, inner = logs(parts)

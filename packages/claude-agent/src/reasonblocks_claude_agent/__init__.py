@@ -1,8 +1,9 @@
 """Steers sessions of the Claude Agent SDK: a client, a `query`, and `rb.claude_hooks(...)` for a client of your own.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement, traceparent`, are those of every adapter: `task` defaults to the prompt, `model` to the session's own. `mode`
-is "steer" or "observe" as in every adapter; a client and `query` also take "hooks" and "gateway".
+placement, traceparent, experiment_id, unit_id, on_fraction`, are those of every adapter: `task` defaults to the prompt,
+`model` to the session's own. `mode` is "steer" or "observe" as in every adapter; a client and `query` also take "hooks"
+and "gateway".
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
         caps = GATEWAY_CAPS if mode == "gateway" else HOOKS_CAPS
         check(rb, run_options, caps)
         own = options or ClaudeAgentOptions()
-        leaves_alone = rb.disabled or (run_options.mode or rb.mode) == "observe"
+        leaves_alone = rb.disabled or rb.run_mode(run_options) == "observe"
         self._rb = rb
         self._gateway = None if leaves_alone or mode != "gateway" else _gateway_of(rb, own, transport)
         self.steering = Steering(

@@ -110,7 +110,7 @@ class ReasonBlocks:
         strict: bool | None = None,
     ) -> None:
         # Imported here, so that `from reasonblocks import ReasonBlocks` is cheap; never inside a step.
-        from ._config import configure
+        from ._config import Assignments, configure
         from ._session import Faults, OpenRuns, Telemetry
 
         self._config = configure(
@@ -126,6 +126,7 @@ class ReasonBlocks:
         self._telemetry = Telemetry(self._config.sinks, redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
         self._runs = OpenRuns()
+        self._assignments = Assignments()
         with self._faults.guard("loading adapters"):
             load_adapters()
         with self._faults.guard("loading patterns"):
@@ -170,7 +171,8 @@ class ReasonBlocks:
             "session_id": session_id,
         }
         check_options(given, snapshot, found)
-        run = run_info(self._config, given, os.urandom(16).hex(), found)
+        given, new_id = self._assigned(given, snapshot, parent_run_id)
+        run = run_info(self._config, given, new_id, found)
         caps = caps or AdapterCaps()
         asks = condition("interrupt_when", interrupt_when, self._config.settings.token_budget)
         settings = settings_of(self._config, run, caps, given, route_names, asks)
@@ -192,6 +194,31 @@ class ReasonBlocks:
         return session.placed(given.placement or self._config.settings.placement).warn_unable(
             unable(self._config, caps, settings)
         )
+
+    def _assigned(
+        self, options: RunOptions, snapshot: Mapping[str, Any] | None, parent_run_id: str | None
+    ) -> tuple[RunOptions, str]:
+        """Return the options with the mode of the run's arm, if it is in an experiment, and an id for a new run."""
+        from ._config import assigned, bounded_id, kept_id
+
+        new_id = os.urandom(16).hex()
+        run_id = kept_id(snapshot) or (bounded_id(options.run_id) if options.run_id else new_id)
+        caller = self._assignments.get(parent_run_id or "")
+        given, assignment = assigned(options, self._config.settings, run_id, caller)
+        if assignment is not None:
+            self._assignments.keep(run_id, assignment)
+        return given, new_id
+
+    def run_mode(self, options: RunOptions) -> Mode:
+        """Return the mode of runs with these options, for an adapter that prepares them.
+
+        It is "steer" for an experiment whose units are the runs, since some of them may be steered.
+        """
+        from ._config import assigned
+
+        if options.experiment_id is not None and options.unit_id is None:
+            return self.mode
+        return assigned(options, self._config.settings, "", None)[0].mode or self.mode
 
     def check_run(
         self,

@@ -31,6 +31,9 @@ def middleware(
     placement: Placement | None = None,
     mode: Mode | None = None,
     traceparent: str | None = None,
+    experiment_id: str | None = None,
+    unit_id: str | None = None,
+    on_fraction: float | None = None,
     interrupt_when: Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None = None,
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
@@ -56,6 +59,9 @@ def middleware(
         placement=placement,
         mode=mode,
         traceparent=traceparent,
+        experiment_id=experiment_id,
+        unit_id=unit_id,
+        on_fraction=on_fraction,
     )
     options.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle

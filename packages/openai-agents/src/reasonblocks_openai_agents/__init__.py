@@ -1,8 +1,8 @@
 """Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, or the typed functions here.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
-placement, mode, traceparent`, are those of every adapter: `task` defaults to the agent's input, `agent_name` and
-`model` to the agent's own.
+placement, mode, traceparent, experiment_id, unit_id, on_fraction`, are those of every adapter: `task` defaults to the
+agent's input, `agent_name` and `model` to the agent's own.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingH
     """Return hooks for `Runner.run(..., hooks=...)` that observe runs: they record what steering would decide.
 
     They serve any number of runs at once, and change nothing. Raises `ConfigError` for a wrong value, also for
-    `mode="steer"`.
+    `mode="steer"` and for an experiment.
     """
     from ._hooks import RecordingHooks
 

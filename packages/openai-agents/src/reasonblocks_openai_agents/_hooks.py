@@ -88,6 +88,9 @@ class RecordingHooks(SteeringHandle[SteeredRun], RunHooks[Any]):
     def __init__(self, rb: ReasonBlocks, options: RunOptions) -> None:
         if options.mode == "steer":
             raise ConfigError("mode", options.mode, "hooks of the SDK cannot change a request: leave it out")
+        if options.experiment_id is not None:
+            rule = "hooks of the SDK cannot change a request, so that no run would be on: use openai_run"
+            raise ConfigError("experiment_id", options.experiment_id, rule)
         self._rb = rb
         self._options = replace(options, mode="observe")
         self._runs = Runs(options.run_id)

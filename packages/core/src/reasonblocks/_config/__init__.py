@@ -12,6 +12,7 @@ from .._routing import check_routing
 from .._session import Profiles
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..types import Mode, Placement, Settings, Step, Transition
+from ._experiment import Assignments, assigned, kept_id
 from ._options import (
     api_key_of,
     budget,
@@ -38,19 +39,23 @@ from ._parts import (
     tool_roles_of,
     with_control,
 )
-from ._run import check_options, options_of, profile_of, run_info, settings_of, unable
+from ._run import bounded_id, check_options, options_of, profile_of, run_info, settings_of, unable
 from ._server import evaluated_by, server_of
 
 __all__ = [
+    "Assignments",
     "CalibrationSource",
     "Config",
     "OnInjection",
     "ProfileSource",
     "StandingRules",
     "StopWhen",
+    "assigned",
+    "bounded_id",
     "check_options",
     "condition",
     "configure",
+    "kept_id",
     "options_of",
     "run_info",
     "settings_of",

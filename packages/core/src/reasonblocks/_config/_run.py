@@ -16,6 +16,7 @@ from .._text import bounded, whole
 from ..exceptions import ConfigError
 from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
 from ..types._steering import Condition
+from ._experiment import check_experiment
 from ._options import choice, json_by_name, optional_text, text
 from ._parts import Config
 from ._server import Server
@@ -26,7 +27,7 @@ INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
 TASK_CHARS = 2_000
 _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """The header of W3C Trace Context, level 1; ids of zeros and the version ff are invalid."""
-NAMES = tuple(field.name for field in fields(RunOptions) if field.name != "metadata")
+NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("metadata", "on_fraction"))
 """The run options that are strings."""
 
 
@@ -53,6 +54,7 @@ def check_options(
     if options.traceparent is not None and not _TRACEPARENT.fullmatch(options.traceparent):
         raise ConfigError("traceparent", options.traceparent, "must be 00-TRACE-SPAN-FLAGS in lower-case hexadecimal")
     json_by_name("metadata", options.metadata)
+    check_experiment(options)
     run_id = options.run_id
     if run_id and isinstance(snapshot, Mapping):
         kept = snapshot.get("trace_id")

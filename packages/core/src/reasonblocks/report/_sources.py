@@ -44,6 +44,7 @@ def page_of_log(log: RunLog, *, thresholds: Thresholds = DEFAULTS) -> RunPage:
         model=run.model,
         framework=run.framework if log.start is not None else "",
         parent=run.parent_run_id or "",
+        experiment=", ".join(filter(None, (_text(run.metadata.get(name)) for name in ("experiment_id", "arm")))),
         outcome=finish.outcome if finish is not None else "",
         doubts=finish.doubts if finish is not None and finish.doubts else _doubts(log.steps),
         mode="observe" if observed else "steer",

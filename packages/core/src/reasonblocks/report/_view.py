@@ -210,6 +210,7 @@ def about(page: RunPage) -> list[Fact]:
         ("file", page.place),
         ("judged by", page.judged_by if page.judged_by != "shipped" else ""),
         ("parent run", page.parent),
+        ("experiment", page.experiment),
     )
     return [Fact(name, text.preview(value)) for name, value in named if value]
 

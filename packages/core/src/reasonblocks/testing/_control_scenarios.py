@@ -1,4 +1,4 @@
-"""Defines the scenarios of control: observing, ending a run, replacing a text, and a second look at a run's end."""
+"""Defines the scenarios of control: observing, stopping, replacing a text, operators' notes, and a second look."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .._json import evolve
 from .._render import FRAME
 from ..events import RunFinish
 from ..exceptions import RunStopped
-from ..types import Doubt, Evaluation, Injection
+from ..types import Doubt, Evaluation, Injection, Note
 from . import _world as world
 from ._checks import DECISIONS, GUIDANCE, decided, read
 from ._harness import Harness
 from ._loop import LoopHarness
 from ._script import Script, Turn
-from ._scripted import RecordingSink, ScriptedEvaluator
+from ._scripted import RecordingSink, ScriptedEvaluator, ScriptedMailbox
 
 NO_STOP = "this framework cannot end a run before its next call"
 NO_SECOND_LOOK = "this framework cannot continue a run that has ended"
@@ -25,6 +25,12 @@ TOUCHED = (
     "a request of the observed run (left) differs from that of a run without steering (right): with"
     " decision.mode == 'observe' leave the request as it is, and switch no model (the harness: `run_unsteered` runs the"
     " same agent without a steering object, and `Seen.raw` holds the whole request)"
+)
+NOTES = {0: Note(id="first", text="Leave the fixtures alone."), 2: Note(id="second", text="Use the staging host.")}
+"""Notes of an operator by the call before which each arrives; the mailbox keeps them."""
+TOLD = (
+    "each note must be in the request of one call only: pass `begin_step` the call's"
+    " own key, put decision.guidance into this request and no other, and pass the call's outcome to `end_step`"
 )
 
 
@@ -57,7 +63,7 @@ def doubting() -> ScriptedEvaluator:
 
 
 class ControlScenarios:
-    """The part of `ConformanceSuite` that tests the controls: observing, stopping, `on_injection`, a second look."""
+    """The part of `ConformanceSuite` that tests the controls of a run: its user's, and its operators' notes."""
 
     harness: ClassVar[Harness]
 
@@ -113,6 +119,28 @@ class ControlScenarios:
         assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen], GUIDANCE
         everything = "\n".join(seen.everything for seen in ran.seen)
         assert (world.RULE_TEXT in everything, f"{FRAME}\nChanged: Step" in everything) == (False, True), GUIDANCE
+
+    def test_a_note_of_an_operator_is_told_once(self, mode: str) -> None:
+        """A note is in the request of one call, although the mailbox keeps it, and that call's entry has its id."""
+        (ran,) = self.harness.run(world.client(mailbox=ScriptedMailbox(NOTES)), world.looping(4), mode)
+        assert [entry.note_ids for entry in ran.log] == [("first",), (), ("second",), ()], TOLD
+        sources = ["OperatorInjection" in entry.injection_sources for entry in ran.log]
+        assert sources == [True, False, True, False], DECISIONS
+        for at, note in NOTES.items():
+            told = [seen.everything.count(note.text) for seen in ran.seen]
+            if self.harness.caps.ephemeral:
+                assert told == [int(call == at) for call in range(4)], TOLD
+                assert not any(note.text in text for text in ran.history), "the note remained in the history"
+            else:
+                assert (told.index(1), max(told)) == (at, 1), TOLD
+
+    def test_an_observed_run_is_told_no_note(self, mode: str) -> None:
+        """A run with `mode="observe"` asks for no note, and its requests stay those of an unsteered run."""
+        script = world.looping(4)
+        client = world.client(mode="observe", mailbox=ScriptedMailbox(NOTES))
+        (ran,) = self.harness.run(client, script, mode)
+        assert list(ran.seen) == list(self.harness.run_unsteered(script, mode)), TOUCHED
+        assert [entry.note_ids for entry in ran.log] == [()] * 4, DECISIONS
 
     def test_a_second_look_is_one_more_call(self, mode: str) -> None:
         """An agent that declares doubtful work done gets one more call with the doubt, but only once."""

@@ -29,6 +29,9 @@ class RunFields(TypedDict, total=False):
     metadata: Mapping[str, JSON] | None
     placement: Placement | None
     traceparent: str | None
+    experiment_id: str | None
+    unit_id: str | None
+    on_fraction: float | None
 
 
 class RunKeywords(RunFields, total=False):
@@ -73,6 +76,11 @@ class RunOptions:
 
     `traceparent` is the W3C header of the span that the run belongs to, "00-TRACE-SPAN-FLAGS"; None for the current
     span of a program that uses OpenTelemetry.
+
+    A run with an `experiment_id` is steered or only observed, by the hash of that id and of `unit_id`, such as a user
+    or a repository, by default the run's own id. `on_fraction` is the share of units that are steered, 0.5 by default;
+    keep it for the whole experiment. Runs that this run starts are in its arm. An experiment chooses the mode of its
+    runs, so that `mode` beside it is an error; a client that observes all runs observes these, too, without an arm.
     """
 
     run_id: str | None = None
@@ -87,6 +95,9 @@ class RunOptions:
     placement: Placement | None = None
     mode: Mode | None = None
     traceparent: str | None = None
+    experiment_id: str | None = None
+    unit_id: str | None = None
+    on_fraction: float | None = None
 
     def check(
         self,

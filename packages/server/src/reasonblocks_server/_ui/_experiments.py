@@ -6,7 +6,6 @@ from starlette.responses import Response
 
 from .._experiments import MIN_UNITS, Interval, report_of
 from ._pages import render
-from ._paths import EXPERIMENTS
 from ._visit import Refusal, Visit
 
 SENTENCES = {
@@ -36,7 +35,6 @@ def experiment(visit: Visit, experiment_id: str) -> Response:
         "experiment.html",
         "Experiments",
         id=experiment_id,
-        home=EXPERIMENTS,
         report=report,
         arms=(report.on, report.off),
         sentence=SENTENCES[report.verdict],

@@ -120,6 +120,7 @@ def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
         "run_href": run_href, "pattern_href": pattern_href, "experiment_href": experiment_href, "ago": words.ago, "moment": words.moment, "share": words.share, "note_word": words.note,
-        "with_query": with_query, "decimal": words.decimal,
+        "with_query": with_query, "decimal": words.decimal, "signed": words.signed,
+        "sentence_case": words.sentence_case,
     }  # fmt: skip
     return found

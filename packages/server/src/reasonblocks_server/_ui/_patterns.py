@@ -15,10 +15,11 @@ from starlette.responses import Response
 
 from .._errors import ApiError
 from ._pages import back, render
-from ._paths import PATTERNS, pattern_href, with_query
+from ._paths import pattern_href, with_query
 from ._visit import Refusal, Visit
 
 PAGE = 100
+LIST = "/ui/patterns"
 TIERS: Mapping[str, str] = {"e1": "lessons for a task", "e2": "texts for a failure", "e3": "standing rules"}
 FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "e1": (
@@ -80,8 +81,8 @@ def patterns(visit: Visit) -> Response:
         tiers=[(name, words, sum(one.pattern.tier == name for one in everything)) for name, words in TIERS.items()],
         tier=tier,
         query=q,
-        earlier=with_query(PATTERNS, {**query, "page": str(at - 1)}) if at else "",
-        later=with_query(PATTERNS, {**query, "page": str(at + 1)}) if len(fit) > (at + 1) * PAGE else "",
+        earlier=with_query(LIST, {**query, "page": str(at - 1)}) if at else "",
+        later=with_query(LIST, {**query, "page": str(at + 1)}) if len(fit) > (at + 1) * PAGE else "",
     )
 
 
@@ -137,7 +138,7 @@ def delete(visit: Visit, pattern_id: str) -> Response:
     """Delete a pattern that nobody has changed meanwhile."""
     visit.server.patterns.remove(visit.org, pattern_id, _revision(visit))
     visit.audit("pattern.delete", pattern_id)
-    return back(PATTERNS, "pattern-deleted")
+    return back(LIST, "pattern-deleted")
 
 
 def _form(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from reasonblocks.report._view import Fact
 from starlette.responses import Response
 
-from .._values import Body, RunFilter
+from .._values import RunFilter
+from ._counts import DAY, facts_of
 from ._lines import lines_of
 from ._pages import render
 from ._paths import HOME, with_query
@@ -16,7 +17,6 @@ from ._visit import Visit
 
 PAGE = 50
 """Runs on a page of the list."""
-DAY = 86_400.0
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
 OUTCOMES = ("live", "success", "failure", "stopped", "other")
 NAMES = ("agent", "state", "outcome", "failure", "experiment", "arm", "q")
@@ -71,24 +71,10 @@ def runs(visit: Visit) -> Response:
 
 
 def _facts(visit: Visit) -> list[Fact]:
-    """Return the headline: the live runs, and the last day's."""
-    health = visit.server.storage.runs.health(visit.org, since=visit.now - DAY, project_id=visit.key.project_id)
-    outcomes: Body = health["by_outcome"]
-    known = sum(outcomes.get(kind, 0) for kind in ("success", "failure", "stopped"))
-    succeeded = f"{100 * outcomes.get('success', 0) / known:.0f} %" if known else "–"
-    judged = [sum(pair) for pair in zip(*health["recovered"].values(), strict=True)] or [0, 0]
-    recovered = f"{100 * judged[0] / judged[1]:.0f} %" if judged[1] else "–"
-    return [
-        Fact("Live now", f"{health['live']:,}"),
-        Fact("Last 24 hours", f"{health['runs']:,}", "runs"),
-        Fact("Succeeded", succeeded, f"of {known:,} with a known outcome" if known else ""),
-        Fact("Texts told", f"{_total(health['injections']):,}"),
-        Fact("Recovered", recovered, f"of {judged[1]:,} judged" if judged[1] else ""),
-    ]
-
-
-def _total(counts: object) -> int:
-    return sum(counts.values()) if isinstance(counts, dict) else int(counts) if isinstance(counts, int) else 0
+    """Return the headline: the live runs, and those of the last day."""
+    counts = visit.server.storage.runs.health(visit.org, since=visit.now - DAY, project_id=visit.key.project_id)
+    _, *others = facts_of(counts)
+    return [Fact("Live", f"{counts['live']:,}"), Fact("Last 24 hours", f"{counts['runs']:,}", "runs"), *others]
 
 
 def _filters(visit: Visit, chosen: dict[str, str]) -> list[Filter]:

@@ -68,6 +68,11 @@ class Visit:
     def may(self, scope: Scope) -> bool:
         return self.login is not None and self.login.may(scope)
 
+    def needs(self, scope: Scope) -> None:
+        """Refuse a key without this scope. Raises `Refusal`."""
+        if not self.may(scope):
+            raise Refusal(403, "Not allowed", f"The key that you are logged in with has no scope {scope!r}.")
+
     def needs_whole_org(self) -> None:
         """Refuse a key that is bound to a project. Raises `Refusal`."""
         if self.key.project_id is not None:
@@ -130,8 +135,8 @@ def _answer(
             return to_login(request)
         if request.method == "POST":
             check_form(visit)
-        if scope is not None and not visit.may(scope):
-            raise Refusal(403, "Not allowed", f"The key that you are logged in with has no scope {scope!r}.")
+        if scope is not None:
+            visit.needs(scope)
         return handler(visit)
     except Refusal as refusal:
         return failed(visit, refusal)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from reasonblocks.report import RunLine
-
 from .._values import NoteRow, RunRow
 
 SILENT = 600.0
@@ -61,6 +59,15 @@ def decimal(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
 
 
+def signed(value: float) -> str:
+    """Return a difference of shares in percentage points, as `+4.2 pp`."""
+    return f"{100 * value:+.1f} pp".replace("-", "−")
+
+
+def sentence_case(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 def status(run: RunRow, now: float) -> str:
     """Return the word for a run without an outcome: "live", or how long it has been silent."""
     if run.finished is not None:
@@ -69,11 +76,9 @@ def status(run: RunRow, now: float) -> str:
     if quiet < SILENT:
         return "live"
     hours, minutes = divmod(int(quiet // 60), 60)
-    return f"silent for {hours // 24} d" if hours >= 48 else f"silent for {hours} h" if hours else f"silent for {minutes} min"
-
-
-def is_live(line: RunLine) -> bool:
-    return line.status == "live"
+    if hours >= 48:
+        return f"silent for {hours // 24} d"
+    return f"silent for {hours} h" if hours else f"silent for {minutes} min"
 
 
 def note(row: NoteRow) -> str:
