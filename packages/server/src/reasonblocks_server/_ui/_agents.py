@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import quantiles
 
-from reasonblocks._own_level import MIN_RUNS, summary_in
 from starlette.responses import Response
+
+from reasonblocks._own_level import MIN_RUNS, summary_in
 
 from ._pages import back, render
 from ._visit import Refusal, Visit
@@ -43,7 +44,14 @@ def agent(visit: Visit) -> Response:
     names = dict.fromkeys(measure for summary in summaries for measure in summary)
     measures = [_measure(one, [summary[one] for summary in summaries if one in summary]) for one in names]
     return render(
-        visit, "agent.html", "Agents", name=name, profile=profile, runs=len(summaries), measures=measures, least=MIN_RUNS
+        visit,
+        "agent.html",
+        "Agents",
+        name=name,
+        profile=profile,
+        runs=len(summaries),
+        measures=measures,
+        least=MIN_RUNS,
     )
 
 

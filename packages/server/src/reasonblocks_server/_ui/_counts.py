@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from starlette.responses import Response
+
 from reasonblocks.report._health import Bar, Group
 from reasonblocks.report._view import Fact
-from starlette.responses import Response
 
 from .._values import Body
 from ._pages import render
@@ -21,7 +22,7 @@ SPANS: Mapping[str, tuple[str, float | None]] = {
 }
 USUAL = "7"
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
-OUTCOMES = {"success": "succeeded", "failure": "failed", "stopped": "stopped", "other": "other"}
+OUTCOMES = {"live": "live", "success": "succeeded", "failure": "failed", "stopped": "stopped", "other": "other"}
 
 
 def health(visit: Visit) -> Response:
@@ -63,9 +64,8 @@ def _share(part: int, whole: int, words: str) -> tuple[str, str]:
 def _groups(counts: Body) -> Iterable[Group]:
     runs = max(1, counts["runs"])
     live = {"live": counts["live"]} if counts["live"] else {}
-    outcomes = {words: counts["by_outcome"].get(kind, 0) for kind, words in OUTCOMES.items()}
     states = {name: counts["by_state"][name] for name in STATES if name in counts["by_state"]}
-    yield Group(title="Outcomes", note="of all runs", rows=tuple(_bars({**live, **outcomes}, runs)))
+    yield Group(title="Outcomes", note="of all runs", rows=tuple(_outcomes({**live, **counts["by_outcome"]}, runs)))
     yield Group(
         title="States",
         note="of the newest step of each run",
@@ -75,9 +75,18 @@ def _groups(counts: Body) -> Iterable[Group]:
                 rows=tuple(_bars(counts["monitors"], runs)))  # fmt: skip
     yield Group(title="Recovered, by failure type", note="judged three steps after a text",
                 rows=tuple(_recovered(counts["recovered"])))  # fmt: skip
-    faults = {"steps that were not steered after a fault": counts["faults"], "texts that were omitted": counts["dropped"]}
+    faults = {
+        "steps that were not steered after a fault": counts["faults"],
+        "texts that were omitted": counts["dropped"],
+    }
     yield Group(title="Faults and drops", note="of finished runs",
                 rows=tuple(Bar(name=name, value=f"{n:,}") for name, n in faults.items()))  # fmt: skip
+
+
+def _outcomes(numbers: Mapping[str, int], runs: int) -> Iterable[Bar]:
+    for kind, words in OUTCOMES.items():
+        if number := numbers.get(kind, 0):
+            yield Bar(name=words, value=f"{number:,}", share=number / runs, kind=kind)
 
 
 def _bars(numbers: Mapping[str, int], whole: int) -> Iterable[Bar]:

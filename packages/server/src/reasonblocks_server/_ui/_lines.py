@@ -16,6 +16,8 @@ from .._values import Body, RunRow
 from ._paths import run_href
 from ._words import status
 
+MOST_NARROW = 1_000
+"""Steps of a run that has not finished which a list reads; a longer one shows the number of its events."""
 KINDS = ("success", "failure", "stopped")
 
 
@@ -59,7 +61,7 @@ def _line(row: RunRow, summary: Body, word: str) -> RunLine:
         told=told,
         kinds=tuple(summary["kinds"]),
         failures=tuple(summary["failures"]),
-        steps=summary["steps"] if row.finished is not None else row.steps,
+        steps=summary["steps"] if row.steps < MOST_NARROW else row.steps,
         tokens=row.tokens,
         seconds=max(0.0, ended - row.started),
         started=row.started,

@@ -75,7 +75,9 @@ def audit(visit: Visit) -> Response:
 def org(visit: Visit) -> Response:
     """Show the settings of the org."""
     visit.needs_whole_org()
-    return render(visit, "org.html", "Settings", org=visit.server.storage.orgs.get(visit.org), most=MAX_DAYS, problem="")
+    return render(
+        visit, "org.html", "Settings", org=visit.server.storage.orgs.get(visit.org), most=MAX_DAYS, problem=""
+    )
 
 
 def save_org(visit: Visit) -> Response:

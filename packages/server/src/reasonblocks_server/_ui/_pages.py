@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
 from reasonblocks.report import SCRIPT, STYLESHEET, TEMPLATES, Assets, NavLink
 from reasonblocks.report._html import environment
-from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from . import _words as words
 from ._paths import experiment_href, pattern_href, run_href, with_query
@@ -49,19 +50,23 @@ ADMIN_NAV = (("Keys", "/ui/keys"), ("Audit", "/ui/audit"), ("Settings", "/ui/org
 
 def render(visit: Visit, template: str, current: str = "", status: int = 200, /, **values: Any) -> Response:
     """Return a page; `current` is the name of its place in the navigation."""
-    html = _environment().get_template(template).render(
-        values,
-        assets=Assets(stylesheet=_href(STYLESHEET), script=_href(SCRIPT)),
-        own_style=_href("dashboard.css"),
-        live_script=_href("live.js"),
-        nav=_nav(visit, current),
-        account=visit.login.key if visit.login else None,
-        can_steer=visit.may("steer"),
-        can_admin=visit.may("admin"),
-        token_name=TOKEN,
-        form_token=visit.form_token,
-        notice=words.NOTICES.get(visit.asked("said"), "") if visit.login else "",
-        now=visit.now,
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            values,
+            assets=Assets(stylesheet=_href(STYLESHEET), script=_href(SCRIPT)),
+            own_style=_href("dashboard.css"),
+            live_script=_href("live.js"),
+            nav=_nav(visit, current),
+            account=visit.login.key if visit.login else None,
+            can_steer=visit.may("steer"),
+            can_admin=visit.may("admin"),
+            token_name=TOKEN,
+            form_token=visit.form_token,
+            notice=words.NOTICES.get(visit.asked("said"), "") if visit.login else "",
+            now=visit.now,
+        )
     )
     return HTMLResponse(html, status_code=status, headers=HEADERS)
 
@@ -119,8 +124,9 @@ def _href(name: str) -> str:
 def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
-        "run_href": run_href, "pattern_href": pattern_href, "experiment_href": experiment_href, "ago": words.ago, "moment": words.moment, "share": words.share, "note_word": words.note,
-        "with_query": with_query, "decimal": words.decimal, "signed": words.signed,
-        "sentence_case": words.sentence_case,
+        "run_href": run_href, "pattern_href": pattern_href, "experiment_href": experiment_href,
+        "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
+        "signed": words.signed, "decimal": words.decimal, "sentence_case": words.sentence_case,
+        "note_word": words.note,
     }  # fmt: skip
     return found

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.responses import Response
+
 from reasonblocks._json import canonical
 from reasonblocks._patterns import pattern_json
 from reasonblocks._text import collapse
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Pattern
-from starlette.responses import Response
 
 from .._errors import ApiError
 from ._pages import back, render
@@ -65,7 +66,8 @@ class Draft:
 def patterns(visit: Visit) -> Response:
     """Show the patterns that the org sees, by their tiers."""
     tier, q, page = visit.asked("tier"), visit.asked("q").strip()[:200], visit.asked("page")
-    everything = [_summary(pattern) for pattern in visit.server.patterns.list(visit.org)]
+    known = visit.server.patterns.list(visit.org)
+    everything = sorted(map(_summary, known), key=lambda one: (one.pattern.org_id is None, -one.told))
     words = q.lower().split()
     fit = [one for one in everything if tier in ("", one.pattern.tier) and _has(one, words)]
     at = int(page) if page.isdecimal() and len(page) < 7 else 0
@@ -251,5 +253,3 @@ def _text(value: Any) -> str:
 
 def _reason(error: ApiError | ConfigError) -> str:
     return f"The pattern was not saved: {error.detail if isinstance(error, ApiError) else error}."
-
-

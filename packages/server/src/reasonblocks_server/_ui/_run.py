@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from starlette.responses import Response
+
 from reasonblocks._json import canonical
 from reasonblocks.events import RunFinish, RunStart, StepEvent, event_of
 from reasonblocks.report import Row, RunPage, page_of_log
 from reasonblocks.report._html import run_context
 from reasonblocks.report._view import texts_of
 from reasonblocks.traces import RunLog
-from starlette.responses import Response
 
 from .._bodies import NoteBody, RunBody
 from .._notes import why_deaf

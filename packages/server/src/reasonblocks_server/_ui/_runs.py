@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reasonblocks.report._view import Fact
 from starlette.responses import Response
+
+from reasonblocks.report._view import Fact
 
 from .._values import RunFilter
 from ._counts import DAY, facts_of

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from reasonblocks.exceptions import ConfigError, StoreError, Unavailable
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+
+from reasonblocks.exceptions import ConfigError, StoreError, Unavailable
 
 from .._errors import ApiError, StorageUnavailable
 from .._server import Server
@@ -76,9 +77,7 @@ class Visit:
     def needs_whole_org(self) -> None:
         """Refuse a key that is bound to a project. Raises `Refusal`."""
         if self.key.project_id is not None:
-            raise Refusal(
-                403, "Not allowed", "Your key belongs to one project, and this page shows all of the org's."
-            )
+            raise Refusal(403, "Not allowed", "Your key belongs to one project, and this page shows all of the org's.")
 
     def audit(self, action: str, target: str) -> None:
         """Record a change that this person made."""
