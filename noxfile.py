@@ -27,6 +27,7 @@ from nox_support import (
     install,
     install_as_readers_do,
     install_pinned,
+    lowest_of,
     requirements,
     run_pytest,
     run_stages,
@@ -69,6 +70,7 @@ GROUPS = (
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
+SERVER_TESTS = ("tests/server", "--ignore=tests/server/ui")
 PARITY = ROOT / ".nox/parity-files"
 MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
 
@@ -117,7 +119,10 @@ INSTALLED = ("core",)
 """The packages whose install is tested at every commit; the matrix tests all of them on every Python."""
 ONLY_IN_THE_MATRIX = ("tests/core/test_sabotage.py",)
 """Tests of the core that take half a minute and test other tests; `core` alone runs them, too."""
-LONGEST = ("adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "adapters(langchain)", "types", "repo")
+LONGEST = (
+    "adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "server", "adapters(langchain)", "types",
+    "repo",
+)  # fmt: skip
 """These sessions start first, the longest at the beginning, so that both lanes end at about the same time."""
 
 
@@ -129,7 +134,7 @@ def tests(session: nox.Session) -> None:
     """
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
-    parts = ("core", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
+    parts = ("core", "server", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
     stages |= dict.fromkeys(parts, session.posargs)
     stages["wheel"] = [*INSTALLED]
     stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
@@ -217,9 +222,15 @@ def repo(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def server(session: nox.Session) -> None:
+    """The server, its storage and its commands; `pages` tests its dashboard in a browser."""
+    run_pytest(session, shared(session, "all"), *SERVER_TESTS, report="server")
+
+
+@nox.session(python=False)
 def pages(session: nox.Session) -> None:
-    """The pages of reports in a browser; without one, the tests are skipped."""
-    run_pytest(session, shared(session, "all"), "tests/report", report="pages")
+    """The pages of reports and of the dashboard in a browser; without one, the tests are skipped."""
+    run_pytest(session, shared(session, "all"), "tests/report", "tests/server/ui", report="pages")
 
 
 @nox.session(python=False)
@@ -258,11 +269,15 @@ WHOLE = {"REASONBLOCKS_WHOLE": "1"}
 CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]
+SERVER_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS)]
+"""The lowest versions are older than the newest Python, which some of them do not support."""
 
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """Test the README's installs and the core on every Python, each adapter on the oldest and newest one and framework.
+    """Test the README's installs and the core on every Python, adapters and server on the oldest and newest one.
+
+    Each adapter is tested with the oldest and newest framework, the server with its oldest and newest requirements.
 
     Nothing is pinned, and every cell has an environment of its own.
 
@@ -272,6 +287,7 @@ def matrix(session: nox.Session) -> None:
     shutil.rmtree(MATRIX_PARITY, ignore_errors=True)
     tested = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
     tested += [f"matrix-core-{python}" for python in PYTHONS]
+    tested += [f"matrix-server-{python}({versions})" for python, versions in SERVER_CELLS]
     installs = {f"matrix-install-{python}": () for python in PYTHONS}
     run_stages(session, {**dict.fromkeys(tested, tuple(session.posargs)), **installs}, last="matrix-parity")
 
@@ -303,6 +319,18 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     cell = f"{session.python}({adapter}-{framework})"
     env = {**WHOLE, **leaves(MATRIX_PARITY / cell)}
     run_pytest(session, own(session), tests_of(adapter), report=f"matrix-adapter-{cell}", got=got, env=env)
+
+
+@nox.session(name="matrix-server", python=ENDS)
+@nox.parametrize("versions", ["lowest", "newest"])
+def matrix_server(session: nox.Session, versions: str) -> None:
+    """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
+    if (session.python, versions) not in SERVER_CELLS:
+        session.skip(f"Python {session.python} is not tested with the {versions} versions")
+    floors = lowest_of("server") if versions == "lowest" else []
+    install(session, own(session), *CORE, "-e", "packages/server[postgres]", *group("test-server"), *floors)
+    got = ", ".join([check_python(session), *floors])
+    run_pytest(session, own(session), *SERVER_TESTS, report=f"matrix-server-{session.python}({versions})", got=got)
 
 
 @nox.session(name="matrix-parity", python=False)

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 import lanes
 import nox
 from nox.command import CommandFailed
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,7 @@ SMOKE_SCRIPTS = {
     "langchain": "examples/demo.py",
     "openai-agents": "examples/openai_agents_run.py",
     "claude-agent": "examples/claude_agent_run.py",
+    "server": "tools/server_smoke.py",
 }
 """A script for each package, run where only the core and this package are installed."""
 
@@ -55,6 +58,15 @@ def group_of(name: str) -> str:
 def tests_of(adapter: str) -> str:
     """Return the folder of an adapter's tests."""
     return f"tests/{adapter.replace('-', '_')}"
+
+
+def lowest_of(package: str) -> list[str]:
+    """Return the requirements of a package, those of its extras too, each with the lowest version that it allows."""
+    project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
+    wanted = [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
+    found = [need for need in map(Requirement, wanted) if not need.name.startswith("reasonblocks-")]
+    lowest = ((need, clause) for need in found for clause in need.specifier if clause.operator == ">=")
+    return [f"{need.name}=={clause.version}" for need, clause in lowest]
 
 
 # --- environments

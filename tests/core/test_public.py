@@ -85,7 +85,7 @@ PROMISED = {
         Observed as_toml calibration_of fit observed shipped
     """,
     "reasonblocks.report": """
-        Assets Listing NavLink NoteForm OnePage Row RunLine RunPage SCRIPT STYLESHEET TEMPLATES Tally Told Verdict
+        Assets Listing NavLink OnePage Row RunLine RunPage SCRIPT STYLESHEET TEMPLATES Tally Told Verdict
         health_page page_of_log page_of_replayed run_line run_page runs_page
     """,
     "reasonblocks.starter": """

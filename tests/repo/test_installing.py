@@ -13,8 +13,9 @@ import pytest
 
 from reasonblocks._extras import EXTRAS, folder_of, pip_install
 from reasonblocks.adapters import ADAPTERS
+from reasonblocks.cli._plugins import OURS as COMMANDS
 from reasonblocks_claude_agent._gateway import _proxy
-from tests.repo.test_versions import PROJECTS, VERSIONS
+from tests.repo.test_versions import PROJECTS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,7 +40,7 @@ def test_the_gateways_error_names_the_requirements_of_its_extra() -> None:
     assert extras("claude-agent") == {"gateway": tuple(_proxy.EXTRA.values())}
 
 
-@pytest.mark.parametrize("distribution", sorted({*ADAPTERS.values(), "reasonblocks-core"}))
+@pytest.mark.parametrize("distribution", sorted({*ADAPTERS.values(), *COMMANDS.values(), "reasonblocks-core"}))
 def test_a_distribution_of_ours_is_in_the_folder_that_errors_name(distribution: str) -> None:
     folder = ROOT / folder_of(distribution)
     assert PROJECTS[folder.name]["name"] == distribution
@@ -51,10 +52,10 @@ def test_no_command_installs_ours_from_an_index(path: Path) -> None:
     assert re.findall(r"pip install [^\n`]*(?<![\w/-])reasonblocks-.*", text) == []
 
 
-def test_the_readme_installs_the_core_alone_and_with_each_adapter() -> None:
+def test_the_readme_installs_the_core_alone_with_each_adapter_and_with_the_server() -> None:
     section = README.split("\n## Install\n")[1].split("\n## ")[0]
-    adapters = [name for name, table in VERSIONS.items() if isinstance(table, dict)]
-    wanted = {"./packages/core", *(f"./packages/core ./packages/{name}" for name in adapters)}
+    others = [name for name in PROJECTS if name != "core"]
+    wanted = {"./packages/core", *(f"./packages/core ./packages/{name}" for name in others)}
     assert set(re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)) == wanted  # as noxfile.py finds them
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from reasonblocks._fsm import Thresholds
-from reasonblocks.report import Listing, NavLink, NoteForm, OnePage, Tally, health_page, run_line, run_page, runs_page
+from reasonblocks.report import Listing, NavLink, OnePage, Tally, health_page, run_line, run_page, runs_page
 from reasonblocks.report._chart import INSET, LABEL, LETTERS, MARK_ORDER, MARKS, WIDTH, chart_of
 from reasonblocks.report._page import HARDEST, RunPage
 from reasonblocks.report._view import GATES, LEGEND, SKIPS
@@ -239,14 +239,6 @@ def test_every_gate_and_every_skipped_step_is_explained() -> None:
 def test_skip_is_hatched() -> None:
     root = rendered(page(step(0), step(1, state="SKIP")))
     assert [one for one in root.find("rect") if "hatch" in one.attributes.get("fill", "")]
-
-
-def test_a_note_form_posts_to_its_address() -> None:
-    form = NoteForm(action="/runs/run-1/notes", fields={"token": "t"})
-    found = rendered(ordinary(), note_form=form).find("form", class_="note-form")[0]
-    assert (found.attributes["method"], found.attributes["action"]) == ("post", "/runs/run-1/notes")
-    assert [one.attributes["value"] for one in found.find("input", name="token")] == ["t"]
-    assert found.find("textarea", name="text")
 
 
 # --- the list

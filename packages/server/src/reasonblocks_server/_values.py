@@ -113,6 +113,11 @@ class StepRow:
     """The sources of the texts that were recorded and not shown."""
     final: bool = False
     error: bool = False
+    """True if the call failed."""
+    stopped: bool = False
+    """True if the run was stopped before this call, or would be without mode "observe"."""
+    dropped: int = 0
+    """The number of texts that did not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from .. import __version__
 from ..exceptions import ConfigError, ReasonBlocksError
@@ -27,6 +27,9 @@ from ._output import OK, PROBLEM, USAGE, Bar, Parsers, printable, warnings_once
 
 INTERRUPTED = 130
 """The exit code that a shell reports for a program ended by Ctrl-C."""
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    arguments = _parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    arguments = _parser(given).parse_args(given)
     command: Callable[[argparse.Namespace], int] = arguments.command
     with warnings_once(Bar(total=0, active=False)):
         code = command(arguments)
@@ -67,7 +71,7 @@ def _run(argv: Sequence[str] | None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="reasonblocks", description="Steers tool-calling agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"reasonblocks {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -79,7 +83,19 @@ def _parser() -> argparse.ArgumentParser:
     _learn_command.add_to(commands)
     _profile_command.add_to(commands)
     _doctor.add_to(commands)
+    wanted = given[0] if given else None
+    if wanted not in commands.choices:  # only then, because the search reads the metadata of every distribution
+        _add_found(parser, commands, wanted)
     return parser
+
+
+def _add_found(parser: argparse.ArgumentParser, commands: _Commands, wanted: str | None) -> None:
+    """Add the commands of other packages. End with the install command if a wanted one of ours is missing."""
+    from . import _plugins
+
+    _plugins.add_found(commands, wanted)
+    if wanted is not None and wanted not in commands.choices and (reason := _plugins.missing(wanted)):
+        parser.exit(USAGE, f"reasonblocks: {reason}\n")
 
 
 def _add_patterns(commands: Parsers) -> None:

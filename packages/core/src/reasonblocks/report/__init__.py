@@ -12,7 +12,6 @@ from ._html import (
     Assets,
     Listing,
     NavLink,
-    NoteForm,
     OnePage,
     health_page,
     run_page,
@@ -24,7 +23,6 @@ from ._sources import page_of_log, page_of_replayed
 from ._tally import Tally
 
 __all__ = [
-    "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "NoteForm", "OnePage", "Row", "RunLine",
-    "RunPage", "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page",
-    "runs_page",
+    "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row", "RunLine", "RunPage",
+    "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page", "runs_page",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from . import _view as view
 from ._chart import LANE, LETTERS, LEVEL, MARKS, chart_of, kinds_of, name_of
 from ._health import health_groups, summary_facts
 from ._line import RunLine, run_line
-from ._page import RunPage
+from ._page import Row, RunPage
 from ._tally import Tally, counted
 
 if TYPE_CHECKING:
@@ -64,14 +64,6 @@ class NavLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteForm:
-    """A form for a note to a live run: the URL that it posts to, and its hidden fields."""
-
-    action: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """The list of runs: its lines, their counts, and for a server the URL that filters are sent to.
 
@@ -92,15 +84,14 @@ def run_page(
     *,
     assets: Assets = INLINE,
     nav: Sequence[NavLink] = (),
-    note_form: NoteForm | None = None,
     limit: int | None = text.CLIP,
 ) -> str:
     """Return the page of one run. Texts are clipped at `limit` characters; None shows all of them.
 
     Raises `ExtraMissing` without jinja2.
     """
-    context = _run_context(page, prefix="", limit=limit)
-    return _template("run.html").render(context, assets=assets, nav=nav, note_form=note_form)
+    context = run_context(page, limit=limit)
+    return _template("run.html").render(context, assets=assets, nav=nav)
 
 
 def runs_page(listing: Listing, *, assets: Assets = INLINE, nav: Sequence[NavLink] = ()) -> str:
@@ -170,13 +161,30 @@ def _packed(fragment: str) -> str:
 
 def _fragment(page: RunPage, *, prefix: str, limit: int | None = text.CLIP) -> str:
     """Return a run's page without its frame; `prefix` begins the ids of its elements."""
-    return _template("fragment.html").render(_run_context(page, prefix=prefix, limit=limit), note_form=None)
+    return _template("fragment.html").render(run_context(page, prefix=prefix, limit=limit))
 
 
-def _run_context(page: RunPage, *, prefix: str, limit: int | None) -> dict[str, Any]:
+def run_context(
+    page: RunPage,
+    *,
+    prefix: str = "",
+    limit: int | None = text.CLIP,
+    rows: Sequence[Row] | None = None,
+    page_of: Callable[[int], str] = lambda number: "",
+    text_href: Callable[[Row | None, str], str] = lambda row, name: "",
+) -> dict[str, Any]:
+    """Return the values of a run's templates, for `environment`.
+
+    `rows` are the rows of the table, all by default; the chart and the texts are those of the whole run. `page_of`
+    returns the address of the page with a call, "" for the same page. `text_href` returns the address of a whole text,
+    by its row and its name as in `texts_of`, "" for none.
+    """
     chart, verdicts = chart_of(page), page.verdicts.values()
     return {
         "page": page,
+        "rows": page.rows if rows is None else rows,
+        "page_of": page_of,
+        "text_href": text_href,
         "prefix": prefix,
         "limit": limit,
         "chart": chart,
@@ -257,14 +265,18 @@ def _filters(listing: Listing) -> list[_Filter]:
 
 
 @cache
-def _environment() -> Environment:
+def environment(*folders: Path) -> Environment:
+    """Return the environment of the pages: it escapes every value and shows hidden characters.
+
+    Templates of other folders may extend those of this package. Raises `ExtraMissing` without jinja2.
+    """
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError as error:
         raise ExtraMissing("a report", "jinja2", "report") from error
-    environment = Environment(
+    found = Environment(
         autoescape=True,
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         undefined=StrictUndefined,
         finalize=text.finalized,
         trim_blocks=True,
@@ -272,8 +284,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         auto_reload=False,
     )
-    environment.filters["plain"] = text.plain
-    environment.globals |= {
+    found.filters["plain"] = text.plain
+    found.globals |= {
         "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
         "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
         "clipped": text.clipped, "number": text.number, "count": text.count, "counted": counted,
@@ -282,11 +294,11 @@ def _environment() -> Environment:
         "name_of": name_of, "outcome_word": view.outcome_word, "told_words": view.TOLD_WORDS, "heading": view.heading,
         "told_count": view.told_count,
     }  # fmt: skip
-    return environment
+    return found
 
 
 def _template(name: str) -> Template:
-    return _environment().get_template(name)
+    return environment().get_template(name)
 
 
 @cache

@@ -75,8 +75,8 @@ def run_line(page: RunPage, href: str) -> RunLine:
         seconds=page.seconds,
         started=page.started,
         peak=round(max(known), 3) if known else None,
-        spark=_spark(levels),
-        ticks=_ticks([row.number for row, _ in page.told], last),
+        spark=spark_of(levels),
+        ticks=ticks_of([row.number for row, _ in page.told], last),
     )
 
 
@@ -89,7 +89,7 @@ def _y(level: float) -> float:
     return round((1 - min(1.0, max(0.0, level))) * (SPARK_HEIGHT - 8) + 2, 1)
 
 
-def _spark(levels: Sequence[float | None]) -> str:
+def spark_of(levels: Sequence[float | None]) -> str:
     """Return the path of the difficulty, the highest of each stretch of a long run."""
     each = -(-len(levels) // MOST_POINTS) or 1
     groups = [[one for one in levels[at : at + each] if one is not None] for at in range(0, len(levels), each)]
@@ -104,6 +104,7 @@ def _spark(levels: Sequence[float | None]) -> str:
     return "".join(path) if len(path) > 1 else ""
 
 
-def _ticks(calls: Sequence[int], last: int) -> str:
+def ticks_of(calls: Sequence[int], last: int) -> str:
+    """Return the path of the marks under the drawing, one for each call before which the agent was told something."""
     places = dict.fromkeys(round(min(1.0, call / last) * SPARK_WIDTH) for call in calls)
     return "".join(f"M{place} {SPARK_HEIGHT}v-5" for place in list(places)[:MOST_POINTS])

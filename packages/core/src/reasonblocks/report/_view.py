@@ -288,3 +288,15 @@ def arguments(call: ToolCall) -> list[tuple[str, str]]:
         return [(str(name), value if isinstance(value, str) else canonical(value)) for name, value in given.items()]
     whole = text.arguments(call)
     return [("", whole)] if whole else []
+
+
+def texts_of(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the names and the texts of a call's row, as the table of steps has them."""
+    step = row.step
+    if step is not None:
+        yield "reasoning", step.reasoning or ""
+        yield "thought", step.thought or ""
+        for at, call in enumerate(step.tool_calls):
+            yield from ((f"arguments-{at}-{place}", value) for place, (_, value) in enumerate(arguments(call)))
+        yield from ((f"output-{at}", result.output) for at, result in enumerate(step.tool_results))
+    yield from ((f"told-{at}", told.text) for at, told in enumerate(row.told))

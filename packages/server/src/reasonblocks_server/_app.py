@@ -1,0 +1,161 @@
+"""Builds the web application: its parts while it lives, its routes, its limits, and the form of its errors."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from types import ModuleType
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from reasonblocks.exceptions import ConfigError, EventError, StoreError, Unavailable
+
+from . import __version__, _routes
+from ._auth import Auth
+from ._counting import Counting
+from ._errors import ApiError, StorageUnavailable
+from ._evaluations import NoteTakers, OrgEvaluations
+from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, SafeHeaders, decode_path_params, refusal
+from ._live import Live
+from ._patterns import Patterns
+from ._server import Server
+from ._settings import Settings, secret_of
+from ._storage import Storage
+
+POOL = 4
+"""Threads of a worker for evaluations of many steps."""
+RETRY = {"Retry-After": "1"}
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the server as an ASGI application. It opens its database when it starts, and closes it when it ends."""
+    app = FastAPI(
+        title="ReasonBlocks",
+        version=__version__,
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    decoded = [Depends(decode_path_params)]
+    for module in _modules():
+        app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
+    for error, handler in _HANDLERS.items():
+        app.add_exception_handler(error, handler)
+    app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
+    app.add_middleware(InFlight)
+    app.add_middleware(SafeHeaders)
+    app.add_middleware(Paths)
+    return app
+
+
+def _modules() -> list[ModuleType]:
+    names = [found.name for found in pkgutil.iter_modules(_routes.__path__) if not found.name.startswith("_")]
+    return [importlib.import_module(f"{_routes.__name__}.{name}") for name in names]
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    settings: Settings = app.state.settings
+    server = await run_in_threadpool(_opened, settings)
+    app.state.server = server
+    try:
+        yield
+    finally:
+        await server.evaluations.profiles.close()
+        await run_in_threadpool(_close, server)
+
+
+def _opened(settings: Settings) -> Server:
+    secret = secret_of(settings)
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    storage = Storage.open(settings.database)
+    storage.migrate()
+    pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
+    patterns = Patterns(settings)
+    return Server(
+        settings=settings,
+        storage=storage,
+        auth=Auth(settings, storage),
+        evaluations=OrgEvaluations(secret, storage, pool),
+        takers=NoteTakers(storage, pool),
+        patterns=patterns,
+        live=Live(storage),
+        counting=Counting(storage, patterns.counts),
+        pool=pool,
+    )
+
+
+def _close(server: Server) -> None:
+    server.pool.shutdown(wait=True, cancel_futures=True)
+    server.counting.close()
+    server.live.close()
+    server.auth.close()
+    server.patterns.close()
+    server.storage.close()
+
+
+# --- errors
+
+
+async def _api_error(request: Request, error: ApiError) -> Response:
+    return refusal(error)
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": str(error)}, 503, RETRY)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": str(error)}, 422)
+
+
+async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
+    where = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
+    return JSONResponse({"detail": f"{'.'.join(where) or 'body'}: {first['msg']}"}, 422)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+
+
+async def _too_deep(request: Request, error: RecursionError) -> Response:
+    return JSONResponse({"detail": "the body is nested too deeply"}, 422)
+
+
+async def _no_text(request: Request, error: UnicodeEncodeError) -> Response:
+    return JSONResponse({"detail": "the body has a text with half of a surrogate pair"}, 422)
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """Answer for an error of ours; Starlette raises it again, so that the server logs it."""
+    return JSONResponse({"detail": "an error of the server"}, 500, SAFE_HEADERS)
+
+
+_HANDLERS: dict[Any, Any] = {
+    ApiError: _api_error,
+    StorageUnavailable: _unavailable,
+    StoreError: _unavailable,
+    Unavailable: _unavailable,
+    ConfigError: _invalid,
+    EventError: _invalid,
+    RequestValidationError: _invalid_request,
+    HTTPException: _http_error,
+    RecursionError: _too_deep,
+    UnicodeEncodeError: _no_text,
+    Exception: _fault,
+}

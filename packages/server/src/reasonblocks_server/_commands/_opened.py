@@ -1,0 +1,66 @@
+"""Opens the database that a command's options or the environment name, and reports its problems in one line."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks._files import HOME
+from reasonblocks.cli._files import placed
+from reasonblocks.exceptions import ReasonBlocksError
+
+from .._errors import StorageUnavailable
+from .._settings import Settings, secret_of
+
+if TYPE_CHECKING:
+    from .._storage import Storage
+
+FOLDER = "server"
+"""The name of the data folder in the user's folder."""
+
+
+def add_database(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help=f"the folder of the database, the patterns and the secret ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
+        f"else ~/.reasonblocks/{FOLDER})",
+    )
+    parser.add_argument(
+        "--database-url",
+        metavar="URL",
+        help="postgresql://... or sqlite:///PATH ($REASONBLOCKS_DATABASE_URL, else a file in the data folder); on a "
+        "command line, every user of this machine can see its password",
+    )
+
+
+def settings_of(arguments: Namespace, **given: Any) -> Settings:
+    """Return the settings with the secret, which is made if it is missing. The options override the environment."""
+    data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
+    settings = Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return replace(settings, secret=secret_of(settings))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Storage]:
+    """Open the database, at the schema of this version."""
+    from .._storage import Storage
+
+    try:
+        storage = Storage.open(settings.database)
+        try:
+            storage.migrate()
+            yield storage
+        finally:
+            storage.close()
+    except StorageUnavailable as error:
+        raise ReasonBlocksError(str(error)) from error

@@ -1,0 +1,123 @@
+"""The unread messages of one listener: a thread adds them, and a task of an event loop reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from reasonblocks._json import compact
+
+from .._values import Body
+
+MAX_UNREAD = 65_536
+"""Bytes of unread messages, from which on a listener is closed. It may connect again and go on where it was."""
+ROOM = MAX_UNREAD // 2
+"""Bytes of unread messages up to which a listener that catches up is given more from the database."""
+STUCK_SECONDS = 60.0
+"""Seconds without a read, from which on a listener that catches up is closed."""
+
+
+class Message(NamedTuple):
+    """A message: a run or note of which something has changed, or a step event. `id` is the place to go on from."""
+
+    kind: Literal["run", "step", "note"]
+    id: str
+    body: Body
+
+
+class Subscription:
+    """An asynchronous iterator of the messages of one run, or of all runs of an org.
+
+    It ends when it is closed: by its reader, by the end of the server, or because too much is unread.
+
+    `after` is the newest step that it has been given. `since` is the time of the newest run that it has been given.
+    """
+
+    def __init__(
+        self,
+        org_id: str,
+        run_id: str | None,
+        project_id: str | None,
+        *,
+        after: int,
+        since: float | None,
+        drained: Callable[[], None],
+    ) -> None:
+        """`drained` is called when a listener that was behind has read what it had."""
+        self.org_id, self.run_id, self.project_id = org_id, run_id, project_id
+        self.after, self.since = after, since
+        self.is_behind = True
+        """True until everything in the database has been offered."""
+        self.notes: dict[str, str] = {}
+        """The states of the notes that have been offered."""
+        self.run_state: object = None
+        """The state of the run that has been offered."""
+        self._drained = drained
+        self._loop = asyncio.get_running_loop()
+        self._ready = asyncio.Event()
+        self._lock = threading.Lock()
+        self._messages: deque[tuple[Message, int]] = deque()
+        self._unread = 0
+        self._read = time.monotonic()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Message:
+        while True:
+            self._ready.clear()
+            with self._lock:
+                found = self._messages.popleft() if self._messages else None
+                if found is not None:
+                    self._unread -= found[1]
+                    self._read = time.monotonic()
+                is_empty = not self._messages
+            if found is not None:
+                if is_empty and self.is_behind:
+                    self._drained()
+                return found[0]
+            if self._closed:
+                raise StopAsyncIteration
+            await self._ready.wait()
+
+    def close(self) -> None:
+        """End the iteration after the messages that are there."""
+        self._closed = True
+        self._notify()
+
+    def has_room(self) -> bool:
+        """Return False for a listener that has to read first; close one that has not read for long."""
+        with self._lock:
+            is_full = self._unread >= ROOM
+            is_stuck = is_full and time.monotonic() - self._read > STUCK_SECONDS
+        if is_stuck:
+            self.close()
+        return not is_full and not self._closed
+
+    def offer(self, message: Message) -> None:
+        """Add a message; close the listener if too much is unread."""
+        size = len(compact(message.body).encode())
+        with self._lock:
+            fits = not self._closed and self._unread + size <= MAX_UNREAD
+            if fits:
+                self._messages.append((message, size))
+                self._unread += size
+        if fits:
+            self._notify()
+        else:
+            self.close()
+
+    def _notify(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ready.set)
+        except RuntimeError:  # the loop has ended, and its readers with it
+            self._closed = True

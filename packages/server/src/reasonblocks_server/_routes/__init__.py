@@ -1,0 +1,1 @@
+"""The routes of the API: each module has a `router`."""

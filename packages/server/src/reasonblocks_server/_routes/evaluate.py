@@ -1,0 +1,109 @@
+"""Answers the requests in an agent's path: evaluations, lessons and difficulties."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from reasonblocks import _gates as gates
+from reasonblocks import _render as render
+from reasonblocks._monitors.kinds import TYPES
+from reasonblocks._patterns import fits
+from reasonblocks._serving import scored
+from reasonblocks.exceptions import StoreError, Unavailable
+from reasonblocks.types import Note
+from reasonblocks.wire import (
+    EvaluateRequest,
+    EvaluateResponse,
+    RetrieveRequest,
+    RetrieveResponse,
+    ScoreRequest,
+    ScoreResponse,
+)
+
+from .._auth import Caller
+from .._errors import ApiError
+from .._limits import ends_of
+from .._server import Server, Used
+from .._values import Principal
+
+router = APIRouter(tags=["steering"])
+Evaluating = Annotated[Principal, Caller("evaluate")]
+
+
+@router.post("/monitors/evaluate", response_model=EvaluateResponse)
+async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller: Evaluating) -> Response:
+    """Evaluate the newest completed step, with the sealed memory of those before it or with all of them."""
+    ends = ends_of(request)
+    notes = _notes(server, caller, body)
+    answer = await server.evaluations.answer(body, org=caller.org_id, notes=notes, ends=ends)
+    if _wants_lesson(body, answer):
+        answer = await _with_lesson(server, caller, body, answer, ends)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+@router.post("/traces/retrieve")
+async def retrieve(body: RetrieveRequest, request: Request, server: Used, caller: Evaluating) -> RetrieveResponse:
+    """Find the lessons that fit the newest steps."""
+    return await server.patterns.search(caller.org_id, body, ends_of(request))
+
+
+@router.post("/score")
+async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
+    """Score the difficulty of a text."""
+    return scored(body)
+
+
+def _notes(server: Server, caller: Principal, body: EvaluateRequest) -> tuple[Note, ...]:
+    if body.notes_told:
+        server.live.told(caller.org_id, body.run_id, body.notes_told)
+    if not body.notes:
+        return ()
+    server.takers.note(caller.org_id, body.run_id)
+    return server.live.waiting(caller.org_id, body.run_id, body.notes_told)
+
+
+def _wants_lesson(body: EvaluateRequest, answer: EvaluateResponse) -> bool:
+    """Return True for a client that searches no lesson for a monitor's text itself: one that sends no injections."""
+    return answer.inject and "injected" not in body.model_fields_set and answer.intervention_source == "monitor"
+
+
+async def _with_lesson(
+    server: Server, caller: Principal, body: EvaluateRequest, answer: EvaluateResponse, ends: float | None
+) -> EvaluateResponse:
+    """Return the answer with the evidence sentence and a lesson's intervention in place of the monitor's advice.
+
+    Without a lesson, and if the store cannot answer, it is the monitor's text.
+    """
+    text = answer.intervention_text or ""
+    try:
+        found = await server.patterns.search(caller.org_id, _asked(body, answer), ends)
+    except (ApiError, StoreError, Unavailable):
+        return answer
+    traces = [trace.trace() for trace in found.traces]
+    fitting = next((trace for trace in traces if fits(trace.pattern, answer.kind)), None)
+    joined = None if fitting is None else render.steered_text(gates.first_sentence(text), fitting)
+    if fitting is None or joined is None:
+        return answer
+    untried = gates.untried_sentence(text)
+    changes = {
+        "intervention_text": f"{joined} {untried}" if untried else joined,
+        "intervention_source": "e2",
+        "pattern_id": fitting.pattern.id,
+    }
+    return answer.model_copy(update=changes)
+
+
+def _asked(body: EvaluateRequest, answer: EvaluateResponse) -> RetrieveRequest:
+    steps = [given.step() for given in body.steps[-gates.TIER_RULES["e2"].steps :]]
+    return RetrieveRequest(
+        tier="e2",
+        texts=[step.scored_text for step in steps],
+        top_k=1,
+        model=body.model,
+        failure_type=TYPES.get(answer.kind or "", answer.failure_type),
+        kind=answer.kind,
+    )

@@ -1,0 +1,75 @@
+"""Reads and changes patterns."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header
+from starlette.responses import JSONResponse, Response
+
+from reasonblocks.wire._base import Tier
+
+from .._auth import Caller
+from .._errors import ApiError
+from .._patterns import as_json
+from .._server import Used
+from .._values import Principal
+
+router = APIRouter(tags=["patterns"])
+Reading = Annotated[Principal, Caller("read")]
+Changing = Annotated[Principal, Caller("admin")]
+IfMatch = Annotated[str, Header(alias="If-Match")]
+_REVISION = re.compile(r'(?:W/)?"?(\d{1,15})"?')
+
+
+@router.get("/patterns")
+def patterns(
+    server: Used, caller: Reading, tier: Tier | None = None, failure_type: str | None = None
+) -> dict[str, Any]:
+    """List the patterns of the key's org and the shared ones, by id."""
+    found = server.patterns.list(caller.org_id, tier, failure_type)
+    return {"patterns": [as_json(pattern) for pattern in found]}
+
+
+@router.post("/patterns", status_code=201)
+def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    """Add a pattern, or a list of at most 1,000, or replace those of the org with the same id."""
+    given = body if isinstance(body, list) else body["patterns"] if isinstance(body.get("patterns"), list) else [body]
+    added = server.patterns.add(caller.org_id, given)
+    for pattern in added:
+        server.audit(caller, "pattern added", pattern.id)
+    return {"patterns": [as_json(pattern) for pattern in added]}
+
+
+@router.get("/patterns/{pattern_id:path}")
+def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
+    """Return a pattern; its revision is also the `ETag`."""
+    return _answer(as_json(server.patterns.get(caller.org_id, pattern_id)))
+
+
+@router.put("/patterns/{pattern_id:path}")
+def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], if_match: IfMatch = "") -> Response:
+    """Replace a pattern whose revision is that of `If-Match`."""
+    found = server.patterns.put(caller.org_id, pattern_id, body, _revision(if_match))
+    server.audit(caller, "pattern changed", pattern_id)
+    return _answer(as_json(found))
+
+
+@router.delete("/patterns/{pattern_id:path}", status_code=204)
+def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = "") -> Response:
+    """Remove a pattern; with `If-Match` only that revision."""
+    server.patterns.remove(caller.org_id, pattern_id, _revision(if_match) if if_match else None)
+    server.audit(caller, "pattern removed", pattern_id)
+    return Response(status_code=204)
+
+
+def _revision(if_match: str) -> int:
+    found = _REVISION.fullmatch(if_match.strip())
+    if found is None:
+        raise ApiError(412, "send the pattern's revision as If-Match")
+    return int(found[1])
+
+
+def _answer(body: dict[str, Any]) -> Response:
+    return JSONResponse(body, headers={"ETag": f'"{body["revision"]}"'})

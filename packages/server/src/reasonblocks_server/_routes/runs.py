@@ -1,0 +1,133 @@
+"""Lists, shows and deletes runs, and sums up their health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+
+from .._auth import Caller
+from .._bodies import NoteBody, RunBody, RunDetail
+from .._errors import ApiError
+from .._server import Used
+from .._values import Principal, RunFilter
+from ._common import Chosen, RunId, Since, problems, run_of
+
+router = APIRouter(tags=["runs"])
+Reader = Annotated[Principal, Caller("read")]
+Admin = Annotated[Principal, Caller("admin")]
+MAX_RUNS, MAX_STEPS = 200, 500
+MAX_CURSOR = 2_000
+MAX_INDEX = 2**53
+
+
+class RunList(BaseModel):
+    """Runs, the newest first. `next_cursor` is null at their end."""
+
+    runs: list[RunBody]
+    next_cursor: str | None
+
+
+class RunPage(BaseModel):
+    """A run with some of its step events, in order, and its notes. `next_after` is null after the last step."""
+
+    run: RunDetail
+    steps: list[dict[str, Any]]
+    notes: list[NoteBody]
+    next_after: int | None
+
+
+class HealthSummary(BaseModel):
+    """Sums over the runs since a time.
+
+    `monitors` has the runs in which each fired; `recovered`, by failure type, has the texts after which the run
+    recovered, and those that were judged.
+    """
+
+    runs: int
+    live: int
+    by_outcome: dict[str, int]
+    by_state: dict[str, int]
+    monitors: dict[str, int]
+    injections: int
+    recovered: dict[str, Annotated[list[int], Field(min_length=2, max_length=2)]]
+    faults: int
+    dropped: int
+
+
+@router.get("/monitor/runs", responses=problems())
+def list_runs(
+    caller: Reader,
+    server: Used,
+    limit: Annotated[int, Query(ge=1, le=MAX_RUNS)] = 50,
+    cursor: Annotated[str | None, Query(max_length=MAX_CURSOR)] = None,
+    agent: Chosen = "",
+    state: Chosen = "",
+    outcome: Literal["", "success", "failure", "stopped", "other", "live"] = "",
+    failure_type: Chosen = "",
+    experiment_id: Chosen = "",
+    arm: Chosen = "",
+    q: Chosen = "",
+    since: Since = None,
+) -> RunList:
+    """List runs. `cursor` is the `next_cursor` of the page before; `q` is a part of a task, agent or id."""
+    chosen = RunFilter(
+        agent=agent,
+        state=state,
+        outcome=outcome,
+        failure_type=failure_type,
+        experiment_id=experiment_id,
+        arm=arm,
+        q=q,
+        since=since,
+        project_id=caller.project_id,
+    )
+    try:
+        rows, after = server.storage.runs.list(caller.org_id, chosen, limit=limit, cursor=cursor or None)
+    except ValueError as exc:
+        raise ApiError(422, f"cursor: {exc}") from exc
+    return RunList(runs=[RunBody.model_validate(row) for row in rows], next_cursor=after)
+
+
+@router.get("/monitor/runs/{run_id:path}", responses=problems(404))
+def show_run(
+    run_id: RunId,
+    caller: Reader,
+    server: Used,
+    after: Annotated[int, Query(ge=-1, le=MAX_INDEX)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MAX_STEPS)] = MAX_STEPS,
+) -> RunPage:
+    """Show a run, its steps from `after` on, and its notes."""
+    row = run_of(server, caller, run_id)
+    runs = server.storage.runs
+    steps = runs.steps(caller.org_id, run_id, after=after, limit=limit)
+    detail = RunDetail(
+        **RunBody.model_validate(row).model_dump(),
+        start=dict(row.body) or None,
+        finish=runs.finish_body(caller.org_id, run_id),
+    )
+    notes = server.storage.notes.list(caller.org_id, run_id)
+    return RunPage(
+        run=detail,
+        steps=steps,
+        notes=[NoteBody.model_validate(note) for note in notes],
+        next_after=steps[-1]["step_index"] if len(steps) == limit else None,
+    )
+
+
+@router.delete("/monitor/runs/{run_id:path}", status_code=204, responses=problems(404))
+def delete_run(run_id: RunId, caller: Admin, server: Used) -> Response:
+    """Delete a run with its steps and notes."""
+    run_of(server, caller, run_id)
+    if not server.storage.runs.delete(caller.org_id, run_id):
+        raise ApiError(404, f"there is no run {run_id!r}")
+    server.audit(caller, "run.delete", run_id)
+    return Response(status_code=204)
+
+
+@router.get("/monitor/health-summary", responses=problems())
+def health_summary(caller: Reader, server: Used, since: Since = None) -> HealthSummary:
+    """Sum up the runs that started since a time; all of them without one."""
+    found = server.storage.runs.health(caller.org_id, since=since, project_id=caller.project_id)
+    return HealthSummary.model_validate(found)

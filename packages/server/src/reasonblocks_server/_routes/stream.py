@@ -1,0 +1,133 @@
+"""Streams changes of runs as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from reasonblocks._json import compact
+
+from .._auth import Caller
+from .._live import Live, Message, Subscription
+from .._server import Used
+from .._values import Principal
+from ._common import MAX_ID_CHARS, NO_NUL, problems, run_of
+
+router = APIRouter(tags=["runs"])
+Reader = Annotated[Principal, Caller("read")]
+HEARTBEAT_SECONDS = 15.0
+"""The longest time without a line: proxies close connections that are silent for 30 to 60 seconds."""
+RETRY_MS = 2_000
+"""Milliseconds after which a client connects again."""
+MAX_INDEX = 2**53
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""nginx passes on each line at once."""
+
+
+class EventStream(StreamingResponse):
+    """The messages of a listener, which is closed when the answer ends in any way."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, listener: Subscription) -> None:
+        super().__init__(lines_of(listener), headers=HEADERS)
+        self._listener = listener
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._listener.close()
+
+
+async def lines_of(listener: Subscription) -> AsyncIterator[str]:
+    """Yield the messages as server-sent events, and a comment whenever there is none for a while."""
+    yield f"retry: {RETRY_MS}\n\n"
+    while True:
+        try:
+            message = await asyncio.wait_for(listener.__anext__(), HEARTBEAT_SECONDS)
+        except asyncio.TimeoutError:
+            yield ": still here\n\n"
+        except StopAsyncIteration:
+            return
+        else:
+            yield event_text(message)
+
+
+def event_text(message: Message) -> str:
+    """Return a message as a server-sent event. JSON has no line breaks."""
+    return f"event: {message.kind}\nid: {message.id}\ndata: {compact(message.body)}\n\n"
+
+
+@router.get(
+    "/monitor/stream",
+    response_class=EventStream,
+    responses={
+        **problems(404),
+        200: {"description": "Server-sent events `run`, `step` and `note`.", "content": {"text/event-stream": {}}},
+    },
+)
+async def stream(
+    caller: Reader,
+    server: Used,
+    run_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL)] = None,
+    after: Annotated[int, Query(ge=-1, le=MAX_INDEX)] = -1,
+    last_event_id: Annotated[str, Header(max_length=64)] = "",
+) -> Any:
+    """Stream the changes of a run: itself, its steps after `after`, its notes; without `run_id`, those of all runs.
+
+    A client that connects again goes on after the event that it names in `Last-Event-ID`. An event of a run's step has
+    the fields of its event; the texts of a large one are cut, and `shortened` is true.
+    """
+    if run_id is None:
+        since = number_in(last_event_id)
+        return EventStream(server.live.subscribe(caller.org_id, project_id=caller.project_id, since=since))
+    await run_in_threadpool(run_of, server, caller, run_id)
+    seen = number_in(last_event_id)
+    start = after if seen is None else max(after, int(min(seen, MAX_INDEX)))
+    return EventStream(server.live.subscribe(caller.org_id, run_id, project_id=caller.project_id, after=start))
+
+
+def number_in(last_event_id: str) -> float | None:
+    """Return the number of an event's id; None if it is not one of ours."""
+    try:
+        found = float(last_event_id)
+    except ValueError:
+        return None
+    return found if -1 <= found <= MAX_INDEX else None
+
+
+@contextmanager
+def ends_streams(live: Live) -> Iterator[None]:
+    """End the streams when the process is asked to end: a server waits for open answers before the lifespan ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(live.end_streams)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    ours = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            if signal.getsignal(number) is end:
+                signal.signal(number, handler)

@@ -1,0 +1,146 @@
+"""Defines the settings of a server, from code or from environment variables."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from reasonblocks.exceptions import ConfigError
+
+SECRET_BYTES = 32
+SECRET_FILE = "secret"
+MAX_WORKERS = 64
+MAX_BODY_BYTES = 5_000_000
+"""The largest body as it is sent."""
+MAX_UNPACKED_BYTES = 8_000_000
+"""The largest body after gzip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a server. Raises `ConfigError` for an invalid one.
+
+    - `data`: the folder of everything that the server stores by default: the database, the patterns and the secret.
+    - `database_url`: a URL of SQLAlchemy, `sqlite:///PATH` or `postgresql://...`; by default a file in `data`.
+    - `qdrant_url`: the Qdrant server of the patterns; by default they are in a file in `data`.
+    - `secret`: the secret that seals the monitors' memory, at least 32 bytes and the same for all workers and hosts; by
+      default one is made and kept in `data`.
+    - `static_keys`: keys as `KEY` or `KEY@ORG`, with the scopes ingest, evaluate and read; without an org they belong
+      to the org "default".
+    - `rate_per_second`, `burst`: the requests of each key, on average and at once, over all workers of this process.
+    - `max_body_bytes`: the largest body as it is sent.
+    - `workers`: the number of processes, among which the rates are divided.
+    - `retention_days`: the days for which an org's runs are kept, if the org has set nothing else.
+    """
+
+    data: Path = Path("reasonblocks-data")
+    database_url: str | None = field(default=None, repr=False)
+    qdrant_url: str | None = field(default=None, repr=False)
+    qdrant_api_key: str | None = field(default=None, repr=False)
+    secret: bytes | None = field(default=None, repr=False)
+    static_keys: tuple[str, ...] = field(default=(), repr=False)
+    rate_per_second: float = 200.0
+    burst: int = 400
+    max_body_bytes: int = MAX_BODY_BYTES
+    workers: int = 1
+    retention_days: int = 30
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", Path(self.data))
+        _check_number("rate_per_second", self.rate_per_second, 0.1, 1e6)
+        _check_number("burst", self.burst, 1, 1e6)
+        _check_number("max_body_bytes", self.max_body_bytes, 1_000, 100_000_000)
+        _check_number("workers", self.workers, 1, MAX_WORKERS)
+        _check_number("retention_days", self.retention_days, 1, 36_500)
+        if self.secret is not None and len(self.secret) < SECRET_BYTES:
+            raise ConfigError("secret", f"{len(self.secret)} bytes", f"must have at least {SECRET_BYTES}")
+        for given in self.static_keys:
+            key, _, org = given.partition("@")
+            if not key or not key.isascii() or not key.isprintable() or " " in key or ("@" in given and not org):
+                raise ConfigError("static_keys", f"{key[:4]}...", "must be KEY or KEY@ORG, in ASCII without spaces")
+        if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgresql")):
+            kind = self.database_url.partition(":")[0]
+            raise ConfigError("database_url", f"{kind}:...", "must be sqlite:///PATH or postgresql://...")
+        if self.qdrant_url is not None and not self.qdrant_url.startswith(("http://", "https://")):
+            raise ConfigError("qdrant_url", self.qdrant_url.partition(":")[0], "must be an http or https URL")
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], **given: object) -> Settings:
+        """Return the settings of the environment variables; `given` ones take precedence, unless they are None.
+
+        They are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
+        `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (keys with commas between them), `RATE_LIMIT_PER_SEC`,
+        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS` and `REASONBLOCKS_RETENTION_DAYS`.
+        """
+        found: dict[str, object] = {}
+        for name, (variable, read) in _VARIABLES.items():
+            if text := environ.get(variable, "").strip():
+                try:
+                    found[name] = read(text)
+                except ValueError as exc:
+                    raise ConfigError(variable, text, "must be a number") from exc
+        return cls(**{**found, **{name: value for name, value in given.items() if value is not None}})  # type: ignore[arg-type]  # checked by the constructor
+
+    @property
+    def database(self) -> str:
+        """The URL of the database."""
+        return self.database_url or f"sqlite:///{(self.data / 'server.db').absolute()}"
+
+    @property
+    def patterns_file(self) -> Path:
+        """The file of the patterns, if they are in no Qdrant."""
+        return self.data / "patterns.db"
+
+
+def _check_number(name: str, value: object, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise ConfigError(name, value, f"must be a number from {least:g} to {most:g}")
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple([part.strip() for part in text.split(",") if part.strip()])
+
+
+_VARIABLES = {
+    "data": ("REASONBLOCKS_DATA", Path),
+    "database_url": ("REASONBLOCKS_DATABASE_URL", str),
+    "qdrant_url": ("QDRANT_URL", str),
+    "qdrant_api_key": ("QDRANT_API_KEY", str),
+    "secret": ("REASONBLOCKS_SECRET", str.encode),
+    "static_keys": ("REASONBLOCKS_KEYS", _keys),
+    "rate_per_second": ("RATE_LIMIT_PER_SEC", float),
+    "burst": ("RATE_LIMIT_BURST", int),
+    "max_body_bytes": ("MAX_BODY_BYTES", int),
+    "workers": ("REASONBLOCKS_WORKERS", int),
+    "retention_days": ("REASONBLOCKS_RETENTION_DAYS", int),
+}
+assert {*_VARIABLES} == {field.name for field in fields(Settings)}
+
+
+def secret_of(settings: Settings) -> bytes:
+    """Return the secret; make the one in the data folder if it is missing. Workers that start together get the same."""
+    if settings.secret is not None:
+        return settings.secret
+    path = settings.data / SECRET_FILE
+    if not path.exists():
+        _make(path)
+    found = path.read_bytes()
+    if len(found) < SECRET_BYTES:
+        raise ConfigError("secret", str(path), "the file is damaged: remove it, and runs lose their monitors' memory")
+    return found
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secrets.token_bytes(SECRET_BYTES))
+    try:
+        os.link(draft, path)  # fails if another worker was faster
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()

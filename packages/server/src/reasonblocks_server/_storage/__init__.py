@@ -1,0 +1,61 @@
+"""Keeps the server's data in SQLite or PostgreSQL.
+
+Every method is one transaction, may be called from any thread, and raises `StorageUnavailable` if the database is
+locked, full or unreachable. A method without an `org_id` says so: it is for the server's own work.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from sqlalchemy import select
+
+from ._database import Database
+from ._keys import Keys
+from ._migrate import NewerDatabase, migrate
+from ._notes import Notes
+from ._orgs import Orgs
+from ._runs import Runs
+from ._tables import orgs
+from ._team import Agents, Audit, Profiles, Traces
+
+__all__ = ["Agents", "Audit", "Keys", "NewerDatabase", "Notes", "Orgs", "Profiles", "Runs", "Storage", "Traces"]
+
+
+class Storage:
+    """All tables of one database. Create it with `Storage.open`, and call `migrate` once before the first use."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self.runs = Runs(database)
+        self.notes = Notes(database)
+        self.keys = Keys(database)
+        self.orgs = Orgs(database)
+        self.profiles = Profiles(database)
+        self.agents = Agents(database)
+        self.audit = Audit(database)
+        self.traces = Traces(database)
+
+    @classmethod
+    def open(cls, url: str, *, synchronous: str = "NORMAL") -> Storage:
+        """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
+
+        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. Raises `ValueError` for another database.
+        """
+        return cls(Database(url, synchronous))
+
+    def migrate(self) -> None:
+        """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
+        migrate(self._db)
+
+    def check(self) -> None:
+        """Raise `StorageUnavailable` if the database cannot be read."""
+        with self._db.reading() as connection:
+            connection.execute(select(orgs.c.org_id).limit(1))
+
+    def lock(self, name: str) -> AbstractContextManager[bool]:
+        """Hold a lock over all processes of this database; its value is False if another one holds it."""
+        return self._db.lock(name)
+
+    def close(self) -> None:
+        self._db.close()

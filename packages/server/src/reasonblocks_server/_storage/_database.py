@@ -1,0 +1,245 @@
+"""Opens transactions in SQLite and PostgreSQL, and turns the drivers' errors into `StorageUnavailable`."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import QueuePool
+
+from .._errors import StorageUnavailable
+
+T = TypeVar("T")
+
+BUSY_S = 5.0
+"""Seconds to wait for another transaction."""
+CONNECTIONS = 16
+"""Connections that a process keeps open, and as many more under load."""
+UNAVAILABLE = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+"""Errors of the database, not of the program."""
+CONFLICTS = ("40001", "40P01")
+"""PostgreSQL's codes of a transaction that was rolled back for another's sake: it may be repeated."""
+ATTEMPTS = 5
+
+
+class Database:
+    """A pool of connections. Safe to use from any thread.
+
+    Writers of one process queue in a lock of their own, because SQLite's waiting is a sleep. A deleted file is noticed
+    before it is written: SQLite would go on writing to a file that no longer has a name.
+    """
+
+    def __init__(self, url: str, synchronous: str) -> None:
+        self.url = _url(url)
+        self.path = _path(self.url)
+        self.synchronous = synchronous
+        self._writing = threading.Lock()
+        self.engine = self._engine(create=False)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.path is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yield a connection for one or more queries."""
+        with _wrapped(), self.engine.connect() as connection:
+            self._check_file(connection)
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction that is committed at the end, and rolled back after an error."""
+        with _wrapped(), self._alone(), self.engine.connect() as connection:
+            connection = connection.execution_options(writes=True)
+            with connection.begin():
+                self._check_file(connection)
+                yield connection
+
+    def repeated(self, write: Callable[[Connection], T]) -> T:
+        """Return the result of a transaction, which is repeated if PostgreSQL sacrifices it in a deadlock."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.writing() as connection:
+                    return write(connection)
+            except StorageUnavailable as error:
+                cause = getattr(error.__cause__, "orig", None)
+                if getattr(cause, "sqlstate", None) not in CONFLICTS or attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def lock(self, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
+        """Hold a lock over all processes; yield False if another one holds it."""
+        with _wrapped(), self._file_lock(name, wait_s) if self.path else self._row_lock(name, wait_s) as held:
+            yield held
+
+    @contextmanager
+    def creating(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction, for the migrations; a missing SQLite file is created."""
+        if self.path is not None:
+            os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+        engine = self._engine(create=True)
+        try:
+            with _wrapped(), engine.connect() as connection:
+                connection = connection.execution_options(writes=True)
+                with connection.begin():
+                    yield connection
+        finally:
+            engine.dispose()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _engine(self, *, create: bool) -> Engine:
+        if self.path is None:
+            return create_engine(
+                self.url,
+                pool_pre_ping=True,
+                pool_size=CONNECTIONS,
+                max_overflow=CONNECTIONS,
+                pool_timeout=BUSY_S,
+                connect_args={"connect_timeout": int(BUSY_S), "prepare_threshold": None},
+            )
+        engine = create_engine(
+            self.url,
+            creator=lambda: self._connected(create=create),
+            poolclass=QueuePool,
+            pool_size=CONNECTIONS,
+            max_overflow=CONNECTIONS,
+            pool_timeout=BUSY_S,
+        )
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def _connected(self, *, create: bool) -> sqlite3.Connection:
+        assert self.path is not None
+        address = f"{Path(os.path.abspath(self.path)).as_uri()}?mode={'rwc' if create else 'rw'}"
+        db = sqlite3.connect(address, uri=True, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute(f"PRAGMA synchronous={self.synchronous}")
+            db.create_function("lower", 1, _lower, deterministic=True)
+        except sqlite3.Error:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one writer of this process at a time into SQLite."""
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writing.acquire(timeout=BUSY_S):
+            raise StorageUnavailable("database is locked")
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    def _check_file(self, connection: Connection) -> None:
+        """Refuse a connection whose file was deleted or replaced, and drop all connections to it."""
+        if self.path is None:
+            return
+        try:
+            found: int | None = os.stat(self.path).st_ino
+        except OSError:
+            found = None
+        if connection.info.setdefault("inode", found) != found or found is None:
+            self.engine.dispose()
+            connection.invalidate()
+            raise StorageUnavailable(f"{self.path}: the file was deleted or replaced")
+
+    @contextmanager
+    def _row_lock(self, name: str, wait_s: float) -> Iterator[bool]:
+        number = crc32(f"reasonblocks:{name}".encode())
+        with self.engine.connect() as connection, connection.begin():
+            ends = time.monotonic() + wait_s
+            while True:
+                held = connection.execute(text("SELECT pg_try_advisory_xact_lock(:n)"), {"n": number}).scalar_one()
+                if held or time.monotonic() >= ends:
+                    break
+                time.sleep(0.05)
+            yield bool(held)
+
+    @contextmanager
+    def _file_lock(self, name: str, wait_s: float) -> Iterator[bool]:
+        """Lock a SQLite file beside the database, which a killed process unlocks."""
+        assert self.path is not None
+        os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+        try:
+            db = sqlite3.connect(f"{self.path}.{name}-lock", timeout=wait_s, isolation_level=None)
+        except sqlite3.Error as error:
+            raise StorageUnavailable(str(error)) from error
+        try:
+            held = _exclusive(db)
+            yield held
+        finally:
+            db.close()
+
+
+def _exclusive(db: sqlite3.Connection) -> bool:
+    try:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise StorageUnavailable(str(error)) from error
+        return False
+    return True
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _lower(value: Any) -> Any:
+    """Lower-case all letters, where SQLite's own function knows those of ASCII."""
+    return value.lower() if isinstance(value, str) else value
+
+
+@contextmanager
+def _wrapped() -> Iterator[None]:
+    try:
+        yield
+    except UNAVAILABLE as error:
+        raise StorageUnavailable(_reason(error)) from error
+    except exc.DatabaseError as error:
+        if isinstance(error, (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)):
+            raise
+        raise StorageUnavailable(_reason(error)) from error
+
+
+def _reason(error: exc.SQLAlchemyError) -> str:
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _url(given: str) -> URL:
+    """Return the URL with the driver that this package requires."""
+    url = make_url(given)
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    return url
+
+
+def _path(url: URL) -> str | None:
+    """Return the path of a SQLite database; None for PostgreSQL. Raises `ValueError` for another database."""
+    name = url.get_backend_name()
+    if name == "postgresql":
+        return None
+    if name != "sqlite":
+        raise ValueError(f"database_url={url.render_as_string()!r}: use sqlite:///PATH or postgresql://...")
+    if not url.database or url.database == ":memory:":
+        raise ValueError("database_url='sqlite://': a database in memory is lost at once; use sqlite:///PATH")
+    return url.database

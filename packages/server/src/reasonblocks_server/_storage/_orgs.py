@@ -1,0 +1,88 @@
+"""Keeps the orgs' settings, and removes what is older than these allow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, select
+
+from .._values import Body
+from ._database import Database
+from ._notes import Notes
+from ._tables import METADATA, keys, links, logins, notes, orgs, runs, steps, traces
+
+RETENTION_DAYS = 30
+"""Days that an org keeps its runs, if it has not set any."""
+DAY_S = 86_400.0
+AT_ONCE = 200
+"""Runs that one transaction removes."""
+
+
+class Orgs:
+    """The settings of all orgs."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def get(self, org_id: str) -> Body:
+        """Return `{"org_id", "retention_days"}`."""
+        with self._db.reading() as connection:
+            days = connection.execute(select(orgs.c.retention_days).where(orgs.c.org_id == org_id)).scalar()
+        return {"org_id": org_id, "retention_days": RETENTION_DAYS if days is None else days}
+
+    def put(self, org_id: str, retention_days: int) -> None:
+        with self._db.writing() as connection:
+            connection.execute(delete(orgs).where(orgs.c.org_id == org_id))
+            connection.execute(orgs.insert(), {"org_id": org_id, "retention_days": retention_days})
+
+    def erase(self, org_id: str) -> int:
+        """Delete all that belongs to an org, its keys too. Return the number of runs."""
+        with self._db.writing() as connection:
+            of_org = select(keys.c.key_id).where(keys.c.org_id == org_id)
+            for table in (logins, links):
+                connection.execute(delete(table).where(table.c.key_id.in_(of_org)))
+            count = 0
+            for table in METADATA.sorted_tables:
+                if "org_id" in table.c:
+                    deleted = connection.execute(delete(table).where(table.c.org_id == org_id)).rowcount
+                    count += deleted if table is runs else 0
+        return count
+
+    def sweep(self, now: float) -> int:
+        """Delete what is over: old runs, traces, logins and links. Return the number of runs."""
+        Notes(self._db).expire(now)
+        with self._db.writing() as connection:
+            for table in (logins, links):
+                connection.execute(delete(table).where(table.c.expires <= now))
+            days = {row.org_id: row.retention_days for row in connection.execute(select(orgs))}
+            for org_id, most in days.items():
+                old = traces.c.created < now - most * DAY_S
+                connection.execute(delete(traces).where(traces.c.org_id == org_id, old))
+            old = traces.c.created < now - RETENTION_DAYS * DAY_S
+            connection.execute(delete(traces).where(traces.c.org_id.not_in(days), old))
+        count = self._drop(and_(runs.c.org_id.not_in(days), runs.c.seen < now - RETENTION_DAYS * DAY_S))
+        for org_id, most in days.items():
+            count += self._drop(and_(runs.c.org_id == org_id, runs.c.seen < now - most * DAY_S))
+        return count
+
+    def _drop(self, chosen: ColumnElement[bool]) -> int:
+        """Delete runs, some at a time, so that no writer waits long."""
+        count, deleted = 0, AT_ONCE
+        while deleted == AT_ONCE:
+            with self._db.writing() as connection:
+                deleted = _drop_some(connection, chosen)
+            count += deleted
+        return count
+
+
+def _drop_some(connection: Connection, chosen: ColumnElement[bool]) -> int:
+    query = select(runs.c.day, runs.c.org_id, runs.c.run_id).where(chosen).limit(AT_ONCE)
+    found = connection.execute(query.with_for_update(skip_locked=True)).all()
+    places = defaultdict[tuple[object, str], list[str]](list)
+    for day, org_id, run_id in found:
+        places[day, org_id].append(run_id)
+    for (day, org_id), names in places.items():
+        connection.execute(delete(steps).where(steps.c.day == day, steps.c.org_id == org_id, steps.c.run_id.in_(names)))
+        for table in (notes, runs):
+            connection.execute(delete(table).where(table.c.org_id == org_id, table.c.run_id.in_(names)))
+    return len(found)

@@ -1,0 +1,223 @@
+"""Reads, lists and deletes runs."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, update
+
+from .._values import Body, Ingested, RunFilter, RunRow, StepRow
+from . import _clean
+from ._clean import id_of, name_of, text_of
+from ._database import Database
+from ._health import health_of
+from ._ingest import add_runs, ingest, new_run
+from ._rows import RUN, narrow_of, run_row, step_rows
+from ._tables import notes, runs, steps
+
+MOST_NARROW = 1_000
+"""Steps of one run in `narrow`."""
+MOST_CHOICES = 200
+MOST_QUERY = 500
+"""Characters of a search."""
+
+
+# Names for what methods return: in the class, `list` is a method
+RunRows: TypeAlias = list[RunRow]
+StepRows: TypeAlias = list[StepRow]
+Bodies: TypeAlias = list[Body]
+Names: TypeAlias = list[str]
+Experiments: TypeAlias = list[tuple[str, int, float]]
+
+
+class Runs:
+    """The runs and steps of all orgs."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def ingest(
+        self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
+    ) -> Ingested:
+        """Store a batch of events in one transaction. An event that breaks a rule is refused alone."""
+        return self._db.repeated(lambda connection: ingest(connection, org_id, events, now, project_id))
+
+    def takes_notes(self, org_id: str, run_id: str, now: float) -> None:
+        """Mark a run whose client asks for notes; the run may have no event yet."""
+        of_run = _of(org_id, run_id)
+        with self._db.writing() as connection:
+            if not connection.execute(update(runs).where(of_run).values(takes_notes=True)).rowcount:
+                add_runs(connection, [{**new_run(org_id, id_of(run_id), now, None), "takes_notes": True}])
+                connection.execute(update(runs).where(of_run).values(takes_notes=True))
+
+    def get(self, org_id: str, run_id: str) -> RunRow | None:
+        with self._db.reading() as connection:
+            row = connection.execute(select(*RUN, runs.c.body).where(_of(org_id, run_id))).mappings().first()
+        return None if row is None else run_row(row)
+
+    def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
+        """Return the events of the steps after the given one, in the order of the steps."""
+        query = (
+            select(steps.c.body)
+            .join_from(runs, steps, _same_run())
+            .where(_of(org_id, run_id), steps.c.step_index > after)
+            .order_by(steps.c.step_index)
+            .limit(limit)
+        )
+        with self._db.reading() as connection:
+            texts = connection.execute(query).scalars().all()
+        return [_clean.body_in(text) for text in texts]
+
+    def finish_body(self, org_id: str, run_id: str) -> Body | None:
+        """Return the `run_finish` event; None for a run without one."""
+        with self._db.reading() as connection:
+            text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
+        return _clean.body_in(text) if text else None
+
+    def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
+        """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
+        names = {id_of(name): name for name in run_ids}
+        with self._db.reading() as connection:
+            days = connection.execute(
+                select(runs.c.run_id, runs.c.day).where(runs.c.org_id == org_id, runs.c.run_id.in_(names))
+            ).all()
+            found = {}
+            for name, day in days:
+                of_run = and_(steps.c.day == day, steps.c.org_id == org_id, steps.c.run_id == name)
+                found[names[name]] = step_rows(narrow_of(connection, of_run, MOST_NARROW))
+        return found
+
+    def list(
+        self, org_id: str, chosen: RunFilter, *, limit: int, cursor: str | None = None
+    ) -> tuple[RunRows, str | None]:
+        """Return a page of runs, the newest start first, and the cursor of the next page.
+
+        The rows lack `body`. Raises `ValueError` for a cursor that this method has not made.
+        """
+        wanted = [runs.c.org_id == org_id, *_chosen(chosen)]
+        if cursor is not None:
+            started, name = _read_cursor(cursor)
+            wanted.append(or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > name)))
+        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit + 1)
+        with self._db.reading() as connection:
+            rows = [run_row(row) for row in connection.execute(query).mappings()]
+        return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
+
+    def children(self, org_id: str, run_id: str) -> RunRows:
+        """Return the newest runs that name this one as their parent."""
+        return self._rows(runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+
+    def choices(self, org_id: str) -> dict[str, Names]:
+        """Return the values that a list may be filtered by."""
+        columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
+                   "experiments": runs.c.experiment_id}  # fmt: skip
+        found = {}
+        with self._db.reading() as connection:
+            for name, column in columns.items():
+                query = select(column).where(runs.c.org_id == org_id, column.is_not(None), column != "")
+                found[name] = sorted(
+                    connection.execute(query.distinct().order_by(column).limit(MOST_CHOICES)).scalars()
+                )
+        return found
+
+    def delete(self, org_id: str, run_id: str) -> bool:
+        """Delete a run with its steps and notes. Return False if there is none."""
+        with self._db.writing() as connection:
+            day = connection.execute(select(runs.c.day).where(_of(org_id, run_id)).with_for_update()).scalar()
+            if day is None:
+                return False
+            name = id_of(run_id)
+            connection.execute(
+                delete(steps).where(steps.c.day == day, steps.c.org_id == org_id, steps.c.run_id == name)
+            )
+            connection.execute(delete(notes).where(notes.c.org_id == org_id, notes.c.run_id == name))
+            connection.execute(delete(runs).where(_of(org_id, run_id)))
+        return True
+
+    def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
+        """Return the counts over the runs that started since then."""
+        wanted = [runs.c.org_id == org_id, *_chosen(RunFilter(since=since, project_id=project_id))]
+        with self._db.reading() as connection:
+            return health_of(connection, and_(*wanted))
+
+    def changed(self, after_seen: float, limit: int) -> RunRows:
+        """Return the runs of all orgs with an event after that time, the oldest event first."""
+        query = select(*RUN).where(runs.c.seen > after_seen).order_by(runs.c.seen, runs.c.org_id, runs.c.run_id)
+        with self._db.reading() as connection:
+            return [run_row(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+    def units(self, org_id: str, experiment_id: str) -> RunRows:
+        """Return all runs of an experiment, the newest first."""
+        return self._rows(runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
+
+    def experiments(self, org_id: str) -> Experiments:
+        """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
+        first = func.min(runs.c.started)
+        query = (
+            select(runs.c.experiment_id, func.count(), first)
+            .where(runs.c.org_id == org_id, runs.c.experiment_id.is_not(None))
+            .group_by(runs.c.experiment_id)
+            .order_by(first.desc(), runs.c.experiment_id)
+        )
+        with self._db.reading() as connection:
+            return [(name, count, started) for name, count, started in connection.execute(query)]
+
+    def _rows(self, *wanted: ColumnElement[bool]) -> RunRows:
+        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id)
+        with self._db.reading() as connection:
+            return [run_row(row) for row in connection.execute(query).mappings()]
+
+
+def _of(org_id: str, run_id: str) -> ColumnElement[bool]:
+    return and_(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
+
+
+def _same_run() -> ColumnElement[bool]:
+    return and_(steps.c.day == runs.c.day, steps.c.org_id == runs.c.org_id, steps.c.run_id == runs.c.run_id)
+
+
+def _chosen(chosen: RunFilter) -> list[ColumnElement[bool]]:
+    equal = {
+        runs.c.agent_name: name_of(chosen.agent),
+        runs.c.state: name_of(chosen.state),
+        runs.c.failure_type: name_of(chosen.failure_type),
+        runs.c.experiment_id: name_of(chosen.experiment_id),
+        runs.c.arm: name_of(chosen.arm),
+        runs.c.project_id: name_of(chosen.project_id or ""),
+    }
+    found: list[ColumnElement[bool]] = [column == value for column, value in equal.items() if value]
+    if chosen.outcome:
+        found.append(_outcome(chosen.outcome))
+    if chosen.since is not None:
+        found.append(runs.c.started >= chosen.since)
+    if chosen.q:
+        part = text_of(chosen.q[:MOST_QUERY]).lower()
+        searched = (runs.c.task, runs.c.agent_name, runs.c.run_id)
+        found.append(or_(*[func.lower(column).contains(part, autoescape=True) for column in searched]))
+    return found
+
+
+def _outcome(kind: str) -> ColumnElement[bool]:
+    kinds = ("success", "failure", "stopped")
+    if kind == "live":
+        return runs.c.finished.is_(None)
+    if kind == "other":
+        return and_(runs.c.finished.is_not(None), *[~runs.c.outcome.startswith(one) for one in kinds])
+    return runs.c.outcome.startswith(kind) if kind in kinds else false()
+
+
+def _cursor(row: RunRow) -> str:
+    return urlsafe_b64encode(json.dumps([row.started, row.run_id]).encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[float, str]:
+    try:
+        started, name = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if isinstance(name, str) and (number := _clean.number_in(started)) is not None:
+            return number, id_of(name)
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(f"cursor={cursor[:100]!r}: not one that this server has made")
