@@ -64,7 +64,7 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
         "agents": ["Ärger"], "failure_types": ["loop"], "states": ["SLOW"], "experiments": ["e"],
     }  # fmt: skip
     assert storage.runs.experiments("o") == [("e", 1, 10.0)]
-    assert [row.run_id for row in storage.runs.units("o", "e")] == ["one"]
+    assert [(row.run_id, row.body["metadata"]) for row in storage.runs.units("o", "e")] == [("one", arm)]
 
 
 def test_steps_are_read_page_by_page(storage: Storage) -> None:
