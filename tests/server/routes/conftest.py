@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.server.routes.world import Caller, World, running
+
+from tests.server.routes.world import Caller, World, running_world
 
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with running(tmp_path_factory.mktemp("server")) as server:
+    with running_world(tmp_path_factory.mktemp("server")) as server:
         yield server
 
 

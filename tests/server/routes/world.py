@@ -1,24 +1,20 @@
-"""A server that listens on 127.0.0.1 in a thread, and clients of its orgs."""
+"""The callers of a running server's orgs, and the events that they send."""
 
 from __future__ import annotations
 
 import itertools
-import socket
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
-from fastapi import FastAPI
 
-from reasonblocks_server import Settings, create_app
 from reasonblocks_server._server import Server
 from reasonblocks_server._values import SCOPES, Scope
+from tests.server.running import SECONDS, running
 
 Body = dict[str, Any]
 _orgs = itertools.count(1)
@@ -60,13 +56,8 @@ class World:
     """A running server. Every test has orgs of its own."""
 
     url: str
-    app: FastAPI
+    server: Server
     http: httpx.Client = field(repr=False)
-
-    @property
-    def server(self) -> Server:
-        server: Server = self.app.state.server
-        return server
 
     def caller(self, *scopes: Scope, org: str | None = None, project: str | None = None) -> Caller:
         """Return a caller with a new key, by default with all scopes and of a new org."""
@@ -78,33 +69,18 @@ class World:
 
 
 @contextmanager
-def running(data: Path, **settings: Any) -> Iterator[World]:
-    """Run a server whose limits of requests are out of reach."""
-    with _bound() as listening:
-        app = create_app(Settings(**{"data": data, "rate_per_second": 1e6, "burst": 1_000_000, **settings}))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
-        thread = threading.Thread(target=server.run, args=([listening],), name="server")
-        thread.start()
+def running_world(data: Path, **settings: Any) -> Iterator[World]:
+    """Run a server."""
+    with running(data, **settings) as one:
         try:
-            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            _wait(lambda: server.started or not thread.is_alive())
-            with httpx.Client(base_url=url, trust_env=False, timeout=20) as http:
-                world = World(url, app, http)
-                yield world
-                world.server.live.end_streams()
+            with httpx.Client(base_url=one.url, trust_env=False, timeout=SECONDS) as http:
+                yield World(one.url, one.server, http)
         finally:
-            server.should_exit = True
-            thread.join()
+            one.server.live.end_streams()
 
 
-@contextmanager
-def _bound() -> Iterator[socket.socket]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        yield listening
-
-
-def _wait(is_done: Any, seconds: float = 10.0) -> None:
+def until(is_done: Callable[[], bool], seconds: float = SECONDS) -> None:
+    """Wait until something that another thread does is done."""
     ends = time.monotonic() + seconds
     while not is_done():
         assert time.monotonic() < ends, "that took too long"

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from reasonblocks.exceptions import ConfigError, EventError, StoreError, Unavailable
 
-from . import __version__, _routes
+from . import __version__, _routes, _ui
 from ._auth import Auth
 from ._counting import Counting
 from ._errors import ApiError, StorageUnavailable
@@ -52,6 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     decoded = [Depends(decode_path_params)]
     for module in _modules():
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
+    app.include_router(_ui.router)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
