@@ -53,6 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
     for module in _modules():
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
     app.include_router(_ui.router)
+    app.include_router(_ui.router, dependencies=decoded)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
