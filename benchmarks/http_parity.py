@@ -61,9 +61,11 @@ def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
     }
 
 
-def measured(way: Way, runs: Sequence[RecordedRun], server: tuple[str, str] | None) -> dict[str, object]:
+def measured(way: Way, runs: Sequence[RecordedRun], *, real: bool) -> dict[str, object]:
+    """Compare the runs of one way, with a new server: the runs of another way would make agents usual there."""
     started = time.monotonic()
-    found = compared(way, runs, server=server)
+    with real_server() if real else nullcontext() as server:
+        found = compared(way, runs, server=server)
     for text in found.differences[:SHOWN]:
         print(text, file=sys.stderr)
     return row(found, time.monotonic() - started)
@@ -88,8 +90,7 @@ def main() -> int:
     given = parser.parse_args()
     logging.getLogger("reasonblocks").setLevel(logging.ERROR)  # a doubt in a run is one of the compared fields
     by_way = shared_out(chosen(given.paths, given.runs)) if given.paths else {way.name: [own_run()] for way in WAYS}
-    with real_server() if given.server else nullcontext() as server:
-        rows = [measured(way, by_way[way.name], server) for way in WAYS]
+    rows = [measured(way, by_way[way.name], real=given.server) for way in WAYS]
     for line in (*rows, total(rows)):
         counts = (f"{line[name]:>8} {name}" for name in COUNTS)
         shown = f"{line['way']:<24}{''.join(counts)}"

@@ -53,7 +53,9 @@ def why_not() -> str | None:
 class Postgres:
     """A server that can be stopped and started again. It ends with this process, also if that is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` are PostgreSQL's own, in place of those here."""
+        self._settings = {**SETTINGS, **settings}
         found = programs()
         assert found is not None, why_not()
         self._programs = found
@@ -69,7 +71,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder, *options]
         self._process = subprocess.Popen(
             [*_ends_with_parent(), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._as
