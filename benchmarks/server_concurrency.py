@@ -22,7 +22,7 @@ from typing import Any
 from _serving import Serving, serving
 
 ROOT = Path(__file__).resolve().parents[1]
-CLIENT = Path(__file__).with_name("_server_load_client.py")
+CLIENT = Path(__file__).with_name("_server_concurrency_client.py")
 RUNS = (1, 16, 64)
 WORKERS = (1, 2)
 SECONDS = 5.0
