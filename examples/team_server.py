@@ -63,7 +63,7 @@ LIVE: Sequence[Turn] = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with ExitStack() as stack:
         os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
