@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from reasonblocks_server._storage import Storage
-from tests.core.cli.conftest import Command, command
+from tests.core.cli.conftest import Command
 from tests.core.cli.test_terminal import EVIL, obeyed
-
-__all__ = ["command"]
 
 
 @pytest.fixture
@@ -30,7 +28,9 @@ def test_a_created_key_is_all_that_stdout_has(keys: Command) -> None:
 
 
 def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path) -> None:
-    key = keys("create", "--name", "ci", "--org", "acme", "--scopes", "admin,read", "--project", "p", "--json").objects[0]
+    key = keys("create", "--name", "ci", "--org", "acme", "--scopes", "admin,read", "--project", "p", "--json").objects[
+        0
+    ]
     storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
     found = storage.keys.find(key["key_id"])
     storage.close()

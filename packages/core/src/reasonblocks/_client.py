@@ -40,9 +40,9 @@ class ReasonBlocks:
     `scorer(step)` replaces the built-in difficulty. `calibration` fits the numbers to your agent: the path of the TOML
     file that `reasonblocks calibrate` writes, or a mapping of the same form (`difficulty_mean`, `difficulty_spread`,
     `composite_fires`, `fires`, `evidence`, `own_level`); what is missing keeps its shipped value. From its 20th
-    finished run on, an agent is judged by its own level, taken from its earlier runs: `profile` keeps them in "memory",
-    in the user's folder ("auto") or in a file, and None disables it. A `calibration` takes precedence, unless it sets
-    `own_level`.
+    finished run on, an agent is judged by its own level, taken from its earlier runs: `profile` keeps them on the
+    server ("shared", or in memory without a server), in "memory", in the user's folder ("auto") or in a file, and None
+    disables it. A `calibration` takes precedence, unless it sets `own_level`.
 
     Lessons: `pattern_store` finds them. Without it they come from the library and from the file that
     `reasonblocks patterns` writes, or from the server at QDRANT_URL, searched with `embedder`.
@@ -90,7 +90,7 @@ class ReasonBlocks:
         tool_roles: Mapping[str, str] | None = None,
         scorer: Callable[[Step], float] | None = None,
         calibration: CalibrationSource | None = None,
-        profile: ProfileSource | None = "memory",
+        profile: ProfileSource | None = "shared",
         pattern_store: PatternStore | None = None,
         embedder: Embedder | None = None,
         e_traces_enabled: bool = True,

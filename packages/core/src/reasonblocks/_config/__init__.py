@@ -109,7 +109,8 @@ def configure(
         judged_by="shipped" if calibration is None else "calibration",
         disabled=disabled,
     )
-    profiles = profiles_of(profile, environ)
+    seconds = deadline(step_deadline_ms)
+    profiles = profiles_of(profile, environ, server, settings.org_id, seconds)
     backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
     backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)
     settings, backends = with_control(
@@ -125,6 +126,6 @@ def configure(
         weights=own_weights,
         api_key=key,
         server=server,
-        deadline_seconds=deadline(step_deadline_ms),
+        deadline_seconds=seconds,
         strict=strict,
     )

@@ -233,15 +233,21 @@ def store_of(
     return LocalStore(store_path(environ), layer=layer, embedder=embedder)
 
 
-IN_MEMORY, IN_HOME = "memory", "auto"
+SHARED, IN_MEMORY, IN_HOME = "shared", "memory", "auto"
 """Values of `profile` that are no path."""
+PROFILE_SHARE = 2
+"""Reading a profile may take half of a step's time."""
 
 
-def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
+def profiles_of(
+    given: object, environ: Mapping[str, str], server: Server | None, org_id: str, deadline_seconds: float
+) -> Profiles | None:
     """Return the place of the agents' profiles, None for no place. Nothing is opened yet."""
     if given is None:
         return None
-    if given == IN_MEMORY:
+    if given == SHARED and server is not None:
+        return server.profiles(org_id, deadline_seconds / PROFILE_SHARE, ProfileMemory())
+    if given in (SHARED, IN_MEMORY):
         return ProfileMemory()
     if given == IN_HOME:
         in_home = profiles_path(environ)
@@ -249,10 +255,11 @@ def profiles_of(given: object, environ: Mapping[str, str]) -> Profiles | None:
     if isinstance(given, Profiles):
         return given
     if not isinstance(given, (str, PathLike)):
-        raise ConfigError("profile", given, 'must be "memory", "auto", the path of a file, or None')
+        raise ConfigError("profile", given, 'must be "shared", "memory", "auto", the path of a file, or None')
     path = fspath(given)
     if isinstance(given, str) and not {".", "/", sep} & {*given}:  # a word, perhaps misspelled
-        raise ConfigError.unknown("profile", given, (IN_MEMORY, IN_HOME, "the path of a file, such as ./profiles.db"))
+        valid = (SHARED, IN_MEMORY, IN_HOME, "the path of a file, such as ./profiles.db")
+        raise ConfigError.unknown("profile", given, valid)
     return ProfileFile(path)
 
 

@@ -12,7 +12,7 @@ from .._files import loads
 from .._json import evolve
 from .._monitors.builtin import Calibration
 from .._secret import Secret
-from .._session import Backends, BoundedCall, Workers
+from .._session import Backends, BoundedCall, Profiles, Workers
 from ..exceptions import ConfigError
 from ..ports import Embedder, PatternStore, TelemetrySink
 
@@ -40,6 +40,12 @@ class Server:
         from ..backends._http._store import HttpStore
 
         return HttpStore(self.exchange, self.redaction())
+
+    def profiles(self, org_id: str, seconds: float, local: Profiles) -> Profiles:
+        """Return the profiles that all clients of the server share; `local` keeps those that it cannot."""
+        from ..backends._http._profiles import HttpProfiles
+
+        return HttpProfiles(self.exchange, org_id, seconds, local)
 
     def sinks(self, others: Iterable[TelemetrySink]) -> tuple[TelemetrySink, ...]:
         """Return the sink that streams the runs, unless the caller passed one for the same server."""

@@ -12,7 +12,9 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ValidationError
 
 from ... import __version__
+from ..._own_level import summary_in
 from ..._serving import Evaluations, Seal, retrieved, scored
+from ...backends._profiles import ProfileMemory
 from ...exceptions import ConfigError, EventError
 from ...ports import Evaluator, PatternStore
 from ...wire import PREFIX, EvaluateRequest, EventsRequest, EventsResponse, RetrieveRequest, ScoreRequest, WireRefused
@@ -23,6 +25,7 @@ MAX_BODY_BYTES = 5_000_000
 MAX_UNPACKED_BYTES = 8_000_000
 MAX_LISTED = 200
 RUNS = "/monitor/runs"
+PROFILE = "/monitor/agents/profile"
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -76,7 +79,13 @@ class Api:
     ) -> None:
         self.keys, self.runs = dict(keys), Runs()
         self._store, self._evaluator = store, evaluator
+        self._profiles = ProfileMemory()
         self.use_secret(secret)
+
+    def forget(self) -> None:
+        """Forget all events, notes and profiles."""
+        self.runs.forget()
+        self._profiles = ProfileMemory()
 
     def use_secret(self, secret: bytes) -> None:
         """Seal and open with this secret from now on."""
@@ -109,6 +118,8 @@ class Api:
             ("POST", RUNS): self._start,
             ("GET", RUNS): self._list,
             ("POST", "/monitor/events"): self._events,
+            ("GET", PROFILE): self._profile,
+            ("POST", PROFILE): self._summary,
         }
         if route := plain.get((request.method, request.path)):
             return route(request, org)
@@ -164,6 +175,20 @@ class Api:
             except EventError as exc:
                 answer.refused.append(WireRefused(index=index, detail=str(exc)))
         return answer.model_dump()
+
+    def _profile(self, request: Received, org: str) -> Body:
+        agent = (org, request.query.get("agent_name", ""), request.query.get("task_profile", ""))
+        return {"summaries": [dict(one) for one in self._profiles.read(agent, request.query.get("but", ""))]}
+
+    def _summary(self, request: Received, org: str) -> Body:
+        body = object_of(request)
+        names = [body.get(name) for name in ("agent_name", "task_profile", "run_id")]
+        summary = summary_in(body.get("summary"))
+        if summary is None or not all(isinstance(name, str) and name for name in names):
+            raise Refused(422, "summary, agent_name, task_profile, run_id: all must be given and valid")
+        agent_name, task_profile, run_id = map(str, names)
+        self._profiles.add((org, agent_name, task_profile), run_id, summary)
+        return {"stored": True}
 
     def _list(self, request: Received, org: str) -> Body:
         given = request.query.get("limit", "50")

@@ -28,6 +28,7 @@ class ScriptedRbApi:
     - `GET /health` (without a key), `POST /monitors/evaluate`, `POST /traces/retrieve`, `POST /score`
     - `POST /monitor/runs`, `POST /monitor/runs/{run_id}/steps`, `POST /monitor/runs/{run_id}/finish`,
       `POST /monitor/events`, `GET /monitor/runs?limit=`
+    - `GET /monitor/agents/profile?agent_name=&task_profile=&but=`, `POST /monitor/agents/profile`
 
     Errors are `{"detail": reason}` with 400 (no JSON object), 401 (key), 404, 413 (over 5 MB, or over 8 MB without its
     gzip) and 422 (a field).
@@ -104,8 +105,8 @@ class ScriptedRbApi:
         del self._api.keys[self.key if key is None else key]
 
     def forget(self) -> None:
-        """Forget all events and notes, as a server whose database was lost."""
-        self._api.runs.forget()
+        """Forget all events, notes and profiles, as a server whose database was lost."""
+        self._api.forget()
 
     def restart(self, *, new_secret: bool) -> None:
         """Close all connections and listen again at the same port.
