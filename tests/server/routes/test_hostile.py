@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.server.routes.world import Caller, World, start, step
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

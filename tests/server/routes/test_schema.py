@@ -14,6 +14,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+
 from tests.server.routes.walk import KNOWN, Operation
 from tests.server.routes.world import Caller, World, start
 from tests.whole import WHOLE

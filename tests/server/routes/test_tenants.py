@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
 from tests.server.routes.walk import KNOWN, PATTERN, Operation
 from tests.server.routes.world import Body, Caller, World, start, step
 
