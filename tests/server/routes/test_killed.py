@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -31,7 +32,7 @@ class Sender:
         while True:
             try:
                 status, answer = self.server.ask("/v1/monitor/events", {"events": batch(run_id, number)}, key=self.key)
-            except (URLError, ConnectionError, ValueError):
+            except (URLError, HTTPException, ConnectionError):
                 return
             assert (status, answer["accepted"]) == (200, BATCH)
             number += 1

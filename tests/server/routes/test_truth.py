@@ -25,12 +25,11 @@ def default(world: World) -> Caller:
 
 def read_back(caller: Caller, run_id: str) -> list[Body]:
     """Return the events of a run as the server has them."""
-    steps: list[Body] = []
-    after: int | None = -1
-    while after is not None:
-        page = caller.get(f"/monitor/runs/{run_id}", params={"after": after, "limit": 7})
+    page = caller.get(f"/monitor/runs/{run_id}", params={"limit": 7})
+    steps: list[Body] = page["steps"]
+    while page["next_after"] is not None:
+        page = caller.get(f"/monitor/runs/{run_id}", params={"limit": 7, "after": page["next_after"]})
         steps += page["steps"]
-        after = page["next_after"]
     return [page["run"]["start"], *steps, page["run"]["finish"]]
 
 
