@@ -30,7 +30,9 @@ def test_a_created_key_is_all_that_stdout_has(keys: Command) -> None:
 
 
 def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path) -> None:
-    key = keys("create", "--name", "ci", "--org", "acme", "--scopes", "admin,read", "--project", "p", "--json").objects[0]
+    key = keys("create", "--name", "ci", "--org", "acme", "--scopes", "admin,read", "--project", "p", "--json").objects[
+        0
+    ]
     storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
     found = storage.keys.find(key["key_id"])
     storage.close()
