@@ -101,6 +101,23 @@ def demo(session: nox.Session) -> None:
     session.run("python", str(ROOT / "examples/demo.py"), *session.posargs)
 
 
+@nox.session(reuse_venv=True)
+def serve(session: nox.Session) -> None:
+    """The server with the demo's runs and a live one, until Ctrl-C; arguments go to `reasonblocks serve`."""
+    install_pinned(
+        session,
+        own(session),
+        "-e",
+        "packages/core[cli,http,report]",
+        "-e",
+        "packages/langchain",
+        "-e",
+        "packages/server",
+    )
+    session.chdir(os.environ.get("DEV_CWD", "."))
+    session.run("python", str(ROOT / "examples/team_server.py"), *session.posargs)
+
+
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """The scripts under benchmarks/ but `outcome`, or those that the arguments name; other arguments go to them."""

@@ -1,6 +1,6 @@
 """`./dev serve`: a ReasonBlocks server with the demo's runs, some others, and one that goes on until you stop it.
 
-The data is in a temporary folder, unless `--data FOLDER` names another one. Other options go to `reasonblocks serve`.
+The data is in a temporary folder, unless `--data FOLDER` names another one. All options go to `reasonblocks serve`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from itertools import count, cycle
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from broken_repo import passing, test_report, write_to
 from scripted_model import ScriptedModel
 from two_runs import TASK, messages_of
 
-from reasonblocks import HttpSink, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult
-from reasonblocks.types import RunOptions, Usage
+from reasonblocks import HttpSink, ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks.types import Mode, RunOptions, Usage
 
+MODEL = "scripted-model"
 PAUSE_S = 2.0
 """Seconds between two steps of the live run."""
 Turn = tuple[str, str, str, str]
@@ -63,84 +63,93 @@ LIVE: Sequence[Turn] = (
 
 def main(arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
-        given = [*arguments]
-        if "--data" not in given:
-            given += ["--data", stack.enter_context(tempfile.TemporaryDirectory())]
-        process = stack.enter_context(serve(given))
-        assert process.stdout is not None
-        if not (line := process.stdout.readline()):
-            return process.wait()
-        server = json.loads(line)
-        try:
-            if server["key"] is not None:  # the folder is new
-                finished_runs(server["url"], server["key"])
-            print(f"ReasonBlocks server: {server['url']}, data in {server['data']}", flush=True)
-            print(f"Open the dashboard: {server['login']}", flush=True)
-            if server["key"] is not None:
-                print(f"Key for your own runs: {server['key']}", flush=True)
-                live_run(server["url"], server["key"])
-            print("Ctrl-C ends it.", flush=True)
-            return process.wait()
-        except KeyboardInterrupt:
-            process.terminate()
-            return process.wait()
+        os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
+        server = stack.enter_context(serve(arguments))
+        stack.callback(server.terminate)
+        assert server.stdout is not None
+        with suppress(KeyboardInterrupt):
+            if line := server.stdout.readline():
+                show(stack, **json.loads(line))
+            return server.wait()
+    return 0
 
 
 def serve(arguments: Sequence[str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "reasonblocks", "serve", "--json", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)  # Ctrl-C ends us first
+
+
+def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | None) -> None:
+    """Fill a new server with runs, and print the ways into it."""
+    if key is not None:  # a folder that an earlier call has filled has a key already
+        print("Streaming some runs to the server ...", flush=True)
+        finished_runs(url, key)
+        ended = threading.Event()
+        live = threading.Thread(target=live_runs, args=(url, key, ended))
+        live.start()
+        stack.callback(live.join)
+        stack.callback(ended.set)
+        print(f"Key for runs of your own: {key}")
+    print(f"Dashboard, one login within 15 minutes: {login}")
+    print(f"ReasonBlocks server: {url} (data in {data}). Ctrl-C ends it.", flush=True)
 
 
 def finished_runs(url: str, key: str) -> None:
-    """Stream runs of several agents to the server, with all decisions made in this process."""
-    with tempfile.TemporaryDirectory() as empty, ReasonBlocks(sinks=[HttpSink(url, key)], base_url="") as rb:
-        os.environ["REASONBLOCKS_HOME"] = empty  # patterns that the user has added would change the runs
-        demo_run(rb, "plain", "observe")
-        demo_run(rb, "steered", "steer")
-        play(rb, "upgrade", "raise billing to version 2", UPGRADE, "success", agent_name="upgrader")
-        play(rb, "lookup", "how long can a customer return goods?", LOOKUP, "success", agent_name="answerer")
-        play(rb, "stuck", "install the printer's driver", STUCK, "failure: no driver", agent_name="installer")
-        play(rb, "observed", "install the scanner's driver", STUCK, "failure", agent_name="installer", mode="observe")
+    """Stream runs of several agents. All decisions are made in this process."""
+    with ReasonBlocks(sinks=[HttpSink(url, key)], base_url="") as rb:
+        demo_run(rb, "demo-plain", "observe")
+        demo_run(rb, "demo-steered", "steer")
+        upgrade = RunOptions(agent_name="upgrader", task="Raise billing to version 2.", model=MODEL)
+        for number in range(8):
+            play(rb, UPGRADE, "success", replace(upgrade, run_id=f"upgrade-{number}", experiment_id="guidance"))
+        lookup = RunOptions(agent_name="answerer", task="When may a customer return goods?", model=MODEL)
+        play(rb, LOOKUP, "success", replace(lookup, run_id="lookup"))
+        stuck = RunOptions(agent_name="installer", task="Install the printer's driver.", model=MODEL)
+        play(rb, STUCK, "failure: no driver", replace(stuck, run_id="stuck"))
+        play(rb, STUCK, "failure: no driver", replace(stuck, run_id="stuck-observed", mode="observe"))
 
 
-def demo_run(rb: ReasonBlocks, name: str, mode: str) -> None:
-    """Run the demo's agent; in the mode "observe" it is told nothing, so that it repeats itself."""
+def demo_run(rb: ReasonBlocks, run_id: str, mode: Mode) -> None:
+    """Run the agent of `./dev demo`. In the mode "observe" it is told nothing, and repeats itself."""
     with tempfile.TemporaryDirectory() as folder:
         root = write_to(Path(folder).resolve())
-        options = RunOptions(run_id=f"demo-{name}", agent_name="bugfixer", task=TASK, mode="observe" if mode == "observe" else "steer")
-        with rb.middleware(options) as steering:
+        with rb.middleware(run_id=run_id, agent_name="bugfixer", task=TASK, mode=mode) as steering:
             _, at_limit = messages_of(ScriptedModel(), root, steering)
             steering.finish("success" if passing(test_report(root)) and not at_limit else "failure: tests fail")
 
 
-def play(rb: ReasonBlocks, run_id: str, task: str, turns: Sequence[Turn], outcome: str, **options: object) -> None:
-    """Stream a run of given steps."""
-    with rb.session(run_id=run_id, task=task, model="demo-model", **options) as session:
+def play(rb: ReasonBlocks, turns: Sequence[Turn], outcome: str, options: RunOptions) -> None:
+    """Stream a run of these steps."""
+    with rb.session(options) as session:
         for _ in steps(session, turns):
             pass
         session.finish(outcome)
 
 
-def steps(session, turns) -> Iterator[None]:
-    """Take the given steps, one at a time."""
+def live_runs(url: str, key: str, ended: threading.Event) -> None:
+    """Run an agent again and again, slowly. The server evaluates its steps, so that it can be sent notes."""
+    with ReasonBlocks(base_url=url, api_key=key) as rb:
+        while not ended.is_set():
+            with rb.session(model=MODEL, agent_name="clerk", task="Book the waiting orders.") as session:
+                for _ in steps(session, LIVE):
+                    if ended.wait(PAUSE_S):
+                        session.finish("stopped: the demo has ended")
+                        break
+
+
+def steps(session: SteeringSession, turns: Sequence[Turn]) -> Iterator[None]:
+    """Take these steps and a last one without a tool call. Yield after each."""
     completed = None
-    for number, (thought, tool, argument, output) in enumerate(turns):
-        decision = session.begin_step(StepInput(completed=completed, default_model="demo-model"))
-        call = ToolCall(id=f"call-{number}", name=tool, arguments={"target": argument})
+    for number, (thought, tool, target, output) in enumerate([*turns, ("That is all.", "", "", "")]):
+        decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
+        calls = (ToolCall(id=f"call-{number}", name=tool, arguments={"target": target}),) if tool else ()
         usage = Usage(input=900 + 120 * number, output=40)
-        session.end_step(decision, StepOutcome(model="demo-model", text=thought, tool_calls=(call,), usage=usage))
-        result = ToolResult(call_id=call.id, output=output, is_error=output.startswith("error"))
-        completed = Step(thought=thought, tool_calls=(call,), tool_results=(result,))
+        session.end_step(decision, StepOutcome(model=MODEL, text=thought, tool_calls=calls, usage=usage))
+        results = tuple(
+            ToolResult(call_id=call.id, output=output, is_error=output.startswith("error")) for call in calls
+        )
+        completed = Step(thought=thought, tool_calls=calls, tool_results=results)
         yield
-    session.end_step(
-        session.begin_step(StepInput(completed=completed, default_model="demo-model")),
-        StepOutcome(model="demo-model", text="Done."),
-    )
-
-
-def live_run(url: str, key: str) -> None:
-    """Start a run that the server evaluates and to which you can send notes, in a thread that ends with the process."""
-    ...
 
 
 if __name__ == "__main__":

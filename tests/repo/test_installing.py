@@ -15,6 +15,7 @@ from reasonblocks._extras import EXTRAS, folder_of, pip_install
 from reasonblocks.adapters import ADAPTERS
 from reasonblocks.cli._plugins import OURS as COMMANDS
 from reasonblocks_claude_agent._gateway import _proxy
+from reasonblocks_server._commands._opened import POSTGRES
 from tests.repo.test_versions import PROJECTS
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,10 @@ def test_extras_are_sorted_so_that_one_is_easily_found() -> None:
 
 def test_the_gateways_error_names_the_requirements_of_its_extra() -> None:
     assert extras("claude-agent") == {"gateway": tuple(_proxy.EXTRA.values())}
+
+
+def test_the_error_of_a_missing_driver_names_the_requirements_of_its_extra() -> None:
+    assert extras("server")["postgres"] == POSTGRES
 
 
 @pytest.mark.parametrize("distribution", sorted({*ADAPTERS.values(), *COMMANDS.values(), "reasonblocks-core"}))

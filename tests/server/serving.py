@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ END_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A running server. `key` is None if an earlier start of the data folder has made the first one."""
+    """A running server, and a key that may do everything; None if an earlier start has made it."""
 
     process: subprocess.Popen[str]
     url: str
@@ -62,6 +63,20 @@ def command_of(process: int) -> str:
         return ""
 
 
+@contextmanager
+def ended(process: int) -> Iterator[Callable[[], bool]]:
+    """Yield a function that waits for the end of a process, and returns False if it goes on."""
+    with os.fdopen(os.pidfd_open(process), "rb") as ends:
+        yield lambda: bool(select.select([ends], [], [], END_S)[0])
+
+
+def kill(process: int) -> None:
+    """Kill a process, and return when it is gone."""
+    with ended(process) as gone:
+        os.kill(process, signal.SIGKILL)
+        assert gone()
+
+
 def environment(home: Path, **variables: str) -> Mapping[str, str]:
     """Return the variables of a server, without those of the tests' own user."""
     ours = ("REASONBLOCKS_", "QDRANT_", "RATE_LIMIT_", "MAX_BODY_")
@@ -74,8 +89,8 @@ def command(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def served(home: Path, *arguments: str, **variables: str) -> Iterator[Served]:
-    """Run a server on a free port of loopback until the block ends."""
+def served(home: Path, *arguments: str, key: str | None = None, **variables: str) -> Iterator[Served]:
+    """Run a server on a free port of loopback until the block ends. `key` is that of an earlier start."""
     with subprocess.Popen(
         command("serve", "--port", "0", "--json", *arguments),
         env=environment(home, **variables), stdout=subprocess.PIPE, stderr=sys.stderr, text=True,
@@ -85,7 +100,7 @@ def served(home: Path, *arguments: str, **variables: str) -> Iterator[Served]:
             line = process.stdout.readline()
             assert line, f"the server has ended with {process.wait(END_S)}"
             told = json.loads(line)
-            yield Served(process=process, url=told["url"], key=told["key"], login=told["login"])
+            yield Served(process=process, url=told["url"], key=told["key"] or key, login=told["login"])
         finally:
             if process.poll() is None:
                 process.terminate()

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from reasonblocks_server._storage import Storage
-from tests.core.cli.conftest import Command, command
+from tests.core.cli.conftest import Command
 from tests.core.cli.test_terminal import EVIL, obeyed
-
-__all__ = ["command"]
 
 
 @pytest.fixture

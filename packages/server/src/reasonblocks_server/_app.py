@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
+import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -19,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from reasonblocks.exceptions import ConfigError, EventError, StoreError, Unavailable
 
-from . import __version__, _routes
+from . import __version__, _routes, _ui
 from ._auth import Auth
 from ._counting import Counting
 from ._errors import ApiError, StorageUnavailable
@@ -27,12 +29,17 @@ from ._evaluations import NoteTakers, OrgEvaluations
 from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, SafeHeaders, decode_path_params, refusal
 from ._live import Live
 from ._patterns import Patterns
+from ._routes.stream import ends_streams
 from ._server import Server
 from ._settings import Settings, secret_of
 from ._storage import Storage
 
+logger = logging.getLogger("reasonblocks.server")
+
 POOL = 4
 """Threads of a worker for evaluations of many steps."""
+MIGRATE_AGAIN_S = 2.0
+"""Seconds after which a database that did not answer at the start is tried again."""
 RETRY = {"Retry-After": "1"}
 
 
@@ -44,13 +51,14 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
     )
     app.state.settings = settings
     decoded = [Depends(decode_path_params)]
     for module in _modules():
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
+    app.include_router(_ui.router)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
@@ -71,7 +79,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     server = await run_in_threadpool(_opened, settings)
     app.state.server = server
     try:
-        yield
+        with ends_streams(server.live):
+            yield
     finally:
         await server.evaluations.profiles.close()
         await run_in_threadpool(_close, server)
@@ -81,7 +90,7 @@ def _opened(settings: Settings) -> Server:
     secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     storage = Storage.open(settings.database)
-    storage.migrate()
+    migrating = _Migrating(storage)
     pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
     patterns = Patterns(settings)
     return Server(
@@ -94,10 +103,43 @@ def _opened(settings: Settings) -> Server:
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
         pool=pool,
+        ending=migrating.end,
     )
 
 
+class _Migrating:
+    """Migrates the database at the start; while it does not answer, tries again beside the rest of the server.
+
+    Raises `NewerDatabase` if the database belongs to a newer version.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._ended = storage, threading.Event()
+        self._thread: threading.Thread | None = None
+        if not self._is_done():
+            logger.error("the database does not answer: the server evaluates for static keys until it does")
+            self._thread = threading.Thread(target=self._repeat, name="reasonblocks-migrate", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _is_done(self) -> bool:
+        try:
+            self._storage.migrate()
+        except StorageUnavailable:
+            return False
+        return True
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(MIGRATE_AGAIN_S) and not self._is_done():
+            pass
+
+
 def _close(server: Server) -> None:
+    server.ending()
     server.pool.shutdown(wait=True, cancel_futures=True)
     server.counting.close()
     server.live.close()

@@ -38,7 +38,7 @@ MAX_KNOWN = 10_000
 """Keys that are cached; unknown ones are cached apart, so that they displace none."""
 MAX_KEY_CHARS = 512
 LOOKUPS_PER_SECOND, LOOKUP_BURST = 50.0, 100
-"""Lookups of keys that are new to a worker: guesses of keys cost the database no more than that."""
+"""Lookups of keys that do not exist, in a worker: guesses of keys cost the database no more than that."""
 UNAUTHORIZED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -59,6 +59,10 @@ class Bucket:
             self._left -= 1.0
             return 0.0
         return (1.0 - self._left) / self._rate
+
+    def give_back(self) -> None:
+        """Return a token that was taken."""
+        self._left = min(self._burst, self._left + 1.0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,7 +131,8 @@ class Auth:
         kind, _, key = authorization.partition(" ")
         if kind.lower() != "bearer":
             raise ApiError(401, "the key is missing: send it as Authorization: Bearer KEY", UNAUTHORIZED)
-        return self._by_cache(key.strip()) or await run_in_threadpool(self._by_database, key.strip())
+        known = self._by_cache(key.strip())
+        return await run_in_threadpool(self._by_database, key.strip()) if known is None else known
 
     def close(self) -> None:
         self._background.shutdown(wait=True, cancel_futures=True)
@@ -197,6 +202,8 @@ class Auth:
             return before
         known = _Known(found=found, read=now, tried=now)
         with self._lock:
+            if found is not None and before is None:
+                self._lookups.give_back()  # only guesses count
             (self._unknown if found is None else self._known).put(key_id, known)
             (self._known if found is None else self._unknown).drop(key_id)
         if found is not None:

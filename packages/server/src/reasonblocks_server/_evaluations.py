@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from ._errors import ApiError, StorageUnavailable
 from ._storage import Storage
 from ._values import ProfileRow
 
-logger = logging.getLogger("reasonblocks")
+logger = logging.getLogger("reasonblocks.server")
 
 INLINE_STEPS = 8
 """Steps that are evaluated on the event loop: 3 ms."""
@@ -89,12 +89,20 @@ class _Ask:
 
 
 class OrgEvaluations:
-    """The evaluations of a worker. `cached` is False in tests of the cache alone."""
+    """The evaluations of a worker; those of many steps run in `pool`. Thread-safe, for one event loop."""
 
-    def __init__(self, secret: bytes, storage: Storage, pool: ThreadPoolExecutor, *, cached: bool = True) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        storage: Storage,
+        pool: ThreadPoolExecutor,
+        *,
+        entries: int = ENTRIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._evaluations, self._pool = Evaluations(Seal(secret)), pool
-        self._memories = Memories() if cached else Memories(entries=0)
-        self.profiles = Profiles(storage)
+        self._memories = Memories(entries=entries)
+        self.profiles = Profiles(storage, clock)
 
     async def answer(
         self, request: EvaluateRequest, *, org: str, notes: Sequence[Note] = (), ends: float | None = None
@@ -188,8 +196,8 @@ class _OfOrg:
 class Profiles:
     """The profiles of orgs, cached for some seconds."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, clock: Callable[[], float]) -> None:
+        self._storage, self._clock = storage, clock
         self._orgs: OrderedDict[str, _OfOrg] = OrderedDict()
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._unknown: OrderedDict[str, None] = OrderedDict()
@@ -210,7 +218,7 @@ class Profiles:
 
     async def _of(self, org: str) -> Mapping[str, ProfileRow]:
         known = self._orgs.get(org)
-        if known is None or time.monotonic() - known.read > PROFILES_S:
+        if known is None or self._clock() - known.read > PROFILES_S:
             reading = self._reading.get(org)
             if reading is None:
                 reading = self._reading[org] = asyncio.create_task(self._read(org))
@@ -219,7 +227,7 @@ class Profiles:
         return {} if known is None else known.profiles
 
     async def _read(self, org: str) -> None:
-        now = time.monotonic()
+        now = self._clock()
         try:
             rows = await run_in_threadpool(self._storage.profiles.list, org)
             profiles: Mapping[str, ProfileRow] = {row.name: row for row in rows}

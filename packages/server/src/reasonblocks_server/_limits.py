@@ -20,7 +20,7 @@ from ._errors import ApiError
 from ._settings import MAX_UNPACKED_BYTES
 
 VERSION_PREFIX = "/v1"
-UNVERSIONED = ("/v1/", "/ui", "/openapi.json")
+UNVERSIONED = ("/v1/", "/ui")
 """The beginnings of paths to which no version is added."""
 IN_FLIGHT = 256
 """Requests that a worker answers at once; as many streams, which last, are counted apart."""

@@ -69,16 +69,17 @@ class Patterns:
 
     def list(self, org_id: str, tier: Tier | None = None, failure_type: str | None = None) -> tuple[Pattern, ...]:
         """Return an org's patterns and the shared ones, by id, including those that are off."""
-        return self.store.list(org_id, tier, failure_type=failure_type, layer=True)
+        found: tuple[Pattern, ...] = self.store.list(org_id, tier, failure_type=failure_type, layer=True)
+        return found
 
     def get(self, org_id: str, pattern_id: str) -> Pattern:
         """Return a pattern. Raises `ApiError` 404, also for another org's."""
-        found = self.store.get(pattern_id)
+        found: Pattern | None = self.store.get(pattern_id)
         if found is None or found.org_id not in (None, org_id):
             raise ApiError(404, f"there is no pattern {pattern_id!r}")
         return found
 
-    def add(self, org_id: str, given: Sequence[Mapping[str, Any]]) -> list[Pattern]:
+    def add(self, org_id: str, given: Sequence[Mapping[str, Any]]) -> tuple[Pattern, ...]:
         """Add patterns of an org, or replace those of its own with the same id, all or none; return them as stored.
 
         The org, the revision and the counts are set here, whatever was given.
@@ -90,7 +91,7 @@ class Patterns:
             for name in patterns:
                 self._check_free(org_id, name)
             self.store.add(patterns.values())
-            return [self.get(org_id, name) for name in patterns]
+            return tuple([self.get(org_id, name) for name in patterns])
 
     def put(self, org_id: str, pattern_id: str, given: Mapping[str, Any], revision: int | None) -> Pattern:
         """Replace a pattern of an org if it has this revision. Raises `ApiError` 403, 404 or 412."""

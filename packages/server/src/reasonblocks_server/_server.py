@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated
@@ -36,6 +37,8 @@ class Server:
     live: Live
     counting: Counting
     pool: ThreadPoolExecutor
+    ending: Callable[[], None]
+    """Ends what the start has left running."""
 
     def audit(self, caller: Principal, action: str, target: str) -> None:
         """Record a change that a caller made. Raises `StorageUnavailable`."""

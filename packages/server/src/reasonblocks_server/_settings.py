@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from reasonblocks.exceptions import ConfigError
 
@@ -68,21 +69,21 @@ class Settings:
             raise ConfigError("qdrant_url", self.qdrant_url.partition(":")[0], "must be an http or https URL")
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str], **given: object) -> Settings:
+    def from_environ(cls, environ: Mapping[str, str], **given: Any) -> Settings:
         """Return the settings of the environment variables; `given` ones take precedence, unless they are None.
 
         They are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
         `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (keys with commas between them), `RATE_LIMIT_PER_SEC`,
         `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS` and `REASONBLOCKS_RETENTION_DAYS`.
         """
-        found: dict[str, object] = {}
+        found: dict[str, Any] = {}
         for name, (variable, read) in _VARIABLES.items():
             if text := environ.get(variable, "").strip():
                 try:
                     found[name] = read(text)
                 except ValueError as exc:
                     raise ConfigError(variable, text, "must be a number") from exc
-        return cls(**{**found, **{name: value for name, value in given.items() if value is not None}})  # type: ignore[arg-type]  # checked by the constructor
+        return cls(**{**found, **{name: value for name, value in given.items() if value is not None}})
 
     @property
     def database(self) -> str:
@@ -104,7 +105,7 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple([part.strip() for part in text.split(",") if part.strip()])
 
 
-_VARIABLES = {
+_VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "data": ("REASONBLOCKS_DATA", Path),
     "database_url": ("REASONBLOCKS_DATABASE_URL", str),
     "qdrant_url": ("QDRANT_URL", str),

@@ -40,6 +40,8 @@ class RunLine:
     peak: float | None
     spark: str
     ticks: str
+    status: str = ""
+    """The word for a run without an outcome, as in `RunPage`."""
 
     @property
     def in_doubt(self) -> bool:

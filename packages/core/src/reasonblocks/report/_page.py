@@ -162,6 +162,8 @@ class RunPage:
     place: str = ""
     judged_by: str = "shipped"
     parent: str = ""
+    status: str = ""
+    """The word for a run without an outcome, such as "live"; "" for the usual one."""
     experiment: str = ""
     """The experiment that the run is part of, and its arm."""
     thresholds: Thresholds = field(default_factory=Thresholds)

@@ -174,7 +174,7 @@ def is_task(page: RunPage) -> bool:
 
 def outcome_word(run: RunPage | RunLine) -> str:
     """Return a run's outcome in words, with its doubts if it is a success."""
-    word = text.preview(run.outcome, 60) or UNENDED.get(run.outcome_kind, UNENDED["unknown"])
+    word = text.preview(run.outcome, 60) or run.status or UNENDED.get(run.outcome_kind, UNENDED["unknown"])
     return f"{word}, in doubt" if run.in_doubt else word
 
 

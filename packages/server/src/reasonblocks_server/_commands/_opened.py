@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks._extras import pip_install
 from reasonblocks._files import HOME
+from reasonblocks._secret import shown_url
 from reasonblocks.cli._files import placed
-from reasonblocks.exceptions import ReasonBlocksError
+from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 
 from .._errors import StorageUnavailable
 from .._settings import Settings, secret_of
@@ -19,6 +21,8 @@ from .._settings import Settings, secret_of
 if TYPE_CHECKING:
     from .._storage import Storage
 
+POSTGRES = ("psycopg[binary]>=3.2",)
+"""The requirements of the extra `postgres`, as in `pyproject.toml`."""
 FOLDER = "server"
 """The name of the data folder in the user's folder."""
 
@@ -52,15 +56,25 @@ def settings_of(arguments: Namespace, **given: Any) -> Settings:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Storage]:
-    """Open the database, at the schema of this version."""
+    """Open the database, at the schema of this version. Raises `ReasonBlocksError`."""
+    from .._storage import NewerDatabase
+
+    storage = _open(settings)
+    try:
+        storage.migrate()
+        yield storage
+    except (StorageUnavailable, NewerDatabase) as error:
+        raise ReasonBlocksError(str(error)) from error
+    finally:
+        storage.close()
+
+
+def _open(settings: Settings) -> Storage:
     from .._storage import Storage
 
     try:
-        storage = Storage.open(settings.database)
-        try:
-            storage.migrate()
-            yield storage
-        finally:
-            storage.close()
-    except StorageUnavailable as error:
-        raise ReasonBlocksError(str(error)) from error
+        return Storage.open(settings.database)
+    except ImportError as error:
+        raise ReasonBlocksError(f"PostgreSQL needs psycopg: {pip_install(POSTGRES)}") from error
+    except ValueError as error:
+        raise ConfigError("database_url", shown_url(settings.database), str(error)) from error

@@ -88,12 +88,19 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Its protocol is given, without which asyncio would leave the delay of Nagle on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
+        listener.close()
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise ReasonBlocksError(f"cannot listen on {host} port {port}: {reason}") from error
+    return listener
 
 
 def _url(listener: socket.socket) -> str:

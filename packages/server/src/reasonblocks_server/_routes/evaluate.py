@@ -29,12 +29,13 @@ from .._errors import ApiError
 from .._limits import ends_of
 from .._server import Server, Used
 from .._values import Principal
+from ._common import problems
 
 router = APIRouter(tags=["steering"])
 Evaluating = Annotated[Principal, Caller("evaluate")]
 
 
-@router.post("/monitors/evaluate", response_model=EvaluateResponse)
+@router.post("/monitors/evaluate", response_model=EvaluateResponse, responses=problems())
 async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller: Evaluating) -> Response:
     """Evaluate the newest completed step, with the sealed memory of those before it or with all of them."""
     ends = ends_of(request)
@@ -45,13 +46,13 @@ async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-@router.post("/traces/retrieve")
+@router.post("/traces/retrieve", responses=problems())
 async def retrieve(body: RetrieveRequest, request: Request, server: Used, caller: Evaluating) -> RetrieveResponse:
     """Find the lessons that fit the newest steps."""
     return await server.patterns.search(caller.org_id, body, ends_of(request))
 
 
-@router.post("/score")
+@router.post("/score", responses=problems())
 async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
     """Score the difficulty of a text."""
     return scored(body)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
-from .. import __version__
 from .._server import Used
+from ._common import problems
 
 router = APIRouter(tags=["health"])
 
 
 @router.get("/health")
-async def health() -> dict[str, str]:
+async def health(request: Request) -> dict[str, str]:
     """Return the version of a server that lives."""
-    return {"status": "ok", "version": __version__}
+    return {"status": "ok", "version": request.app.version}
 
 
-@router.get("/ready")
-async def ready(server: Used) -> dict[str, str]:
-    """Return the same if the database answers; 503 otherwise."""
+@router.get("/ready", responses={503: problems()[503]})
+async def ready(request: Request, server: Used) -> dict[str, str]:
+    """Return the same if the database answers."""
     await run_in_threadpool(server.storage.check)
-    return {"status": "ok", "version": __version__}
+    return {"status": "ok", "version": request.app.version}

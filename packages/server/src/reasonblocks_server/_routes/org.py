@@ -31,7 +31,7 @@ class Org(BaseModel):
 
 
 class Erased(BaseModel):
-    """The number of erased rows."""
+    """The number of erased runs."""
 
     erased: int
 
@@ -53,8 +53,8 @@ def put_org(given: OrgGiven, caller: Admin, server: Used) -> Org:
 
 @router.delete("/org", responses=problems())
 def erase_org(caller: Admin, server: Used) -> Erased:
-    """Erase all that is stored of the org."""
+    """Erase all that is stored of the org: its runs, settings and keys."""
     check_whole_org(caller)
     erased = server.storage.orgs.erase(caller.org_id)
-    server.audit(caller, "org.erase", f"{erased} rows")
+    server.audit(caller, "org.erase", f"{erased} runs")
     return Erased(erased=erased)

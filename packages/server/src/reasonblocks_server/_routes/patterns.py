@@ -15,6 +15,7 @@ from .._errors import ApiError
 from .._patterns import as_json
 from .._server import Used
 from .._values import Principal
+from ._common import problems
 
 router = APIRouter(tags=["patterns"])
 Reading = Annotated[Principal, Caller("read")]
@@ -23,7 +24,7 @@ IfMatch = Annotated[str, Header(alias="If-Match")]
 _REVISION = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
-@router.get("/patterns")
+@router.get("/patterns", responses=problems())
 def patterns(
     server: Used, caller: Reading, tier: Tier | None = None, failure_type: str | None = None
 ) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def patterns(
     return {"patterns": [as_json(pattern) for pattern in found]}
 
 
-@router.post("/patterns", status_code=201)
+@router.post("/patterns", status_code=201, responses=problems(409))
 def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dict[str, Any]:
     """Add a pattern, or a list of at most 1,000, or replace those of the org with the same id."""
     given = body if isinstance(body, list) else body["patterns"] if isinstance(body.get("patterns"), list) else [body]
@@ -42,13 +43,13 @@ def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dic
     return {"patterns": [as_json(pattern) for pattern in added]}
 
 
-@router.get("/patterns/{pattern_id:path}")
+@router.get("/patterns/{pattern_id:path}", responses=problems(404))
 def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
     """Return a pattern; its revision is also the `ETag`."""
     return _answer(as_json(server.patterns.get(caller.org_id, pattern_id)))
 
 
-@router.put("/patterns/{pattern_id:path}")
+@router.put("/patterns/{pattern_id:path}", responses=problems(404, 412))
 def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], if_match: IfMatch = "") -> Response:
     """Replace a pattern whose revision is that of `If-Match`."""
     found = server.patterns.put(caller.org_id, pattern_id, body, _revision(if_match))
@@ -56,7 +57,7 @@ def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], i
     return _answer(as_json(found))
 
 
-@router.delete("/patterns/{pattern_id:path}", status_code=204)
+@router.delete("/patterns/{pattern_id:path}", status_code=204, responses=problems(404, 412))
 def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = "") -> Response:
     """Remove a pattern; with `If-Match` only that revision."""
     server.patterns.remove(caller.org_id, pattern_id, _revision(if_match) if if_match else None)

@@ -71,7 +71,7 @@ def event_text(message: Message) -> str:
 
 @router.get(
     "/monitor/stream",
-    response_class=EventStream,
+    response_class=StreamingResponse,
     responses={
         **problems(404),
         200: {"description": "Server-sent events `run`, `step` and `note`.", "content": {"text/event-stream": {}}},
@@ -92,10 +92,10 @@ async def stream(
     if run_id is None:
         since = number_in(last_event_id)
         return EventStream(server.live.subscribe(caller.org_id, project_id=caller.project_id, since=since))
-    await run_in_threadpool(run_of, server, caller, run_id)
+    row = await run_in_threadpool(run_of, server, caller, run_id)
     seen = number_in(last_event_id)
     start = after if seen is None else max(after, int(min(seen, MAX_INDEX)))
-    return EventStream(server.live.subscribe(caller.org_id, run_id, project_id=caller.project_id, after=start))
+    return EventStream(server.live.subscribe(caller.org_id, row.run_id, project_id=caller.project_id, after=start))
 
 
 def number_in(last_event_id: str) -> float | None:

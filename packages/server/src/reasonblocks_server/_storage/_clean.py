@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from reasonblocks._json import MAX_INT, compact, storable_json
 from reasonblocks._text import bounded, whole
@@ -20,6 +20,7 @@ ID_BYTES = 500
 NAME_BYTES = 300
 TASK_CHARS = 2_000
 """The task's length in its column; the event has all of it."""
+_Nested: TypeAlias = dict[str, Any] | list[Any] | tuple[Any, ...]
 DEEPEST = 64
 """The nesting levels of an event."""
 
@@ -60,8 +61,11 @@ def sum_of(numbers: Sequence[int]) -> int:
     return min(sum(numbers), MAX_INT)
 
 
-def written(value: Any) -> str:
-    """Return the value as JSON. Raises `ValueError` for one that is nested too deeply."""
+_NESTED = (dict, list, tuple)
+
+
+def written(value: _Nested) -> str:
+    """Return a list or an object as JSON. Raises `ValueError` for one that is nested too deeply."""
     _check_depth(value, DEEPEST)
     return whole(compact(value))
 
@@ -79,10 +83,9 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text != "[]" else ()
 
 
-def _check_depth(value: Any, left: int) -> None:
+def _check_depth(value: _Nested, left: int) -> None:
     if not left:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-    items = value.values() if isinstance(value, Mapping) else value
-    for item in items if isinstance(value, (Mapping, list, tuple)) else ():
-        if isinstance(item, (Mapping, list, tuple)):
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, _NESTED):
             _check_depth(item, left - 1)

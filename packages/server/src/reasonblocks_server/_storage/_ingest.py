@@ -25,7 +25,8 @@ from reasonblocks.events import RunFinish, RunStart, StepEvent
 from .._summary import STANDING, summary_of
 from .._values import Ingested
 from . import _clean
-from ._events import Columns, Given, finish_columns, is_final, note_ids, read_all, run_columns, step_columns
+from ._clean import name_of
+from ._events import Columns, Given, finish_columns, is_final, note_ids, run_columns, step_columns
 from ._rows import narrow_of, step_rows
 from ._tables import notes, runs, steps
 
@@ -65,16 +66,11 @@ def add_runs(connection: Connection, rows: Sequence[Columns]) -> None:
     connection.execute(kind(runs).on_conflict_do_nothing(), rows)
 
 
-def ingest(
-    connection: Connection, org_id: str, events: Sequence[Mapping[str, Any]], now: float, project_id: str | None
-) -> Ingested:
+def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: float, project_id: str | None) -> Ingested:
     """Store a batch in the caller's transaction."""
-    batch, refused = read_all(org_id, project_id, events)
-    if not batch:
-        return Ingested(refused=tuple(refused))
     rows = _locked(connection, org_id, sorted({given.run_id for given in batch}), now, project_id)
     foreign = {name for name, row in rows.items() if project_id is not None and row["project_id"] != project_id}
-    refused += [(given.at, "run_id: the run belongs to another project") for given in batch if given.run_id in foreign]
+    refused = [(given.at, "run_id: the run belongs to another project") for given in batch if given.run_id in foreign]
     batch = [given for given in batch if given.run_id not in foreign]
     runs_of = {name: _Run(row=row) for name, row in rows.items() if name not in foreign}
     _find_steps(connection, runs_of, batch)
@@ -82,12 +78,10 @@ def ingest(
     changed = [run for run in runs_of.values() if run.changed]
     finished = tuple(run.row["run_id"] for run in changed if run.ended)
     _write(connection, org_id, changed, now)
-    _tell(connection, org_id, batch)
+    _tell_notes(connection, org_id, batch)
     if finished:
         _close_notes(connection, org_id, finished)
-    return Ingested(
-        accepted=accepted, repeated=len(batch) - accepted, refused=tuple(sorted(refused)), finished=finished
-    )
+    return Ingested(accepted=accepted, repeated=len(batch) - accepted, refused=tuple(refused), finished=finished)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +108,8 @@ class _Run:
             new = self._step(event, given.body)
         else:
             new = self._finish(event, given.body)
-        self.changed |= new
+        earlier = self._date(event.timestamp)
+        self.changed |= new or earlier
         return new
 
     def _start(self, event: RunStart, body: str) -> bool:
@@ -144,7 +139,6 @@ class _Run:
             self.replaced.add(at)
         self.known[at] = final
         self.new[at] = step_columns(event, body)
-        self._date(event.timestamp)
         if event.metadata.get("mode") == "observe":
             self.row["mode"] = "observe"
         return True
@@ -155,43 +149,43 @@ class _Run:
             return False
         self.ended |= row["finished"] is None
         row |= finish_columns(event, body)
-        self._date(event.timestamp)
         return True
 
-    def _date(self, at: float) -> None:
+    def _date(self, at: float) -> bool:
+        """Return True if a run without a `run_start` began earlier than was known."""
         row = self.row
-        if row["origin"] == PLACEHOLDER:
-            row |= {"origin": EARLIEST, "started": at}
-        elif row["origin"] == EARLIEST:
-            row["started"] = min(row["started"], at)
+        if row["origin"] == STARTED or (row["origin"] == EARLIEST and at >= row["started"]):
+            return False
+        row |= {"origin": EARLIEST, "started": at}
+        return True
 
     def count(self, rows: Iterable[Columns]) -> None:
         """Add new steps to the counts of the run."""
         row = self.row
         for step in rows:
-            sources = [source for source in _clean.names_in(step["sources"]) if source != STANDING]
-            row["injections"] += len(sources)
+            row["injections"] += _told(step["sources"])
             if not step["final"]:
                 row["steps"] += 1
                 if step["tokens"] is not None:
                     row["tokens"] = _clean.sum_of((row["tokens"] or 0, step["tokens"]))
-            if step["step_index"] > row["last_step"]:
+            if step["step_index"] >= row["last_step"]:  # the same if it is replaced
                 row |= {"last_step": step["step_index"], "state": step["fsm_state"] or None}
             if step["failure_type"] and step["step_index"] > row["failure_step"]:
                 row |= {"failure_step": step["step_index"], "failure_type": step["failure_type"]}
 
-    def recount(self, rows: Iterable[Columns]) -> None:
-        """Count all steps anew, after one was replaced."""
-        self.row |= {"steps": 0, "injections": 0, "tokens": None, "last_step": -1, "state": None}
-        self.row |= {"failure_step": -1, "failure_type": None}
-        self.count(rows)
+    def forget(self, injections: int, failure: tuple[int, str] | None) -> None:
+        """Take the replaced steps out of the counts; `failure` is the newest one of the other steps."""
+        self.row["injections"] -= injections
+        if self.row["failure_step"] in self.replaced:
+            self.row["failure_step"], self.row["failure_type"] = failure or (-1, None)
 
 
 def _overrules(event: RunFinish, row: Columns) -> bool:
     """Return True if a second end counts: any other outcome replaces success, of others the newest counts."""
-    old, new = (row["outcome"] != "success", row["finished"]), (event.outcome != "success", event.timestamp)
+    outcome = name_of(event.outcome)
+    old, new = (row["outcome"] != "success", row["finished"]), (outcome != "success", event.timestamp)
     if new == old:
-        return bool(event.outcome > row["outcome"])
+        return bool(outcome > row["outcome"])
     return new > old if new[0] else not old[0] and new[1] < old[1]
 
 
@@ -218,9 +212,10 @@ def _find_steps(connection: Connection, runs_of: Mapping[str, _Run], batch: Sequ
     for given in batch:
         if isinstance(given.event, StepEvent) and given.event.step_index <= runs_of[given.run_id].row["last_step"]:
             asked[given.run_id].add(given.event.step_index)
-    for name, numbers in asked.items():
-        query = select(steps.c.step_index, steps.c.final).where(_of(runs_of[name]), steps.c.step_index.in_(numbers))
-        runs_of[name].known |= {row.step_index: row.final for row in connection.execute(query)}
+    for name, numbers in asked.items():  # a query a run: row values in one query take longer in both databases
+        run = runs_of[name]
+        query = select(steps.c.step_index, steps.c.final).where(_of(run), steps.c.step_index.in_(numbers))
+        run.known |= {row.step_index: row.final for row in connection.execute(query)}
 
 
 def _of(run: _Run) -> Any:
@@ -234,15 +229,12 @@ def _write(connection: Connection, org_id: str, changed: Sequence[_Run], now: fl
         if run.again:
             connection.execute(delete(steps).where(_of(run)))
         elif run.replaced:
-            connection.execute(delete(steps).where(_of(run), steps.c.step_index.in_(run.replaced)))
+            _drop_replaced(connection, run)
     new = [{"org_id": org_id, "day": run.row["day"], **row} for run in changed for row in run.new.values()]
     if new:
         connection.execute(steps.insert(), new)
     for run in changed:
-        if run.replaced and not run.again:
-            run.recount([dict(row) for row in narrow_of(connection, _of(run), MOST_STEPS)])
-        else:
-            run.count(run.new.values())
+        run.count(run.new.values())
         if run.row["finished"] is not None:
             run.row["summary"] = _summary(connection, run)
         run.row["seen"] = max(run.row["seen"], now)
@@ -256,13 +248,28 @@ _UPDATE = (
 )
 
 
+def _drop_replaced(connection: Connection, run: _Run) -> None:
+    """Delete the final steps whose places calls have taken."""
+    replaced = and_(_of(run), steps.c.step_index.in_(run.replaced))
+    told = [_told(sources) for sources in connection.execute(select(steps.c.sources).where(replaced)).scalars()]
+    connection.execute(delete(steps).where(replaced))
+    failed = select(steps.c.step_index, steps.c.failure_type).where(_of(run), steps.c.failure_type.is_not(None))
+    newest = connection.execute(failed.order_by(steps.c.step_index.desc()).limit(1)).first()
+    run.forget(sum(told), None if newest is None else (newest.step_index, newest.failure_type))
+
+
+def _told(sources: str) -> int:
+    """Return the number of texts that the agent was told, without standing rules."""
+    return sum(source != STANDING for source in _clean.names_in(sources))
+
+
 def _summary(connection: Connection, run: _Run) -> str:
     rows = step_rows(narrow_of(connection, _of(run), MOST_STEPS))
     doubts = _clean.body_in(run.row["finish"]).get("doubts")
     return _clean.written(summary_of(rows, run.row["outcome"], doubts=bool(doubts)))
 
 
-def _tell(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:
+def _tell_notes(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:
     """Mark the notes that steps have carried; the first step counts."""
     told = [
         {"of_org": org_id, "of_run": given.run_id, "of_note": name, "at_step": given.event.step_index}
@@ -271,10 +278,10 @@ def _tell(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:
         for name in note_ids(given.event)
     ]
     if told:
-        connection.execute(_TOLD, told)
+        connection.execute(_MARK_TOLD, told)
 
 
-_TOLD = (
+_MARK_TOLD = (
     update(notes)
     .where(
         notes.c.org_id == bindparam("of_org"),

@@ -9,13 +9,15 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, select
 from .._values import Body
 from ._database import Database
 from ._notes import Notes
-from ._tables import METADATA, keys, links, logins, notes, orgs, runs, steps, traces
+from ._tables import METADATA, audit, keys, links, logins, notes, orgs, runs, steps, traces
 
 RETENTION_DAYS = 30
 """Days that an org keeps its runs, if it has not set any."""
 DAY_S = 86_400.0
 AT_ONCE = 200
 """Runs that one transaction removes."""
+AUDIT_DAYS = 365
+"""Days that a change stays in the audit."""
 
 
 class Orgs:
@@ -54,6 +56,7 @@ class Orgs:
         with self._db.writing() as connection:
             for table in (logins, links):
                 connection.execute(delete(table).where(table.c.expires <= now))
+            connection.execute(delete(audit).where(audit.c.at < now - AUDIT_DAYS * DAY_S))
             days = {row.org_id: row.retention_days for row in connection.execute(select(orgs))}
             for org_id, most in days.items():
                 old = traces.c.created < now - most * DAY_S

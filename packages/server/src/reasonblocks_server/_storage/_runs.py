@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, update
@@ -13,6 +14,7 @@ from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
 from ._clean import id_of, name_of, text_of
 from ._database import Database
+from ._events import read_all
 from ._health import health_of
 from ._ingest import add_runs, ingest, new_run
 from ._rows import RUN, narrow_of, run_row, step_rows
@@ -20,6 +22,7 @@ from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
 """Steps of one run in `narrow`."""
+MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 MOST_QUERY = 500
 """Characters of a search."""
@@ -43,7 +46,11 @@ class Runs:
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
         """Store a batch of events in one transaction. An event that breaks a rule is refused alone."""
-        return self._db.repeated(lambda connection: ingest(connection, org_id, events, now, project_id))
+        batch, refused = read_all(org_id, project_id, events)
+        if not batch:
+            return Ingested(refused=tuple(refused))
+        stored = self._db.repeated(lambda connection: ingest(connection, org_id, batch, now, project_id))
+        return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
     def takes_notes(self, org_id: str, run_id: str, now: float) -> None:
         """Mark a run whose client asks for notes; the run may have no event yet."""
@@ -108,7 +115,7 @@ class Runs:
 
     def children(self, org_id: str, run_id: str) -> RunRows:
         """Return the newest runs that name this one as their parent."""
-        return self._rows(runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+        return self._rows(MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
     def choices(self, org_id: str) -> dict[str, Names]:
         """Return the values that a list may be filtered by."""
@@ -151,7 +158,7 @@ class Runs:
 
     def units(self, org_id: str, experiment_id: str) -> RunRows:
         """Return all runs of an experiment, the newest first."""
-        return self._rows(runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
+        return self._rows(None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
 
     def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
@@ -165,8 +172,8 @@ class Runs:
         with self._db.reading() as connection:
             return [(name, count, started) for name, count, started in connection.execute(query)]
 
-    def _rows(self, *wanted: ColumnElement[bool]) -> RunRows:
-        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id)
+    def _rows(self, limit: int | None, *wanted: ColumnElement[bool]) -> RunRows:
+        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]
 

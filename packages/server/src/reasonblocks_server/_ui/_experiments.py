@@ -1,0 +1,51 @@
+"""Shows the experiments, and the comparison of the arms of one."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from .._experiments import MIN_UNITS, Interval, report_of
+from ._pages import render
+from ._visit import Refusal, Visit
+
+SENTENCES = {
+    "better": "Runs that were steered succeeded more often than those that were only observed.",
+    "worse": "Runs that were steered succeeded less often than those that were only observed.",
+    "no difference shown": "The interval of the difference contains zero: it may be better, worse, or no different.",
+    "not enough data": f"Each arm needs {MIN_UNITS} units with a known outcome before the arms are compared.",
+    "assignment broken": "The arms cannot be compared, because units did not get to them as they should have.",
+}
+
+
+def experiments(visit: Visit) -> Response:
+    """Show the experiments of the org, the newest first."""
+    visit.needs_whole_org()
+    return render(visit, "experiments.html", "Experiments", rows=visit.server.storage.runs.experiments(visit.org))
+
+
+def experiment(visit: Visit, experiment_id: str) -> Response:
+    """Show the arms of an experiment, and what they show."""
+    rows = visit.server.storage.runs.units(visit.org, experiment_id)
+    seen = [row for row in rows if visit.key.project_id in (None, row.project_id)]
+    if not seen:
+        raise Refusal(404, "No such experiment", "No run of it has been sent to this server, or all are deleted.")
+    report = report_of(seen)
+    return render(
+        visit,
+        "experiment.html",
+        "Experiments",
+        id=experiment_id,
+        report=report,
+        arms=(report.on, report.off),
+        sentence=SENTENCES[report.verdict],
+        least=MIN_UNITS,
+        widest=_widest(report.difference),
+    )
+
+
+def _widest(difference: Interval | None) -> float:
+    """Return the end of the scale on which a difference is drawn: the next tenth beyond its limits."""
+    if difference is None:
+        return 1.0
+    reach = max(abs(difference.low), abs(difference.high), 0.1)
+    return min(1.0, -(-reach * 10 // 1) / 10)

@@ -1,0 +1,180 @@
+"""Shows one run: its course, its texts, its notes, the runs that it has started, and its steps, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from starlette.responses import Response
+
+from reasonblocks._json import canonical
+from reasonblocks.events import RunFinish, RunStart, StepEvent, event_of
+from reasonblocks.report import Row, RunPage, page_of_log
+from reasonblocks.report._html import run_context
+from reasonblocks.report._view import texts_of
+from reasonblocks.traces import RunLog
+
+from .._bodies import NoteBody, RunBody
+from .._notes import why_deaf
+from .._storage import Storage
+from .._values import Body, RunRow
+from ._lines import lines_of
+from ._pages import render, text
+from ._paths import run_href, with_query
+from ._visit import Refusal, Visit
+from ._words import status
+
+ROWS = 200
+"""Steps on a page of the table."""
+MOST = 5_000
+"""Steps of a run that its page reads: the newest ones."""
+CHUNK = 500
+CHILDREN = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The rows of the table that a page has, and the addresses of those before and after."""
+
+    rows: Sequence[Row]
+    first: int = 0
+    last: int = 0
+    earlier: str = ""
+    later: str = ""
+    is_newest: bool = True
+
+
+def run_of(visit: Visit, run_id: str) -> RunRow:
+    """Return a run of the visitor's org. Raises `Refusal` for one that does not exist."""
+    row = visit.server.storage.runs.get(visit.org, run_id)
+    if row is None or visit.key.project_id not in (None, row.project_id):
+        raise Refusal(404, "No such run", "It has never been sent to this server, or it is older than the retention.")
+    return row
+
+
+def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code: int = 200) -> Response:
+    """Show the page of a run. `after` leaves only newer rows in its table, for a page that is open.
+
+    `problem` is the reason why the note `draft` was not taken.
+    """
+    row = run_of(visit, run_id)
+    storage = visit.server.storage
+    page = page_of(storage, row, visit.now)
+    part = _part(page, row, visit.asked("call"), visit.asked("after"))
+    children = storage.runs.children(visit.org, run_id)
+    context = run_context(page, rows=part.rows, page_of=_page_of(page, part, row), text_href=_text_href(row))
+    deaf = why_deaf(row)
+    newest = page.rows[-1] if page.rows else None
+    return render(
+        visit,
+        "one_run.html",
+        "Runs",
+        code,
+        **context,
+        problem=problem,
+        draft=draft,
+        run=row,
+        part_of=part,
+        is_live=row.finished is None,
+        status=status(row, visit.now),
+        newest=newest,
+        left_out=max(0, row.steps - MOST) if len(page.rows) >= MOST else 0,
+        notes=storage.notes.list(visit.org, run_id),
+        deaf=deaf,
+        children=lines_of(storage, visit.org, children[:CHILDREN], visit.now),
+        more_children=max(0, len(children) - CHILDREN),
+        stream=with_query("/ui/stream", {"run": run_id, "after": str(newest.number if newest else 0)}),
+    )
+
+
+def page_of(storage: Storage, row: RunRow, now: float) -> RunPage:
+    """Return the page of a stored run."""
+    steps = [event_of(body) for body in _bodies(storage, row)]
+    start = event_of(row.body) if row.body else None
+    body = storage.runs.finish_body(row.org_id, row.run_id)
+    finish = event_of(body) if body is not None else None
+    log = RunLog(
+        run_id=row.run_id,
+        start=start if isinstance(start, RunStart) else None,
+        steps=tuple(step for step in steps if isinstance(step, StepEvent)),
+        finish=finish if isinstance(finish, RunFinish) else None,
+        file="",
+        line=1,
+    )
+    return replace(page_of_log(log), status=status(row, now))
+
+
+def _bodies(storage: Storage, row: RunRow) -> list[Body]:
+    found: list[Body] = []
+    after = max(-1, row.steps - MOST - 1)
+    while len(found) < MOST:
+        some = storage.runs.steps(row.org_id, row.run_id, after=after, limit=CHUNK)
+        found += some
+        if len(some) < CHUNK:
+            break
+        after = some[-1]["step_index"]
+    return found
+
+
+def _part(page: RunPage, row: RunRow, call: str, after: str) -> Part:
+    """Return the rows to show: those with a call, else the newest of a live run and the first of a finished one."""
+    rows = page.rows
+    if not rows:
+        return Part(rows=())
+    if after.isdecimal():
+        newer = [one for one in rows if one.number > int(after)]
+        return Part(rows=newer[-ROWS:], first=newer[0].number if newer else 0)
+    default = len(rows) - 1 if row.finished is None else 0
+    at = next((at for at, one in enumerate(rows) if one.number >= int(call)), default) if call.isdecimal() else default
+    first = at // ROWS * ROWS
+    if row.finished is None and first + ROWS >= len(rows):
+        first = max(0, len(rows) - ROWS)
+    shown = rows[first : first + ROWS]
+    here = run_href(row.run_id)
+    return Part(
+        rows=shown,
+        first=shown[0].number,
+        last=shown[-1].number,
+        earlier=f"{here}?call={rows[max(0, first - ROWS)].number}#steps" if first else "",
+        later=f"{here}?call={rows[first + ROWS].number}#steps" if first + ROWS < len(rows) else "",
+        is_newest=first + ROWS >= len(rows),
+    )
+
+
+def _page_of(page: RunPage, part: Part, row: RunRow) -> Callable[[int], str]:
+    shown = {one.number for one in part.rows}
+    here = run_href(row.run_id)
+    return lambda number: "" if number in shown else f"{here}?call={number}"
+
+
+def _text_href(row: RunRow) -> Callable[[Row | None, str], str]:
+    return lambda step, name: run_href(row.run_id, "text", "" if step is None else str(step.number), name)
+
+
+def whole_text(visit: Visit, run_id: str, number: str, name: str) -> Response:
+    """Show one text of a run in full, as plain text."""
+    row = run_of(visit, run_id)
+    if name == "task" and not number:
+        return text(row.task)
+    if number.isdecimal():
+        before = max(-1, int(number) - 2)
+        bodies = visit.server.storage.runs.steps(row.org_id, row.run_id, after=before, limit=2)
+        steps = [event for body in bodies if isinstance(event := event_of(body), StepEvent)]
+        page = page_of_log(RunLog(run_id=run_id, start=None, steps=tuple(steps), finish=None, file="", line=1))
+        found = page.by_number.get(int(number))
+        for known, content in texts_of(found) if found is not None else ():
+            if known == name:
+                return text(content)
+    raise Refusal(404, "No such text", "The run has no such text.")
+
+
+def as_json(visit: Visit, run_id: str) -> Response:
+    """Return the run with its steps and notes, as the API does."""
+    row = run_of(visit, run_id)
+    storage = visit.server.storage
+    body = {
+        "run": RunBody.model_validate(row).model_dump(),
+        "steps": _bodies(storage, row),
+        "notes": [NoteBody.model_validate(note).model_dump() for note in storage.notes.list(visit.org, run_id)],
+    }
+    return text(canonical(body), "application/json")

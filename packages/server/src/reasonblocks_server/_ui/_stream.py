@@ -1,0 +1,67 @@
+"""Tells open pages that a run has changed, by server-sent events without content."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from .._errors import ApiError
+from .._live import Subscription
+from .._server import Server
+from ._pages import HEADERS
+from ._visit import Visit, admitted
+
+SECONDS = 300.0
+"""How long a stream lasts; the browser opens the next one, and its login is checked again."""
+BEAT = 15.0
+"""Seconds between comments that show a proxy, and us, whether the browser is still there."""
+BEFORE = 10.0
+"""Seconds before the listener came whose changes it is told: those since its page was made."""
+
+
+async def stream(request: Request) -> Response:
+    """Answer with `changed` whenever the run of the query, or any run of the org, has changed."""
+    server: Server = request.app.state.server
+    visit = await run_in_threadpool(admitted, Visit(server=server, request=request, login=None, now=time.time()))
+    if visit.login is None:
+        return Response("not logged in", status_code=401, media_type="text/plain", headers=HEADERS)
+    run_id, after = request.query_params.get("run"), request.query_params.get("after", "")
+    try:
+        subscription = server.live.subscribe(
+            visit.org,
+            run_id,
+            project_id=visit.key.project_id,
+            after=int(after) if after.isdecimal() else -1,
+            since=None if run_id is not None else visit.now - BEFORE,
+        )
+    except ApiError as error:
+        return Response(error.detail, error.status, {**HEADERS, **error.headers}, "text/plain")
+    events = _events(subscription)
+    headers = {**HEADERS, "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+async def _events(subscription: Subscription) -> AsyncIterator[str]:
+    ends = time.monotonic() + SECONDS
+    yield "retry: 2000\n\n"
+    try:
+        waiting = asyncio.ensure_future(anext(subscription))
+        while (left := ends - time.monotonic()) > 0:
+            done, _ = await asyncio.wait({waiting}, timeout=min(BEAT, left))
+            if not done:
+                yield ": here\n\n"
+                continue
+            try:
+                waiting.result()
+            except StopAsyncIteration:
+                return
+            yield "event: changed\ndata:\n\n"
+            waiting = asyncio.ensure_future(anext(subscription))
+    finally:
+        waiting.cancel()
+        subscription.close()

@@ -1,0 +1,93 @@
+"""Puts times, shares and states into the words of the dashboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from .._values import NoteRow, RunRow
+
+SILENT = 600.0
+"""Seconds without an event after which a live run counts as silent."""
+NOTICES: Mapping[str, str] = {
+    "note-queued": "The note waits for the agent's next call.",
+    "note-withdrawn": "The note is withdrawn.",
+    "note-late": "The note cannot be withdrawn any more.",
+    "run-deleted": "The run is deleted.",
+    "pattern-saved": "The pattern is saved.",
+    "pattern-added": "The pattern is added.",
+    "pattern-deleted": "The pattern is deleted.",
+    "pattern-off": "The pattern is off: it is never retrieved.",
+    "pattern-on": "The pattern is on.",
+    "agent-deleted": "The agent's usual values are deleted.",
+    "key-revoked": "The key is revoked. Servers forget it within 30 seconds.",
+    "org-saved": "The retention is saved.",
+    "logged-out": "You are logged out.",
+}
+"""The sentences at the top of a page after a form, by their names in its address."""
+
+
+def ago(then: float | None, now: float) -> str:
+    """Return the time since a moment in one unit, as `42 s ago`."""
+    if then is None or not math.isfinite(then):
+        return "–"
+    passed = now - then
+    if passed < 1:
+        return "now"
+    for limit, unit, name in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (30 * 86_400, 86_400, "d")):
+        if passed < limit:
+            return f"{passed // unit:.0f} {name} ago"
+    return moment(then).partition(" ")[0]
+
+
+def moment(then: float | None) -> str:
+    """Return a time as `2026-01-31 12:00:09 UTC`; a time that no calendar has is missing."""
+    if then is None:
+        return "–"
+    try:
+        return datetime.fromtimestamp(then, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return "–"
+
+
+def share(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f} %"
+
+
+def decimal(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+
+
+def signed(value: float) -> str:
+    """Return a difference of shares in percentage points, as `+4.2 pp`."""
+    return f"{100 * value:+.1f} pp".replace("-", "−")
+
+
+def sentence_case(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def status(run: RunRow, now: float) -> str:
+    """Return the word for a run without an outcome: "live", or how long it has been silent."""
+    if run.finished is not None:
+        return ""
+    quiet = now - run.seen
+    if quiet < SILENT:
+        return "live"
+    hours, minutes = divmod(int(quiet // 60), 60)
+    if hours >= 48:
+        return f"silent for {hours // 24} d"
+    return f"silent for {hours} h" if hours else f"silent for {minutes} min"
+
+
+def note(row: NoteRow) -> str:
+    """Return the state of a note in words."""
+    if row.state == "told":
+        return "told" if row.told_step is None else f"told before call {row.told_step}"
+    return {
+        "queued": "waiting for the agent's next call",
+        "withdrawn": "withdrawn",
+        "expired": "expired before the agent's next call",
+        "unheard": "unheard: the run ended first",
+    }[row.state]

@@ -1,0 +1,73 @@
+// Keeps a page current: when the server says that something has changed, the page is read again, its marked parts are
+// replaced, and rows that are new to a table are added. The server makes all markup.
+"use strict";
+(() => {
+  const place = document.querySelector("[data-live]");
+  if (!place) return;
+  const page = new URL(location.href), news = document.getElementById("announce");
+  let source = null, ended = false, waiting = 0, reading = false, again = false;
+  const last = () => [...document.querySelectorAll("[data-row]")].pop();
+  const address = () => {
+    const table = document.querySelector("[data-appends] tbody"), row = table && last();
+    if (row) page.searchParams.set("after", row.dataset.row);
+    return page;
+  };
+  const replaced = (old, fresh) => {
+    if (old.isEqualNode(fresh) || old.contains(document.activeElement)) return;
+    const scrolled = old.querySelector(".plot-scroll");
+    const left = scrolled && scrolled.scrollLeft;
+    old.replaceWith(fresh);
+    if (left) fresh.querySelector(".plot-scroll").scrollLeft = left;
+  };
+  const take = (fresh) => {
+    for (const old of document.querySelectorAll("[data-part]")) {
+      const part = fresh.getElementById(old.id);
+      if (part) replaced(old, document.adoptNode(part));
+      else old.remove();
+    }
+    const table = document.querySelector("[data-appends] tbody"), list = document.getElementById("list");
+    let added = 0;
+    for (const row of [...fresh.querySelectorAll("[data-row]")]) {
+      const old = document.getElementById(row.id);
+      if (old && list) replaced(old, document.adoptNode(row));
+      if (old) continue;
+      added += 1;
+      if (!table) continue;
+      const more = row.nextElementSibling;
+      table.append(document.adoptNode(row), ...(more && !more.dataset.row ? [document.adoptNode(more)] : []));
+    }
+    const told = fresh.getElementById("news");
+    if (told && news.textContent !== told.textContent) news.textContent = told.textContent;
+    if (list && added) {
+      const link = document.createElement("a");
+      link.href = location.href;
+      link.textContent = `${added} new run${added === 1 ? "" : "s"}: show`;
+      if (news.textContent !== link.textContent) news.replaceChildren(link);
+    }
+    if (!fresh.querySelector("[data-live]")) end();
+  };
+  const read = async () => {
+    if (reading) { again = true; return; }
+    reading = true;
+    try {
+      const answer = await fetch(address(), { credentials: "same-origin", cache: "no-store" });
+      if (answer.redirected) { end(); location.reload(); return; }
+      if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch (_) { /* the stream connects again, and tells */ }
+    reading = false;
+    if (again) { again = false; soon(); }
+  };
+  const soon = () => { waiting ||= setTimeout(() => { waiting = 0; read(); }, 250); };
+  const close = () => { if (source) source.close(); source = null; };
+  const end = () => { ended = true; close(); };
+  const connect = () => {
+    if (document.hidden) { close(); return; }
+    if (source || ended) return;
+    source = new EventSource(place.dataset.live);
+    source.addEventListener("changed", soon);
+  };
+  document.addEventListener("visibilitychange", connect);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", connect);
+  connect();
+})();

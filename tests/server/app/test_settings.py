@@ -1,0 +1,110 @@
+"""Settings come from code or from the environment, and an invalid one names itself and the rule."""
+
+from __future__ import annotations
+
+import pickle
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonblocks.exceptions import ConfigError
+from reasonblocks_server import Settings
+from reasonblocks_server._settings import SECRET_BYTES, secret_of
+
+
+def test_the_environment_sets_all_of_them() -> None:
+    found = Settings.from_environ(
+        {
+            "REASONBLOCKS_DATA": "/srv/data",
+            "REASONBLOCKS_DATABASE_URL": "postgresql://db/rb",
+            "QDRANT_URL": "http://qdrant:6333",
+            "QDRANT_API_KEY": "q",
+            "REASONBLOCKS_SECRET": "s" * SECRET_BYTES,
+            "REASONBLOCKS_KEYS": " one , two@acme ,",
+            "RATE_LIMIT_PER_SEC": "7.5",
+            "RATE_LIMIT_BURST": "9",
+            "MAX_BODY_BYTES": "20000",
+            "REASONBLOCKS_WORKERS": "3",
+            "REASONBLOCKS_RETENTION_DAYS": "90",
+            "PATH": "/bin",
+        }
+    )
+    assert found == Settings(
+        data=Path("/srv/data"),
+        database_url="postgresql://db/rb",
+        qdrant_url="http://qdrant:6333",
+        qdrant_api_key="q",
+        secret=b"s" * SECRET_BYTES,
+        static_keys=("one", "two@acme"),
+        rate_per_second=7.5,
+        burst=9,
+        max_body_bytes=20_000,
+        workers=3,
+        retention_days=90,
+    )
+
+
+def test_given_settings_take_precedence_and_empty_variables_set_nothing() -> None:
+    found = Settings.from_environ({"REASONBLOCKS_WORKERS": "3", "RATE_LIMIT_BURST": " "}, workers=2, burst=None)
+    assert (found.workers, found.burst) == (2, Settings().burst)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("workers", 0),
+        ("workers", True),
+        ("burst", 0),
+        ("rate_per_second", float("nan")),
+        ("rate_per_second", -1),
+        ("max_body_bytes", 5),
+        ("retention_days", 0),
+        ("secret", b"short"),
+        ("static_keys", ("with space",)),
+        ("static_keys", ("@acme",)),
+        ("static_keys", ("key@",)),
+        ("static_keys", ("ключ",)),
+        ("database_url", "mysql://db"),
+        ("qdrant_url", "qdrant:6333"),
+    ],
+)
+def test_an_invalid_setting_is_named_with_its_rule(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}=.*: must ") as caught:
+        Settings(**{name: value})
+    assert caught.value.name == name
+
+
+def test_a_variable_that_is_no_number_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^RATE_LIMIT_BURST='many': must be a number"):
+        Settings.from_environ({"RATE_LIMIT_BURST": "many"})
+
+
+def test_settings_show_no_secret_and_can_be_sent_to_workers() -> None:
+    settings = Settings(
+        secret=b"hidden" * 8,
+        static_keys=("hidden",),
+        database_url="postgresql://u:hidden@db/rb",
+        qdrant_api_key="hidden",
+    )
+    assert "hidden" not in repr(settings)
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_workers_that_start_together_make_one_secret_that_others_cannot_read(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path / "new" / "data")
+    with ThreadPoolExecutor(8) as pool:
+        found = {*pool.map(lambda _: secret_of(settings), range(8))}
+    assert len(found) == 1
+    assert len(found.pop()) == SECRET_BYTES
+    assert [path.name for path in settings.data.iterdir()] == ["secret"]
+    assert stat.S_IMODE((settings.data / "secret").stat().st_mode) == 0o600
+
+
+def test_a_given_secret_takes_precedence_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+    assert secret_of(Settings(data=tmp_path, secret=b"g" * 32)) == b"g" * 32
+    (tmp_path / "secret").write_bytes(b"")
+    with pytest.raises(ConfigError, match="damaged"):
+        secret_of(Settings(data=tmp_path))

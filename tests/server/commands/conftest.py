@@ -1,0 +1,7 @@
+"""The command line as a user meets it: arguments in, exit code and texts out."""
+
+from __future__ import annotations
+
+from tests.core.cli.conftest import command
+
+__all__ = ["command"]

@@ -1,0 +1,124 @@
+"""Events are stored as they were sent, once, in the caller's org."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from reasonblocks.events import event_of
+from tests.server.routes.world import Body, Caller, World, finish, start, step
+
+
+def test_a_batch_reads_back_as_it_was_sent(caller: Caller) -> None:
+    sent = [
+        start("r", agent_name="a", task="t"),
+        step("r", 0, tokens=7),
+        step("r", 1, scores={"own": 0.5}),
+        finish("r"),
+    ]
+    assert caller.send(*sent)["accepted"] == 4
+    page = caller.get("/monitor/runs/r")
+    read = [page["run"]["start"], *page["steps"], page["run"]["finish"]]
+    ours = event_of({**sent[0], "org_id": caller.org_id}).as_dict()
+    assert read == [ours, *[event_of(event).as_dict() for event in sent[1:]]]
+
+
+def test_a_repeated_batch_changes_nothing(caller: Caller) -> None:
+    sent = [start("r"), step("r", 0), finish("r")]
+    caller.send(*sent)
+    before = caller.get("/monitor/runs/r")
+    assert caller.send(*sent) == {"accepted": 0, "repeated": 3, "refused": []}
+    after = caller.get("/monitor/runs/r")
+    for page in (before, after):
+        del page["run"]["seen"]
+    assert after == before
+
+
+def test_an_invalid_event_is_refused_alone(caller: Caller) -> None:
+    answer = caller.post("/monitor/events", {"events": [start("r"), {"event": "other"}, step("r", -1), step("r", 0)]})
+    assert answer["accepted"] == 2
+    assert [one["index"] for one in answer["refused"]] == [1, 2]
+    assert all(name in one["detail"] for name, one in zip(("'event'", "'step_index'"), answer["refused"]))
+
+
+def test_the_org_is_that_of_the_key(world: World, caller: Caller) -> None:
+    other = world.caller()
+    caller.send(start("r", org_id=other.org_id, project_id="p"))
+    assert caller.get("/monitor/runs/r")["run"]["start"]["org_id"] == caller.org_id
+    assert other.get("/monitor/runs")["runs"] == []
+
+
+def test_a_key_of_a_project_stores_runs_of_that_project(world: World) -> None:
+    caller = world.caller(project="mine")
+    caller.send(start("r", project_id="theirs"))
+    assert caller.get("/monitor/runs/r")["run"]["project_id"] == "mine"
+
+
+def test_more_events_than_a_batch_may_have_are_too_large(caller: Caller) -> None:
+    answer = caller("POST", "/monitor/events", json={"events": [{}] * 1_001})
+    assert answer.status_code == 413
+    assert caller.get("/monitor/runs")["runs"] == []
+
+
+class TestOlderClients:
+    """The routes that take one event, which lacks a time."""
+
+    def test_a_run(self, caller: Caller) -> None:
+        before = time.time()
+        assert caller.post("/monitor/runs", {"run_id": "r", "task": "t", "model": None}) == {"run_id": "r"}
+        scored = caller.post(
+            "/monitor/runs/r/steps",
+            {"step_index": 0, "scores": {"own": 0.5}, "composite": 0.25, "monitors_fired": ["own"], "tokens": None},
+        )
+        assert scored == {"scores": {"own": 0.5}, "total_score": 0.25, "fired": ["own"]}
+        assert caller.post("/monitor/runs/r/steps", {"step_index": 1}) == {
+            "scores": {},
+            "total_score": 0.0,
+            "fired": [],
+        }
+        assert caller.post("/monitor/runs/r/finish", {"outcome": "success"}) == {"run_id": "r", "outcome": "success"}
+        run = caller.get("/monitor/runs/r")["run"]
+        assert (run["steps"], run["outcome"], run["task"]) == (2, "success", "t")
+        assert before <= run["started"] <= run["finished"] <= time.time()
+
+    def test_a_start_that_is_sent_again_loses_no_step(self, caller: Caller) -> None:
+        caller.post("/monitor/runs", {"run_id": "r"})
+        caller.post("/monitor/runs/r/steps", {"step_index": 0})
+        caller.post("/monitor/runs", {"run_id": "r"})
+        assert len(caller.get("/monitor/runs/r")["steps"]) == 1
+
+    def test_a_start_may_come_after_its_steps(self, caller: Caller) -> None:
+        caller.post("/monitor/runs/r/steps", {"step_index": 0})
+        caller.post("/monitor/runs", {"run_id": "r", "task": "late"})
+        page = caller.get("/monitor/runs/r")
+        assert (page["run"]["task"], len(page["steps"])) == ("late", 1)
+
+    def test_a_failure_replaces_success_and_no_success_a_failure(self, caller: Caller) -> None:
+        for outcome, left in (("success", "success"), ("failure: X", "failure: X"), ("success", "failure: X")):
+            caller.post("/monitor/runs/r/finish", {"outcome": outcome})
+            assert caller.get("/monitor/runs/r")["run"]["outcome"] == left
+
+    @pytest.mark.parametrize(
+        ("path", "body", "field"),
+        [
+            ("/monitor/runs", {}, "run_id"),
+            ("/monitor/runs", {"run_id": ""}, "run_id"),
+            ("/monitor/runs", {"run_id": "r", "mode": "none"}, "mode"),
+            ("/monitor/runs/r/steps", {}, "step_index"),
+            ("/monitor/runs/r/steps", {"step_index": -1}, "step_index"),
+            ("/monitor/runs/r/steps", {"step_index": 0, "composite": 2}, "composite"),
+            ("/monitor/runs/r/steps", {"step_index": 0, "tool_calls": 1}, "tool_calls"),
+            ("/monitor/runs/r/finish", {}, "outcome"),
+            ("/monitor/events", {"events": 1}, "events"),
+        ],
+    )
+    def test_an_invalid_field_is_named(self, caller: Caller, path: str, body: Body, field: str) -> None:
+        answer = caller("POST", path, json=body)
+        assert (answer.status_code, field in answer.json()["detail"]) == (422, True), answer.text
+        assert caller.get("/monitor/runs")["runs"] == []
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run_id": NaN}'])
+    def test_a_body_that_is_no_object_is_refused(self, caller: Caller, content: Any) -> None:
+        assert caller("POST", "/monitor/runs", content=content).status_code in (400, 422)

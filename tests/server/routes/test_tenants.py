@@ -1,0 +1,93 @@
+"""A key of another org sees and changes nothing of this one, on any route."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.server.routes.walk import KNOWN, PATTERN, Operation
+from tests.server.routes.world import Body, Caller, World, start, step
+
+MARK = "text of one org only"
+NEVER = ("GET", "/monitor/stream")
+"""The only route whose answer for the caller's own run does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An org that has one thing of each kind, all of them with the mark."""
+
+    caller: Caller
+    world: World
+    places: Mapping[str, str]
+
+    def everything(self) -> Body:
+        """Return all that the org sees of itself."""
+        found = {}
+        for (method, path), route in KNOWN.items():
+            if method == "GET" and (method, path) != NEVER:
+                found[path] = self.caller.get(f"{path.format(**self.places)}{route.query}")
+        for key in found["/keys"]["keys"]:
+            del key["used"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def owner(world: World) -> Owner:
+    caller = world.caller()
+    metadata = {"experiment_id": "experiment", "arm": "on", "assignment_unit": MARK}
+    caller.send(start("run", task=MARK, agent_name=MARK, metadata=metadata), step("run", 0, thought=MARK))
+    world.server.storage.runs.takes_notes(caller.org_id, "run", time.time())
+    note_id = caller.post("/runs/run/notes", {"text": MARK}, 201)["note_id"]
+    caller.post("/monitor/profiles", {"name": "profile", "weights": {"semantic_loop": 0.123}})
+    caller.post("/monitor/agents/profile", {"agent_name": "agent", "run_id": MARK, "summary": {"composite": 0.123}})
+    caller.post("/traces", {"trace_id": "trace", "outcome": MARK, "steps": []}, 202)
+    pattern = {**PATTERN, "fields": _marked(PATTERN["fields"])}
+    caller.post("/patterns", pattern, 201)
+    key_id = caller.post("/keys", {"name": MARK, "scopes": ["read"]}, 201)["key_id"]
+    places = {"run_id": "run", "note_id": note_id, "key_id": key_id, "pattern_id": "pattern",
+              "experiment_id": "experiment"}  # fmt: skip
+    return Owner(caller, world, places)
+
+
+@pytest.fixture(scope="module")
+def strangers(world: World) -> Mapping[bool, Caller]:
+    """A caller of another org that adds things, by True, and one that has nothing."""
+    return {adds: world.caller() for adds in (True, False)}
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _marked(item) for name, item in value.items()}
+    return MARK if value == "MARK" else value
+
+
+def test_the_owner_sees_its_own(owner: Owner) -> None:
+    found = owner.everything()
+    bare = {"/health", "/ready", "/org", "/monitor/scorers", "/monitor/health-summary"}
+    empty = {path for path, body in found.items() if MARK not in str(body) and "123" not in str(body)}
+    assert empty - bare == {"/monitor/experiments", "/monitor/experiments/{experiment_id}/report", "/monitor/agents"}
+    assert found["/monitor/experiments"]["experiments"]
+
+
+@pytest.mark.parametrize("operation", KNOWN, ids=" ".join)
+def test_another_org_learns_and_changes_nothing(
+    owner: Owner, strangers: Mapping[bool, Caller], operation: Operation
+) -> None:
+    before = owner.everything()
+    method, path = operation
+    route = KNOWN[operation]
+    stranger = strangers[method in ("POST", "PUT")]
+    headers = {"If-Match": "1"} if method == "PUT" else {}
+    answer = stranger(method, f"{path.format(**owner.places)}{route.query}", json=route.body, headers=headers)
+    if ("{" in path and method != "POST") or (method, path) in _OF_A_RUN:
+        assert answer.status_code == 404, answer.text
+    assert MARK not in answer.text
+    assert "0.123" not in answer.text
+    assert owner.everything() == before
+
+
+_OF_A_RUN = {NEVER, ("POST", "/runs/{run_id}/notes"), ("DELETE", "/monitor/agents/profile")}
