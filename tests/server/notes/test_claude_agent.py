@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.server.notes.world import SAID, Operator, carrying
-from tests.whole import in_whole
 
 pytest.importorskip("claude_agent_sdk", reason="needs the Claude Agent SDK")
 
@@ -23,15 +22,14 @@ def _scrubbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("mode", ["gateway", pytest.param("hooks", marks=in_whole)])
-def test_a_live_session_is_told_once(operator: Operator, mode: Any) -> None:
+def test_a_live_session_is_told_once(operator: Operator) -> None:
     """Through hooks, the note is in the session's transcript: each later request has it there, once."""
     from reasonblocks_claude_agent import SteeredClaudeClient
     from tests.claude_agent.world import CLI, ask, in_time, in_turn, looks, place
 
     if not CLI.exists():
         pytest.skip("the SDK is installed without its CLI")
-    run_id, told, rb = f"claude-{mode}", [], operator.rb()
+    run_id, told, rb = "claude", [], operator.rb()
 
     async def look(arguments: Any) -> dict[str, Any]:
         if arguments["at"] == 1:
@@ -39,7 +37,7 @@ def test_a_live_session_is_told_once(operator: Operator, mode: Any) -> None:
         return {"content": [{"type": "text", "text": f"{arguments['at']} is empty"}]}
 
     async def session(here: Any) -> SteeredClaudeClient:
-        async with SteeredClaudeClient(rb, here.options(), mode=mode, run_id=run_id) as client:
+        async with SteeredClaudeClient(rb, here.options(), run_id=run_id) as client:
             await ask(client)
         return client
 
@@ -47,7 +45,7 @@ def test_a_live_session_is_told_once(operator: Operator, mode: Any) -> None:
         client = in_time(session(here))
         requests = [json.dumps(asked.body) for asked in here.asked()]
     rb.close()
-    assert carrying(requests) == ([0, 0, 1, 0, 0] if mode == "gateway" else [0, 0, 1, 1, 1])
+    assert carrying(requests) == [0, 0, 1, 1, 1]
     assert SAID in requests[2]
     (note_id,) = told
     operator.check_told(run_id, note_id, client.steering.step_log, 2)
