@@ -52,7 +52,9 @@ def why_not() -> str | None:
 class Postgres:
     """A server that can be stopped and started again. It ends with this process, also if that is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` are PostgreSQL's own, in place of those here."""
+        self._settings = {**SETTINGS, **settings}
         found = programs()
         assert found is not None, why_not()
         self._programs = found
@@ -68,7 +70,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        options: list[str] = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         program, data = os.fspath(self._programs / "postgres"), os.fspath(self._folder / "data")
         command = [*_ends_with_parent(), program, "-D", data, "-k", os.fspath(self._folder), *options]
         process: subprocess.Popen[bytes] = subprocess.Popen(
