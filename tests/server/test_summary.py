@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent, event_of
@@ -111,6 +111,8 @@ def summarised(storage: Storage, events: list[Event]) -> Body:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(events=runs())
+@example([start("r", 1.0), step("r", 0, metadata={"skipped_reason": "auxiliary"}), step("r", 1), finish("r")])
+@example([start("r", 1.0), step("r", 0), step("r", 1, final=True, metadata={"doubts": DOUBTS}), finish("r")])
 def test_a_summary_agrees_with_the_report(storage: Storage, events: list[Event]) -> None:
     summary, page = summarised(storage, events), reported(events)
     tally, line = Tally(), run_line(page, "")
