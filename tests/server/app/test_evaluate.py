@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from reasonblocks._serving import Evaluations, Seal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
-from reasonblocks_server._app import POOL
 from reasonblocks_server._errors import ApiError
 from reasonblocks_server._evaluations import CHUNK, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
 from reasonblocks_server._storage import Storage
@@ -279,7 +277,7 @@ def test_an_operator_s_note_waits_in_the_answers_until_it_was_told(server: Runni
     start = {"run_id": run_id, "agent_name": "a", "task": "t", "model": "m", "timestamp": time.time()}
     client.post("/v1/monitor/runs", json=start).raise_for_status()
     assert evaluated(client, run_id=run_id, notes=True)["notes"] == []
-    settle(server.server.pool)  # stores that the run takes notes
+    server.server.takers.settle(20)
     path = "/v1/runs/noted%2Frun%201/notes"
     note = client.post(path, json={"text": "Stop the deployment."})
     assert note.status_code == 201, note.text
@@ -289,14 +287,6 @@ def test_an_operator_s_note_waits_in_the_answers_until_it_was_told(server: Runni
     assert evaluated(client, run_id=run_id, notes=False)["notes"] == []
     assert evaluated(client, run_id="another", notes=True)["notes"] == []
     assert evaluated(client, run_id=run_id, notes=True, notes_told=[waiting[0]["id"]])["notes"] == []
-
-
-def settle(pool: ThreadPoolExecutor) -> None:
-    """Wait until all that was given to the pool before is done."""
-    all_free = threading.Barrier(POOL + 1)
-    for _ in range(POOL):
-        pool.submit(all_free.wait)
-    all_free.wait(20)
 
 
 def test_an_answer_has_all_fields_of_the_wire(client: httpx.Client) -> None:

@@ -260,8 +260,8 @@ class Profiles:
 class NoteTakers:
     """Stores which runs take operators' notes, once for each run and worker, beside the evaluations."""
 
-    def __init__(self, storage: Storage, pool: ThreadPoolExecutor) -> None:
-        self._storage, self._pool = storage, pool
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
@@ -275,6 +275,13 @@ class NoteTakers:
             while len(self._known) > RUNS:
                 self._known.popitem(last=False)
         self._pool.submit(self._store, run)
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the runs so far are stored. Raises `TimeoutError` if that takes longer."""
+        self._pool.submit(int).result(seconds)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _store(self, run: tuple[str, str]) -> None:
         try:

@@ -14,7 +14,7 @@ from ._database import Database
 from ._keys import Keys
 from ._migrate import NewerDatabase, migrate
 from ._notes import Notes
-from ._orgs import Orgs
+from ._orgs import RETENTION_DAYS, Orgs
 from ._runs import Runs
 from ._tables import orgs
 from ._team import Agents, Audit, Profiles, Traces
@@ -25,24 +25,25 @@ __all__ = ["Agents", "Audit", "Keys", "NewerDatabase", "Notes", "Orgs", "Profile
 class Storage:
     """All tables of one database. Create it with `Storage.open`, and call `migrate` once before the first use."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, retention_days: int = RETENTION_DAYS) -> None:
         self._db = database
         self.runs = Runs(database)
         self.notes = Notes(database)
         self.keys = Keys(database)
-        self.orgs = Orgs(database)
+        self.orgs = Orgs(database, retention_days)
         self.profiles = Profiles(database)
         self.agents = Agents(database)
         self.audit = Audit(database)
         self.traces = Traces(database)
 
     @classmethod
-    def open(cls, url: str, *, synchronous: str = "NORMAL") -> Storage:
+    def open(cls, url: str, *, synchronous: str = "NORMAL", retention_days: int = RETENTION_DAYS) -> Storage:
         """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
 
-        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. Raises `ValueError` for another database.
+        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `retention_days` are those of orgs that have
+        set none. Raises `ValueError` for another database.
         """
-        return cls(Database(url, synchronous))
+        return cls(Database(url, synchronous), retention_days)
 
     def migrate(self) -> None:
         """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
