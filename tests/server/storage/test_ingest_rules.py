@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, pairwise
 from typing import Any
 
@@ -147,7 +147,7 @@ def test_a_repeat_is_no_news(storage: Storage) -> None:
 
 
 def test_a_run_has_the_metadata_of_its_start(storage: Storage) -> None:
-    more = {"experiment_id": "e1", "arm": "on", "unit_id": "u"}
+    more = {"experiment_id": "e1", "arm": "on", "assignment_unit": "u", "unit_id": "another"}
     body = start("r", 1.0, agent_name="a", model="m", framework="f", parent_run_id="p", mode="observe", metadata=more)
     storage.runs.ingest("o", [body], now=5.0)
     row = storage.runs.get("o", "r")
@@ -183,7 +183,7 @@ def test_a_key_of_another_project_changes_nothing(storage: Storage) -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_client_may_take_notes_before_its_first_event(storage: Storage, order: tuple[int, int]) -> None:
-    acts = [
+    acts: list[Callable[[], object]] = [
         lambda: storage.runs.takes_notes("o", "r", 3.0),
         lambda: storage.runs.ingest("o", [step("r", 0, at=7.0)], now=4.0),
     ]

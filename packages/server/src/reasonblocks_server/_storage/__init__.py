@@ -10,9 +10,8 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import select
 
-from ._database import Database
+from ._database import BUSY_S, Database, NewerDatabase, Synchronous
 from ._keys import Keys
-from ._migrate import NewerDatabase, migrate
 from ._notes import Notes
 from ._orgs import RETENTION_DAYS, Orgs
 from ._runs import Runs
@@ -25,7 +24,7 @@ __all__ = ["Agents", "Audit", "Keys", "NewerDatabase", "Notes", "Orgs", "Profile
 class Storage:
     """All tables of one database. Create it with `Storage.open`, and call `migrate` once before the first use."""
 
-    def __init__(self, database: Database, retention_days: int = RETENTION_DAYS) -> None:
+    def __init__(self, database: Database, retention_days: int) -> None:
         self._db = database
         self.runs = Runs(database)
         self.notes = Notes(database)
@@ -37,16 +36,25 @@ class Storage:
         self.traces = Traces(database)
 
     @classmethod
-    def open(cls, url: str, *, synchronous: str = "NORMAL", retention_days: int = RETENTION_DAYS) -> Storage:
+    def open(
+        cls,
+        url: str,
+        *,
+        synchronous: Synchronous = "NORMAL",
+        busy_s: float = BUSY_S,
+        retention_days: int = RETENTION_DAYS,
+    ) -> Storage:
         """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
 
-        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `retention_days` are those of orgs that have
-        set none. Raises `ValueError` for another database.
+        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `busy_s` is the time to wait for another
+        transaction. `retention_days` are those of an org that has set none. Raises `ValueError` for another database.
         """
-        return cls(Database(url, synchronous), retention_days)
+        return cls(Database(url, synchronous, busy_s), retention_days)
 
     def migrate(self) -> None:
         """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
+        from ._migrate import migrate  # Alembic: a worker does without it
+
         migrate(self._db)
 
     def check(self) -> None:

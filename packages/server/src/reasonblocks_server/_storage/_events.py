@@ -48,6 +48,8 @@ def read_all(
 
 def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any]) -> Given:
     event = event_of(body)
+    if not event.run_id:
+        raise EventError("run_id", event.run_id, "must not be empty")
     run_id = id_of(event.run_id)
     if isinstance(event, RunStart):
         project = project_id if project_id is not None else name_of(event.run.project_id)
@@ -78,7 +80,7 @@ def run_columns(event: RunStart, body: str) -> Columns:
 
 
 def _unit(metadata: Mapping[str, Any], run_id: str) -> str:
-    return name_in(metadata.get("unit_id")) or name_in(metadata.get("assignment_unit")) or run_id
+    return name_in(metadata.get("assignment_unit")) or run_id
 
 
 def step_columns(event: StepEvent, body: str) -> Columns:
@@ -104,6 +106,7 @@ def step_columns(event: StepEvent, body: str) -> Columns:
         "final": is_final(event),
         "error": bool(name_in(more.get("error"))),
         "stopped": bool(name_in(more.get("stop")) or name_in(more.get("withheld_stop"))),
+        "doubts": _doubts(more.get("doubts")),
         "dropped": len(_texts(more.get("injections_dropped"))),
         "body": body,
     }
@@ -120,6 +123,10 @@ def note_ids(event: StepEvent) -> tuple[str, ...]:
 
 def finish_columns(event: RunFinish, body: str) -> Columns:
     return {"finished": event.timestamp, "outcome": name_of(event.outcome), "finish": body}
+
+
+def _doubts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(one, Mapping) for one in value)
 
 
 def _texts(value: object) -> tuple[str, ...]:
