@@ -70,7 +70,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        options: list[str] = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         program, data = os.fspath(self._programs / "postgres"), os.fspath(self._folder / "data")
         command = [*_ends_with_parent(), program, "-D", data, "-k", os.fspath(self._folder), *options]
         process: subprocess.Popen[bytes] = subprocess.Popen(
