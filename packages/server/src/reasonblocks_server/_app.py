@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -61,6 +61,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(SafeHeaders)
     app.add_middleware(Paths)
     return app
+
+
+def _decoding(router: APIRouter) -> list[Any]:
+    """Return the dependency that decodes the parameters in paths, for a router that has some."""
+    has_some = any("{" in getattr(route, "path", "") for route in router.routes)
+    return [Depends(decode_path_params)] if has_some else []
 
 
 def _modules() -> list[ModuleType]:
