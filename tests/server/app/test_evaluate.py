@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from reasonblocks._serving import Evaluations, Seal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
 from reasonblocks_server._errors import ApiError
-from reasonblocks_server._evaluations import CHUNK, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
+from reasonblocks_server._evaluations import CHUNK, INLINE_BYTES, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
 from reasonblocks_server._storage import Storage
 from tests.server.app.asking import LOOP, Body, evaluated, stepped, without
 from tests.server.running import Running
@@ -79,6 +80,21 @@ def test_many_steps_at_once_are_evaluated_in_a_thread_with_the_same_result(clien
         one = evaluated(client, from_step=number, memory=memory, steps=[step])
         memory = one["memory"]
     assert at_once == one
+
+
+def test_a_large_step_is_evaluated_in_a_thread_with_the_same_result(storage: Storage, pool: ThreadPoolExecutor) -> None:
+    threads: list[int] = []
+
+    class Watched(Evaluations):
+        def answer(self, request: EvaluateRequest, **options: Any) -> EvaluateResponse:
+            threads.append(threading.get_ident())
+            return super().answer(request, **options)
+
+    evaluations = OrgEvaluations(SECRET, storage, pool)
+    evaluations._evaluations = Watched(Seal(SECRET))
+    body = {"steps": [LOOP]}
+    assert answer(evaluations, body, size=INLINE_BYTES + 1) == answer(evaluations, body, size=INLINE_BYTES)
+    assert [one == threading.get_ident() for one in threads] == [False, True]
 
 
 def test_evaluating_needs_the_scope(server: Running) -> None:

@@ -30,6 +30,8 @@ logger = logging.getLogger("reasonblocks.server")
 
 INLINE_STEPS = 8
 """Steps that are evaluated on the event loop: 3 ms."""
+INLINE_BYTES = 64_000
+"""Bytes of the largest body that is evaluated there: one of thousands of tool calls takes 30 ms."""
 CHUNK = 64
 """Steps that are evaluated between two looks at the client's deadline; also those that are hashed on the event loop."""
 ENTRIES, ENTRY_BYTES = 4_096, 16_000_000
@@ -105,14 +107,20 @@ class OrgEvaluations:
         self.profiles = Profiles(storage, clock)
 
     async def answer(
-        self, request: EvaluateRequest, *, org: str, notes: Sequence[Note] = (), ends: float | None = None
+        self,
+        request: EvaluateRequest,
+        *,
+        org: str,
+        notes: Sequence[Note] = (),
+        ends: float | None = None,
+        size: int = 0,
     ) -> EvaluateResponse:
         """Return the evaluation of a request's last step. Raises `ConfigError`, and `ApiError` 503 at `ends`.
 
-        Few steps are evaluated on the event loop, and more in a thread.
+        Few steps are evaluated on the event loop, and more in a thread; so are those of a body of a large `size`.
         """
         request = await self.profiles.applied(org, request)
-        if len(request.steps) <= CHUNK:
+        if len(request.steps) <= CHUNK and size <= INLINE_BYTES:
             ask = self._known(org, request)
             if len(ask.request.steps) <= INLINE_STEPS:
                 return self._answer(ask, org, notes)
