@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -42,6 +44,7 @@ def busy(world: World) -> Caller:
 @pytest.mark.parametrize("operation", [one for one in KNOWN if one != ENDLESS], ids=" ".join)
 def test_answers_conform_to_the_document(world: World, document: Any, busy: Caller, operation: Operation) -> None:
     method, path = operation
+    found = document[f"/v1{path}"][method]
 
     @settings(
         max_examples=EXAMPLES,
@@ -51,7 +54,7 @@ def test_answers_conform_to_the_document(world: World, document: Any, busy: Call
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=document[f"/v1{path}"][method].as_strategy())
+    @given(case=st.one_of([found.as_strategy(generation_mode=mode) for mode in GenerationMode]))
     def conforms(case: Any) -> None:
         caller = world.caller() if operation == ERASE else busy
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {caller.key}"}
