@@ -107,6 +107,15 @@ def test_many_steps_all_arrive(caller: Caller) -> None:
     assert found == list(range(450))
 
 
+def test_a_burst_of_steps_closes_no_stream(caller: Caller) -> None:
+    """More than fit into the unread messages of a listener, to one that was up to date."""
+    caller.send(start("r"))
+    with stream(caller, run_id="r") as reader:
+        reader.until("run")
+        caller.send(*[step("r", index, observation="x" * 900) for index in range(150)])
+        assert [reader.until("step")[2]["step_index"] for _ in range(150)] == list(range(150))
+
+
 def test_a_large_step_is_shortened(caller: Caller) -> None:
     caller.send(step("r", 0, observation="x" * 300_000, metadata={"fsm_state": "SLOW", "own": ["y" * 9_000]}))
     with stream(caller, run_id="r") as reader:
@@ -158,7 +167,7 @@ def test_a_slow_reader_is_closed_at_64_kb() -> None:
     assert asyncio.run(unread()) == [message(MAX_UNREAD // 4)] * 3
 
 
-def test_a_reader_that_catches_up_is_given_what_it_has_room_for() -> None:
+def test_a_reader_is_given_the_steps_that_it_has_room_for() -> None:
     async def read() -> None:
         drained: list[bool] = []
         slow = listener(drained=lambda: drained.append(True))
@@ -167,6 +176,27 @@ def test_a_reader_that_catches_up_is_given_what_it_has_room_for() -> None:
         assert (slow.has_room(), slow.closed, drained) == (False, False, [])
         await slow.__anext__()
         assert (slow.has_room(), drained) == (True, [True])
+
+    asyncio.run(read())
+
+
+def test_a_burst_after_a_silence_closes_no_stream() -> None:
+    async def read() -> None:
+        waits = listener()
+        waits._moved -= 60.0  # a minute ago
+        waits.offer(message(ROOM))
+        assert (waits.has_room(), waits.closed) == (False, False)
+
+    asyncio.run(read())
+
+
+def test_a_reader_that_has_stopped_reading_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read() -> None:
+        slow = listener()
+        slow.offer(message(ROOM))
+        monkeypatch.setattr("reasonblocks_server._live._subscription.STUCK_SECONDS", 0.0)
+        assert not slow.has_room()
+        assert slow.closed
 
     asyncio.run(read())
 

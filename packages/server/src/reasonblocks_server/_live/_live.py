@@ -271,11 +271,8 @@ def _tell_of_runs(listener: Subscription, rows: Sequence[RunRow]) -> None:
 def _tell_of_run(
     listener: Subscription, row: RunRow, steps: Sequence[Mapping[str, object]], notes: Sequence[NoteRow]
 ) -> None:
-    """Offer the run, the steps that the listener lacks, and the notes that have changed.
-
-    A listener that is behind is offered as many steps as it has room for.
-    """
-    was_behind, state = listener.is_behind, _state(row)
+    """Offer the run, as many of the missing steps as there is room for, and the notes that have changed."""
+    state = _state(row)
     if state != listener.run_state:
         listener.run_state = state
         listener.offer(Message("run", str(listener.after), live_run(row)))
@@ -284,7 +281,7 @@ def _tell_of_run(
         index = step["step_index"]
         if not isinstance(index, int) or index <= listener.after:
             continue
-        if was_behind and not listener.has_room():
+        if not listener.has_room():
             is_behind = True
             break
         listener.after = index
