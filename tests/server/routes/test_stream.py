@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from reasonblocks_server._bodies import LIVE_STEP_BYTES
+from reasonblocks_server._errors import StorageUnavailable
 from reasonblocks_server._live import Message, Subscription
 from reasonblocks_server._live._subscription import MAX_UNREAD, ROOM
 from reasonblocks_server._routes.stream import event_text, lines_of, number_in
@@ -123,6 +124,23 @@ def test_a_large_step_is_shortened(caller: Caller) -> None:
     assert body["shortened"] is True
     assert body["metadata"] == {"fsm_state": "SLOW", "difficulty": 0.2, "gate_decision": "quiet"}
     assert len(json.dumps(body)) < LIVE_STEP_BYTES
+
+
+def test_a_stream_goes_on_when_the_database_is_back(
+    world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.send(start("r"))
+    with stream(caller, run_id="r") as reader:
+        reader.until("run")
+        with monkeypatch.context() as gone:
+            gone.setattr(world.server.storage.runs, "steps", unavailable)
+            caller.send(step("r", 0))
+            until(lambda: world.server.live._failing)
+        assert reader.until("step")[2]["step_index"] == 0
+
+
+def unavailable(*given: object, **options: object) -> None:
+    raise StorageUnavailable("it is gone")
 
 
 def test_a_stream_needs_a_key_and_a_run(world: World, caller: Caller) -> None:

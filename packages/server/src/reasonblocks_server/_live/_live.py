@@ -169,14 +169,20 @@ class Live:
         except StorageUnavailable as exc:
             if not self._failing:
                 logger.warning("notes and live pages have to wait: %s", exc)
-            self._failing = True
-            return False
+            self._fail()
         except Exception:  # the thread serves all agents and listeners of the worker
             logger.exception("a poll for notes and live pages failed")
-            self._failing = True
-            return False
-        self._failing = False
-        return True
+            self._fail()
+        else:
+            self._failing = False
+        return not self._failing
+
+    def _fail(self) -> None:
+        """Let the next poll tell the listeners again what this one may not have told them."""
+        self._failing = True
+        self._runs.repeat()
+        for listener in self._listeners:
+            listener.is_behind = True
 
     def _write(self, told: Told) -> None:
         self._storage.notes.told(told.org_id, told.run_id, told.note_ids, told.step, time.time())
@@ -240,6 +246,10 @@ class ChangedRuns:
         """Begin again, with the changes of the last seconds."""
         self._newest: float | None = None
         self._known: dict[RunKey, tuple[object, ...]] = {}
+
+    def repeat(self) -> None:
+        """Return the newest changes again."""
+        self._known = {}
 
     def next(self) -> dict[RunKey, RunRow]:
         """Return the runs that have changed."""
