@@ -122,7 +122,8 @@ def experiment(server: Running, log: RunLog, now: float) -> None:
         info = RunInfo(
             run_id=f"ci-{at}", agent_name="ci-fixer", task="Fix the build.", model="gpt-5.2",
             mode="steer" if arm == "on" else "observe",
-            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}", "on_fraction": 0.5},
+            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}",
+                      "on_fraction": 0.5},
         )  # fmt: skip
         started = now - 5 * 86_400 + 900 * at
         outcome = "success" if succeeded else "failure: BuildError"
@@ -186,7 +187,6 @@ def draw(folder: Path, server: Running, options: dict[str, Any], suffix: str) ->
     with browser() as chromium:
         context = chromium.new_context(**options)
         page = context.new_page()
-        page.on("console", lambda said: print(f"console: {said.text}", file=sys.stderr))
         page.goto(f"{server.url}/ui/login")
         page.screenshot(path=folder / f"login{suffix}.png")
         log_in(page, server)

@@ -40,6 +40,7 @@ def experiment(visit: Visit, experiment_id: str) -> Response:
         sentence=SENTENCES[report.verdict],
         least=MIN_UNITS,
         widest=_widest(report.difference),
+        signed=signed,
     )
 
 
@@ -49,3 +50,8 @@ def _widest(difference: Interval | None) -> float:
         return 1.0
     reach = max(abs(difference.low), abs(difference.high), 0.1)
     return min(1.0, -(-reach * 10 // 1) / 10)
+
+
+def signed(value: float) -> str:
+    """Return a difference of shares in percentage points, as `+4.2 pp`."""
+    return f"{100 * value:+.1f} pp".replace("-", "−")

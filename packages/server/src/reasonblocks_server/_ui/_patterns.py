@@ -26,13 +26,21 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "e1": (
         ("observation", "Observation", "what was learned in earlier runs"),
         ("recommended_action", "Recommended action", "what the agent should do"),
-        ("task_context_embedding_text", "Found by", "a description of the tasks that it is for"),
+        (
+            "task_context_embedding_text",
+            "Found by",
+            "a description of the tasks that it is for; it is matched with the agent's task",
+        ),
     ),
     "e2": (
         ("diagnosis", "Diagnosis", "what goes wrong"),
         ("intervention", "Intervention", "what the agent is told"),
         ("anti_pattern", "Anti-pattern", "what it should not do"),
-        ("trajectory_description", "Found by", "a description of the steps that it is for"),
+        (
+            "trajectory_description",
+            "Found by",
+            "a description of the steps that it is for; it is matched with the agent's newest steps",
+        ),
     ),
     "e3": (("instruction", "Instruction", "what every run is told at its start"),),
 }

@@ -89,7 +89,7 @@ class Visit:
 
     def asked(self, name: str) -> str:
         """Return a value of the address's query, "" without it."""
-        return self.request.query_params.get(name, "")
+        return self.request.query_params.get(name, "").replace("\0", "\ufffd")
 
 
 class Refusal(Exception):
@@ -174,7 +174,7 @@ async def _form(request: Request) -> dict[str, str]:
         fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
         raise Refusal(400, "Too many fields", "A form of this dashboard has fewer fields.") from error
-    return {name: value.replace("\r\n", "\n") for name, value in fields}
+    return {name: value.replace("\r\n", "\n").replace("\0", "\ufffd") for name, value in fields}
 
 
 def check_form(visit: Visit) -> None:

@@ -59,11 +59,6 @@ def decimal(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
 
 
-def signed(value: float) -> str:
-    """Return a difference of shares in percentage points, as `+4.2 pp`."""
-    return f"{100 * value:+.1f} pp".replace("-", "−")
-
-
 def sentence_case(words: str) -> str:
     return words[:1].upper() + words[1:]
 
