@@ -17,7 +17,7 @@ from reasonblocks.types import Pattern
 from .._errors import ApiError
 from ._pages import back, render
 from ._paths import pattern_href, with_query
-from ._visit import Refusal, Visit
+from ._visit import Refusal, Visit, whole
 
 PAGE = 100
 LIST = "/ui/patterns"
@@ -78,7 +78,7 @@ def patterns(visit: Visit) -> Response:
     everything = sorted(map(_summary, known), key=lambda one: (one.pattern.org_id is None, -one.told))
     words = q.lower().split()
     fit = [one for one in everything if tier in ("", one.pattern.tier) and _has(one, words)]
-    at = int(page) if page.isdecimal() and len(page) < 7 else 0
+    at = whole(page) or 0
     shown = fit[at * PAGE : (at + 1) * PAGE]
     query = {"tier": tier, "q": q}
     return render(
@@ -196,8 +196,7 @@ def _draft(visit: Visit, pattern_id: str, tier: str) -> Draft:
 
 
 def _revision(visit: Visit) -> int:
-    given = visit.form.get("revision", "")
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
+    return whole(visit.form.get("revision", "")) or 0
 
 
 def _draft_of(stored: Pattern | None) -> Draft:

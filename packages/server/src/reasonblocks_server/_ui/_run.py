@@ -22,7 +22,7 @@ from .._values import Body, RunRow
 from ._lines import lines_of
 from ._pages import back, render, text
 from ._paths import HOME, run_href, with_query
-from ._visit import Refusal, Visit
+from ._visit import Refusal, Visit, whole
 from ._words import status
 
 ROWS = 200
@@ -123,11 +123,11 @@ def _part(page: RunPage, row: RunRow, call: str, after: str) -> Part:
     rows = page.rows
     if not rows:
         return Part(rows=())
-    if after.isdecimal():
-        newer = [one for one in rows if one.number > int(after)]
+    if (known := whole(after)) is not None:
+        newer = [one for one in rows if one.number > known]
         return Part(rows=newer[-ROWS:], first=newer[0].number if newer else 0)
-    if call.isdecimal():
-        at = next((at for at, one in enumerate(rows) if one.number >= int(call)), len(rows) - 1)
+    if (wanted := whole(call)) is not None:
+        at = next((at for at, one in enumerate(rows) if one.number >= wanted), len(rows) - 1)
         first = at // ROWS * ROWS
     else:
         first = max(0, len(rows) - ROWS) if row.finished is None else 0
@@ -159,12 +159,12 @@ def whole_text(visit: Visit, run_id: str, number: str, name: str) -> Response:
     if name == "task" and not number:
         given = row.body.get("task")
         return text(given if isinstance(given, str) else row.task)
-    if number.isdecimal():
-        before = max(-1, int(number) - 2)
+    if (at := whole(number)) is not None:
+        before = max(-1, at - 2)
         bodies = visit.server.storage.runs.steps(row.org_id, row.run_id, after=before, limit=2)
         steps = [event for body in bodies if isinstance(event := event_of(body), StepEvent)]
         page = page_of_log(RunLog(run_id=run_id, start=None, steps=tuple(steps), finish=None, file="", line=1))
-        found = page.by_number.get(int(number))
+        found = page.by_number.get(at)
         for known, content in texts_of(found) if found is not None else ():
             if known == name:
                 return text(content)
@@ -187,7 +187,7 @@ def tell(visit: Visit, run_id: str) -> Response:
     """Queue a note for the agent of a run; a note that is not taken is shown again, with the reason."""
     run_of(visit, run_id)
     draft, expires = visit.form.get("text", ""), visit.form.get("expires", "")
-    seconds = float(expires) if expires.isdecimal() else EXPIRES_SECONDS
+    seconds = whole(expires) or EXPIRES_SECONDS
     try:
         note = add_note(visit.server, visit.org, visit.key.key_id, run_id, draft, seconds)
     except ApiError as error:

@@ -27,6 +27,8 @@ FORM = "rb_form"
 """The cookie that binds the form of the login page to its browser."""
 MAX_FORM = 262_144
 """Bytes of a form."""
+MAX_DIGITS = 15
+"""Digits of a number in an address, so that every database can store it."""
 TOKEN = "token"
 """The field with a form's token."""
 
@@ -98,6 +100,11 @@ class Refusal(Exception):
     def __init__(self, status: int, title: str, detail: str) -> None:
         self.status, self.title, self.detail = status, title, detail
         super().__init__(f"{status}: {detail}")
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number of a text in an address or a form; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 Handler: TypeAlias = Callable[[Visit], Response]
