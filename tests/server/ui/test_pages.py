@@ -13,9 +13,11 @@ from tests.whole import WHOLE
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-NARROW = {"viewport": {"width": 360, "height": 800}}
-SIZES = {"light": {}, "narrow and dark": {**NARROW, "color_scheme": "dark"}}
-ALL_SIZES = {**SIZES, "dark": {"color_scheme": "dark"}, "narrow": NARROW} if WHOLE else SIZES
+NARROW: dict[str, object] = {"viewport": {"width": 360, "height": 800}}
+SIZES: dict[str, dict[str, object]] = {"light": {}, "narrow and dark": {**NARROW, "color_scheme": "dark"}}
+ALL_SIZES: dict[str, dict[str, object]] = (
+    {**SIZES, "dark": {"color_scheme": "dark"}, "narrow": NARROW} if WHOLE else SIZES
+)
 ALIKE = {"filtered", "none", "long", "bad agent", "bad pattern"}
 """Pages that axe sees at no commit, because it sees others like them; the long one takes seconds."""
 TYPICAL = {"runs", "live", "run", "hostile", "keys", "experiment", "pattern"}

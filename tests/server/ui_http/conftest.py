@@ -34,7 +34,7 @@ class Person:
     def post(self, path: str, origin: str | None = "", token: str | None = "", **fields: str) -> httpx.Response:
         """Send a form; "" is the right origin or token, None leaves it out."""
         sent = {"origin": str(self.client.base_url).rstrip("/") if origin == "" else origin}
-        right = token_of(self.cookie or self.client.cookies.get(FORM, ""))
+        right = token_of(self.cookie or self.client.cookies.get(FORM) or "")
         given = {**fields, **({} if token is None else {"token": right if token == "" else token})}
         headers = {name: value for name, value in sent.items() if value is not None}
         return self.client.post(path, data=given, headers=headers)

@@ -79,7 +79,7 @@ def _token(html: str) -> str:
 
 @pytest.mark.parametrize("path", FORMS)
 def test_a_form_needs_its_scope(enter: Enter, path: str) -> None:
-    without: list[Scope] = [scope for scope in ("read", "steer", "admin") if scope != FORMS[path]]  # type: ignore[misc]
+    without: list[Scope] = [scope for scope in ("read", "steer", "admin") if scope != FORMS[path]]
     answer = enter(*without).post(path, text="x")
     assert (answer.status_code, f"no scope &#39;{FORMS[path]}&#39;" in answer.text) == (403, True)
 

@@ -56,7 +56,7 @@ def share(value: float | None, digits: int = 0) -> str:
 
 
 def decimal(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}".replace("-", "−")
 
 
 def sentence_case(words: str) -> str:
