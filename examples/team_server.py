@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +28,10 @@ from reasonblocks import HttpSink, ReasonBlocks, SteeringSession, Step, StepInpu
 from reasonblocks.types import Mode, RunOptions, Usage
 
 MODEL = "scripted-model"
+STEP_S = (0.1, 0.5)
+"""Seconds of a step of the finished runs, the least and the most."""
 PAUSE_S = 2.0
-"""Seconds between two steps of the live run."""
+"""Seconds of a step of the live run."""
 Turn = tuple[str, str, str, str]
 """A step: the thought, the tool, its argument and its output."""
 
@@ -41,14 +47,28 @@ LOOKUP: Sequence[Turn] = (
     ("I search the manual for the refund rule.", "search", "refund", "3 pages: returns.md, tax.md, cards.md"),
     ("returns.md should have it.", "read_file", "returns.md", "Refunds are possible within 30 days."),
 )
+MISSING = "error: no matching distribution for driver"
 STUCK: Sequence[Turn] = (
-    ("I install the driver.", "shell", "install driver", "error: no matching distribution for driver"),
-    ("I install the driver again.", "shell", "install driver", "error: no matching distribution for driver"),
-    ("Maybe it works with the flag.", "shell", "install driver --pre", "error: no matching distribution for driver"),
-    ("I try the first command once more.", "shell", "install driver", "error: no matching distribution for driver"),
-    ("I install the driver.", "shell", "install driver", "error: no matching distribution for driver"),
-    ("It should be there now.", "shell", "install driver", "error: no matching distribution for driver"),
-    ("Again.", "shell", "install driver", "error: no matching distribution for driver"),
+    ("I install the driver.", "shell", "install driver", MISSING),
+    ("I install the driver again.", "shell", "install driver", MISSING),
+    ("Maybe it works with the flag.", "shell", "install driver --pre", MISSING),
+    ("I try the first command once more.", "shell", "install driver", MISSING),
+    ("I install the driver.", "shell", "install driver", MISSING),
+    ("It should be there now.", "shell", "install driver", MISSING),
+    ("Again.", "shell", "install driver", MISSING),
+)
+FOUND: Sequence[Turn] = (
+    *STUCK[:4],
+    (
+        "The same error four times: I look for the right name.",
+        "search",
+        "printer driver",
+        "packages: cups-driver, foo2",
+    ),
+    ("cups-driver fits this printer.", "shell", "install cups-driver", "installed cups-driver 2.4"),
+    ("I print a page to check it.", "shell", "print test.txt", "printed 1 page"),
+    ("I note the name for the others.", "edit_file", "docs/printer.md", "saved"),
+    ("I read the note once more.", "read_file", "docs/printer.md", "Printer: install cups-driver 2.4"),
 )
 LIVE: Sequence[Turn] = (
     ("I read the queue.", "read_queue", "orders", "12 orders wait"),
@@ -58,10 +78,13 @@ LIVE: Sequence[Turn] = (
     ("I try it once more.", "book", "4711", "error 409: the order is locked"),
     ("I release the lock first.", "release", "4711", "released"),
     ("Now I book it.", "book", "4711", "booked"),
+    ("I look if it is in the books.", "read_book", "4711", "4711: 37.50, booked"),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     with ExitStack() as stack:
         os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
         server = stack.enter_context(serve(arguments))
@@ -95,18 +118,27 @@ def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | No
 
 
 def finished_runs(url: str, key: str) -> None:
-    """Stream runs of several agents. All decisions are made in this process."""
-    with ReasonBlocks(sinks=[HttpSink(url, key)], base_url="") as rb:
-        demo_run(rb, "demo-plain", "observe")
-        demo_run(rb, "demo-steered", "steer")
-        upgrade = RunOptions(agent_name="upgrader", task="Raise billing to version 2.", model=MODEL)
+    """Stream runs of several agents at the same time. All decisions are made in this process."""
+    upgrade = RunOptions(
+        agent_name="upgrader", task="Raise billing to version 2.", model=MODEL, experiment_id="guidance"
+    )
+    lookup = RunOptions(agent_name="answerer", task="When may a customer return goods?", model=MODEL)
+    driver = RunOptions(agent_name="installer", task="Install the printer's driver.", model=MODEL)
+    with ReasonBlocks(sinks=[HttpSink(url, key)], base_url="") as rb, ThreadPoolExecutor() as pool:
+        runs = [
+            pool.submit(demo_run, rb, "demo-plain", "observe"),
+            pool.submit(demo_run, rb, "demo-steered", "steer"),
+            pool.submit(play, rb, LOOKUP, "success", replace(lookup, run_id="lookup")),
+            pool.submit(play, rb, STUCK, "failure: no driver", replace(driver, run_id="driver-1")),
+            pool.submit(play, rb, STUCK, "failure: no driver", replace(driver, run_id="driver-2", mode="observe")),
+            pool.submit(play, rb, (*STUCK[:2], *FOUND), "success", replace(driver, run_id="driver-3")),
+            pool.submit(play, rb, (*STUCK[:3], *FOUND), "success", replace(driver, run_id="driver-4")),
+        ]
         for number in range(8):
-            play(rb, UPGRADE, "success", replace(upgrade, run_id=f"upgrade-{number}", experiment_id="guidance"))
-        lookup = RunOptions(agent_name="answerer", task="When may a customer return goods?", model=MODEL)
-        play(rb, LOOKUP, "success", replace(lookup, run_id="lookup"))
-        stuck = RunOptions(agent_name="installer", task="Install the printer's driver.", model=MODEL)
-        play(rb, STUCK, "failure: no driver", replace(stuck, run_id="stuck"))
-        play(rb, STUCK, "failure: no driver", replace(stuck, run_id="stuck-observed", mode="observe"))
+            options = replace(upgrade, run_id=f"upgrade-{number}", experiment_id="guidance")
+            runs.append(pool.submit(play, rb, UPGRADE, "success", options))
+        for run in runs:
+            run.result()
 
 
 def demo_run(rb: ReasonBlocks, run_id: str, mode: Mode) -> None:
@@ -119,10 +151,10 @@ def demo_run(rb: ReasonBlocks, run_id: str, mode: Mode) -> None:
 
 
 def play(rb: ReasonBlocks, turns: Sequence[Turn], outcome: str, options: RunOptions) -> None:
-    """Stream a run of these steps."""
+    """Stream a run of these steps, which take their time."""
     with rb.session(options) as session:
         for _ in steps(session, turns):
-            pass
+            time.sleep(random.uniform(*STEP_S))
         session.finish(outcome)
 
 

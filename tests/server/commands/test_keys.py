@@ -70,7 +70,10 @@ def test_what_a_command_changes_is_in_the_audit(keys: Command, tmp_path: Path) -
     storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
     rows = storage.audit.list("default", limit=10, before=None)
     storage.close()
-    assert [(row.key_id, row.target) for row in rows] == [("command line", key_id)] * 2
+    assert [(row.key_id, row.action, row.target) for row in rows] == [
+        ("command line", "key.revoke", key_id),
+        ("command line", "key.add", f"{key_id} ingest evaluate"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def _create(arguments: argparse.Namespace) -> int:
             arguments.org, name=arguments.name, scopes=arguments.scopes, project_id=arguments.project,
             expires=expires, now=now,
         )  # fmt: skip
-        storage.audit.add(arguments.org, BY, "key created", key.key_id, now)
+        storage.audit.add(arguments.org, BY, "key.add", f"{key.key_id} {' '.join(key.scopes)}", now)
     if arguments.json:
         say(json.dumps({**asdict(key), "key": secret}))
     else:
@@ -130,7 +130,7 @@ def _revoke(arguments: argparse.Namespace) -> int:
     with opened(settings_of(arguments)) as storage:
         done = storage.keys.revoke(arguments.org, arguments.key_id, now)
         if done:
-            storage.audit.add(arguments.org, BY, "key revoked", arguments.key_id, now)
+            storage.audit.add(arguments.org, BY, "key.revoke", arguments.key_id, now)
     if not done:
         warn(f"reasonblocks keys: org {arguments.org} has no valid key {arguments.key_id!r}")
         return PROBLEM
