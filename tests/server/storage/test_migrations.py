@@ -20,6 +20,12 @@ def test_the_migrations_make_exactly_the_tables(storage: Storage) -> None:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
+def test_a_new_file_has_large_pages_and_a_log(sqlite: Storage) -> None:
+    with sqlite._db.reading() as connection:
+        found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("page_size", "journal_mode")]
+    assert found == [8_192, "wal"]
+
+
 def test_a_second_migration_changes_nothing(storage: Storage) -> None:
     storage.orgs.put("o", 3)
     storage.migrate()

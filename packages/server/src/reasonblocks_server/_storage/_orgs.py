@@ -23,14 +23,14 @@ AUDIT_DAYS = 365
 class Orgs:
     """The settings of all orgs."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, retention_days: int) -> None:
+        self._db, self._days = database, retention_days
 
     def get(self, org_id: str) -> Body:
         """Return `{"org_id", "retention_days"}`."""
         with self._db.reading() as connection:
             days = connection.execute(select(orgs.c.retention_days).where(orgs.c.org_id == org_id)).scalar()
-        return {"org_id": org_id, "retention_days": RETENTION_DAYS if days is None else days}
+        return {"org_id": org_id, "retention_days": self._days if days is None else days}
 
     def put(self, org_id: str, retention_days: int) -> None:
         with self._db.writing() as connection:
@@ -60,9 +60,9 @@ class Orgs:
             for org_id, most in days.items():
                 old = traces.c.created < now - most * DAY_S
                 connection.execute(delete(traces).where(traces.c.org_id == org_id, old))
-            old = traces.c.created < now - RETENTION_DAYS * DAY_S
+            old = traces.c.created < now - self._days * DAY_S
             connection.execute(delete(traces).where(traces.c.org_id.not_in(days), old))
-        count = self._drop(and_(runs.c.org_id.not_in(days), runs.c.seen < now - RETENTION_DAYS * DAY_S))
+        count = self._drop(and_(runs.c.org_id.not_in(days), runs.c.seen < now - self._days * DAY_S))
         for org_id, most in days.items():
             count += self._drop(and_(runs.c.org_id == org_id, runs.c.seen < now - most * DAY_S))
         return count
