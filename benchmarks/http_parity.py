@@ -2,7 +2,8 @@
 
 Each run is steered twice, in one of several ways: plain, with monitors of the caller's own, in mode observe, restored
 from a snapshot in its middle, beside a fork of itself, on event loops, with settings of its own. The server is a
-scripted rb-api on 127.0.0.1. The runs are shared out over all files, and within a file chosen by a digest of their id.
+scripted rb-api on 127.0.0.1, or with `--server` the real one, in a process of its own. The runs are shared out over all
+files, and within a file chosen by a digest of their id.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain, islice, zip_longest
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from reasonblocks.testing._http_parity import WAYS, Compared, compared, recorded, shared_out
-from reasonblocks.testing._parity_runs import long_runs
+from _serving import serving
+
+from reasonblocks.backends._local_store import LocalStore
+from reasonblocks.testing._http_parity import WAYS, Compared, Way, compared, recorded, shared_out
+from reasonblocks.testing._parity_runs import LESSONS, long_runs, store_of
 from reasonblocks.traces import RecordedRun, read_runs
 
 RUNS = 500
@@ -54,21 +61,36 @@ def total(rows: Sequence[dict[str, object]]) -> dict[str, object]:
     }
 
 
+def measured(way: Way, runs: Sequence[RecordedRun], *, real: bool) -> dict[str, object]:
+    """Compare the runs of one way, with a new server: the runs of another way would make agents usual there."""
+    started = time.monotonic()
+    with real_server() if real else nullcontext() as server:
+        found = compared(way, runs, server=server)
+    for text in found.differences[:SHOWN]:
+        print(text, file=sys.stderr)
+    return row(found, time.monotonic() - started)
+
+
+@contextmanager
+def real_server() -> Iterator[tuple[str, str]]:
+    """Yield the URL and the key of a real server that has the patterns of the embedded client."""
+    with TemporaryDirectory() as folder:
+        with LocalStore(Path(folder) / "patterns.db") as store:
+            store.add(store_of(LESSONS).list("default"))
+        with serving(Path(folder)) as served:
+            yield served.url, served.key
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", help="files of recorded runs; without one, a run of the library's own")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs in all (default {RUNS})")
+    parser.add_argument("--server", action="store_true", help="compare with the real server, reasonblocks-server")
     parser.add_argument("--json", action="store_true", help="print one JSON object a way, and one of all")
     given = parser.parse_args()
     logging.getLogger("reasonblocks").setLevel(logging.ERROR)  # a doubt in a run is one of the compared fields
     by_way = shared_out(chosen(given.paths, given.runs)) if given.paths else {way.name: [own_run()] for way in WAYS}
-    rows: list[dict[str, object]] = []
-    for way in WAYS:
-        started = time.monotonic()
-        found = compared(way, by_way[way.name])
-        rows.append(row(found, time.monotonic() - started))
-        for text in found.differences[:SHOWN]:
-            print(text, file=sys.stderr)
+    rows = [measured(way, by_way[way.name], real=given.server) for way in WAYS]
     for line in (*rows, total(rows)):
         counts = (f"{line[name]:>8} {name}" for name in COUNTS)
         shown = f"{line['way']:<24}{''.join(counts)}"

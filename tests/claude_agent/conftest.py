@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.claude_agent.environment import scrubbed_environment
 from tests.claude_agent.harness import AT_ONCE
 from tests.whole import WHOLE
-
-KEPT = ("PATH", "LANG", "PYTHONWARNINGS", "REASONBLOCKS_STRICT", "REASONBLOCKS_PARITY", "PYTEST_CURRENT_TEST")
-NOWHERE = "http://127.0.0.1:9"
 
 
 def pytest_report_header() -> str:
@@ -22,13 +19,5 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def scrubbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("home")
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update({name: before[name] for name in KEPT if name in before})
-    os.environ.update(HOME=str(home), ANTHROPIC_BASE_URL=NOWHERE, ANTHROPIC_API_KEY="none")
-    try:
+    with scrubbed_environment(tmp_path_factory.mktemp("home")) as home:
         yield home
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

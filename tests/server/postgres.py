@@ -1,4 +1,4 @@
-"""Starts a PostgreSQL server of its own for tests: on a socket in a folder of its own, without durability.
+"""Starts a PostgreSQL server of its own for tests: on a socket in a folder of its own, safe from all but power cuts.
 
 It needs the programs `initdb` and `postgres`. PostgreSQL refuses to run as root: then it runs as the user `postgres`.
 """
@@ -24,7 +24,6 @@ SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "32MB",
     "max_connections": "100",
     "autovacuum": "off",
@@ -53,7 +52,9 @@ def why_not() -> str | None:
 class Postgres:
     """A server that can be stopped and started again. It ends with this process, also if that is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` are PostgreSQL's own, in place of those here."""
+        self._settings = {**SETTINGS, **settings}
         found = programs()
         assert found is not None, why_not()
         self._programs = found
@@ -69,17 +70,19 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder, *options]
-        self._process = subprocess.Popen(
-            [*_ends_with_parent(), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._as
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        program, data = os.fspath(self._programs / "postgres"), os.fspath(self._folder / "data")
+        command = [*_ends_with_parent(), program, "-D", data, "-k", os.fspath(self._folder), *options]
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._as
         )
+        self._process = process
         ends = time.monotonic() + SECONDS
         while True:
             try:
                 psycopg.connect(self._conninfo("postgres")).close()
             except psycopg.OperationalError:
-                if time.monotonic() > ends or self._process.poll() is not None:
+                if time.monotonic() > ends or process.poll() is not None:
                     raise
                 time.sleep(0.02)
             else:
@@ -89,7 +92,8 @@ class Postgres:
         """Stop the server at once; its connections are cut. The data stays."""
         process, self._process = self._process, None
         if process is not None:
-            process.send_signal(signal.SIGQUIT if process.poll() is None else 0)
+            if process.poll() is None:
+                process.send_signal(signal.SIGQUIT)
             process.wait(SECONDS)
 
     def close(self) -> None:

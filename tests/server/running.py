@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,8 @@ class Running:
 
 
 @contextmanager
-def running(data: Path, **settings: Any) -> Iterator[Running]:
-    """Run a server with its data in a folder until the block ends.
+def running(data: Path, *, make_key: bool = True, **settings: Any) -> Iterator[Running]:
+    """Run a server with its data in a folder until the block ends. Without `make_key` its database is not touched.
 
     All of its files are in `data`, so that a later server with the same folder continues.
     """
@@ -58,8 +58,8 @@ def running(data: Path, **settings: Any) -> Iterator[Running]:
     try:
         _wait_for(serving, thread)
         server: Server = app.state.server
-        key = server.storage.keys.add(ORG, name="test", scopes=SCOPES, now=time.time())[1]
-        yield Running(url=f"http://127.0.0.1:{listening.getsockname()[1]}", server=server, key=key)
+        found = Running(url=f"http://127.0.0.1:{listening.getsockname()[1]}", server=server, key="")
+        yield replace(found, key=found.make_key()) if make_key else found
     finally:
         serving.should_exit = True
         thread.join(SECONDS)
@@ -72,8 +72,3 @@ def _wait_for(serving: uvicorn.Server, thread: threading.Thread) -> None:
         assert thread.is_alive(), "the server ended at its start"
         assert time.monotonic() < ends, "the server did not start"
         thread.join(0.005)
-
-
-def bodies_of(answers: Sequence[httpx.Response]) -> list[Any]:
-    """Return the bodies of successful answers."""
-    return [answer.raise_for_status().json() for answer in answers]

@@ -166,6 +166,28 @@ def test_a_limit_has_bounds(api: ScriptedRbApi, limit: str) -> None:
     assert ask(api, "GET", f"/monitor/runs?limit={limit}")[0] == 422
 
 
+SUMMARY = {"agent_name": "a b", "task_profile": "qa", "run_id": "r1", "summary": {"composite": 0.4}}
+
+
+def test_the_profile_of_an_agent_is_that_of_its_org() -> None:
+    with ScriptedRbApi(keys={KEY: "acme", "rbk_other": "other"}) as api:
+        assert post(api, "/monitor/agents/profile", SUMMARY) == (200, {"stored": True})
+        assert post(api, "/v1/monitor/agents/profile", {**SUMMARY, "run_id": "r2"}) == (200, {"stored": True})
+        asked = "/v1/monitor/agents/profile?agent_name=a%20b&task_profile=qa&but=r2"
+        assert ask(api, "GET", asked) == (200, {"summaries": [{"composite": 0.4}]})
+        assert ask(api, "GET", asked, headers={"Authorization": "Bearer rbk_other"}) == (200, {"summaries": []})
+        api.forget()
+        assert ask(api, "GET", asked) == (200, {"summaries": []})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"agent_name": ""}, {"task_profile": None}, {"run_id": 5}, {"summary": {}}, {"summary": {"composite": 2}}],
+)
+def test_a_summary_that_is_none_is_refused(api: ScriptedRbApi, wrong: dict[str, Any]) -> None:
+    assert post(api, "/monitor/agents/profile", {**SUMMARY, **wrong})[0] == 422
+
+
 def test_forgotten_runs_are_gone(api: ScriptedRbApi) -> None:
     post(api, "/monitor/events", {"events": [STEP]})
     api.add_note("run-1", "Look at the clock.")

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -28,7 +29,7 @@ MB = 1_000_000
 def told(server: Running, head: str, body: bytes = b"") -> tuple[int, bytes]:
     """Send a request as it is written, and return the status and the rest of the answer until the connection ends."""
     address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
         lines = [head, f"Host: {address.netloc}", f"Authorization: Bearer {server.key}", "Connection: close"]
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         found = b""
@@ -58,7 +59,7 @@ def test_a_length_that_is_no_number_is_refused(server: Running, length: str) -> 
 
 def test_a_body_that_ends_early_reaches_no_route(server: Running, client: httpx.Client) -> None:
     address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
         head = (
             f"POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\nContent-Length: 100\r\n\r\n"
         )
@@ -78,7 +79,7 @@ def test_gzip_is_unpacked_up_to_its_limit(client: httpx.Client) -> None:
     assert sent(gzip.compress(text)) == 200
     assert sent(gzip.compress(b" " * (8 * MB - len(text)) + text)) == 200
     assert sent(gzip.compress(b" " * 8 * MB + text)) == 413
-    assert sent(gzip.compress(b"\x00" * 300 * MB, 9)) == 413
+    assert sent(gzip.compress(b"\x00" * 60 * MB, 6)) == 413
     assert sent(gzip.compress(text)[:-9]) == 400
     assert sent(gzip.compress(text) * 2) == 400
     assert sent(zlib.compress(text)) == 400
@@ -254,14 +255,10 @@ def test_a_worker_holds_only_so_many_bytes_of_bodies() -> None:
     ("text", "seconds"), [("800", 0.8), ("0", 0.0), (str(MAX_DEADLINE_MS), MAX_DEADLINE_MS / 1000)]
 )
 def test_the_deadline_counts_from_the_arrival(text: str, seconds: float) -> None:
-    from starlette.requests import Request
-
     scope = {**scope_of(headers=((b"reasonblocks-deadline-ms", text.encode()),)), "reasonblocks.arrived": 100.0}
     assert ends_of(Request(scope)) == 100.0 + seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1.5", "9" * 30, "٣"])
 def test_a_deadline_of_another_form_is_none(text: str) -> None:
-    from starlette.requests import Request
-
     assert ends_of(Request(scope_of(headers=((b"reasonblocks-deadline-ms", text.encode("utf-8")),)))) is None

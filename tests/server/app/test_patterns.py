@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -112,8 +113,6 @@ def test_a_list_is_added_whole_or_not_at_all(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "a%2Fb", "../x", "a?b#c", "ключ", "with space", "100%", "x/"])
 def test_an_id_may_hold_any_character(client: httpx.Client, name: str) -> None:
-    from urllib.parse import quote
-
     client.post("/v1/patterns", json=lesson(name)).raise_for_status()
     found = client.get(f"/v1/patterns/{quote(name, safe='')}")
     assert found.json()["id"] == name

@@ -101,7 +101,7 @@ def test_many_steps_all_arrive(caller: Caller) -> None:
     for first in range(0, 450, 150):
         caller.send(*[step("r", index, observation="x" * 900) for index in range(first, first + 150)])
     with stream(caller, run_id="r") as reader:
-        found = []
+        found: list[int] = []
         while len(found) < 450:
             found.append(reader.until("step")[2]["step_index"])
     assert found == list(range(450))

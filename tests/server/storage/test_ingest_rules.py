@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, pairwise
 from typing import Any
 
@@ -183,7 +183,7 @@ def test_a_key_of_another_project_changes_nothing(storage: Storage) -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_client_may_take_notes_before_its_first_event(storage: Storage, order: tuple[int, int]) -> None:
-    acts = [
+    acts: list[Callable[[], object]] = [
         lambda: storage.runs.takes_notes("o", "r", 3.0),
         lambda: storage.runs.ingest("o", [step("r", 0, at=7.0)], now=4.0),
     ]

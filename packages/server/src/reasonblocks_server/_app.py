@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import pkgutil
-import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -30,16 +28,12 @@ from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, Safe
 from ._live import Live
 from ._patterns import Patterns
 from ._routes.stream import ends_streams
-from ._server import Server
+from ._server import Migrating, Server
 from ._settings import Settings, secret_of
 from ._storage import Storage
 
-logger = logging.getLogger("reasonblocks.server")
-
 POOL = 4
 """Threads of a worker for evaluations of many steps."""
-MIGRATE_AGAIN_S = 2.0
-"""Seconds after which a database that did not answer at the start is tried again."""
 RETRY = {"Retry-After": "1"}
 
 
@@ -59,6 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
     for module in _modules():
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
     app.include_router(_ui.router)
+    app.include_router(_ui.router, dependencies=decoded)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
@@ -90,7 +85,7 @@ def _opened(settings: Settings) -> Server:
     secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     storage = Storage.open(settings.database)
-    migrating = _Migrating(storage)
+    migrating = Migrating(storage)
     pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
     patterns = Patterns(settings)
     return Server(
@@ -103,43 +98,12 @@ def _opened(settings: Settings) -> Server:
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
         pool=pool,
-        ending=migrating.end,
+        migrating=migrating,
     )
 
 
-class _Migrating:
-    """Migrates the database at the start; while it does not answer, tries again beside the rest of the server.
-
-    Raises `NewerDatabase` if the database belongs to a newer version.
-    """
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage, self._ended = storage, threading.Event()
-        self._thread: threading.Thread | None = None
-        if not self._is_done():
-            logger.error("the database does not answer: the server evaluates for static keys until it does")
-            self._thread = threading.Thread(target=self._repeat, name="reasonblocks-migrate", daemon=True)
-            self._thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _is_done(self) -> bool:
-        try:
-            self._storage.migrate()
-        except StorageUnavailable:
-            return False
-        return True
-
-    def _repeat(self) -> None:
-        while not self._ended.wait(MIGRATE_AGAIN_S) and not self._is_done():
-            pass
-
-
 def _close(server: Server) -> None:
-    server.ending()
+    server.migrating.end()
     server.pool.shutdown(wait=True, cancel_futures=True)
     server.counting.close()
     server.live.close()

@@ -1,8 +1,8 @@
 """Compares the two arms of an experiment: the runs that are steered, and those that are only observed.
 
-A run counts as a success if its outcome is "success", and as none if it is "failure: ..." or "stopped: ...". Doubts do
-not change that: the monitors raise them, and steering is not to judge itself. The outcome is unknown for a run that is
-live, that was abandoned, or that ended with a reason of its own. A run that another run of the experiment has started
+A run counts as a success if its outcome is "success", and as none for every other outcome: a failure, a stop, or a
+reason of `mark_failure`. Doubts do not change that: the monitors raise them, and steering must not judge itself. The
+outcome is unknown for a run that is live or was abandoned. A run that another run of the experiment has started
 belongs to that run: its steps and tokens are added, and its outcome is not counted.
 
 The unit that was assigned to an arm, such as a user or a repository, counts once, with the mean of its runs.
@@ -228,11 +228,7 @@ def _run(top: RunRow, inner: Sequence[RunRow]) -> _Run:
 
 def _success(outcome: str | None) -> bool | None:
     """Return True or False for a known outcome, None for an unknown one."""
-    if outcome == "success":
-        return True
-    if outcome is not None and outcome != ABANDONED and outcome.startswith(("failure", "stopped")):
-        return False
-    return None
+    return None if outcome in (None, ABANDONED) else outcome == "success"
 
 
 def _fraction(run: RunRow) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,12 +14,51 @@ from starlette.requests import HTTPConnection
 
 from ._auth import Auth
 from ._counting import Counting
+from ._errors import StorageUnavailable
 from ._evaluations import NoteTakers, OrgEvaluations
 from ._live import Live
 from ._patterns import Patterns
 from ._settings import Settings
 from ._storage import Storage
 from ._values import Principal
+
+logger = logging.getLogger("reasonblocks.server")
+
+MIGRATE_AGAIN_S = 0.5
+"""Seconds after which a database that did not answer at the start is tried again."""
+
+
+class Migrating:
+    """Migrates the database at the start; while it does not answer, tries again beside the rest of the server.
+
+    Raises `NewerDatabase` if the database belongs to a newer version. `done` is set when it is migrated.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.done = threading.Event()
+        self._storage, self._ended = storage, threading.Event()
+        self._thread: threading.Thread | None = None
+        if not self._is_done():
+            logger.error("the database does not answer: until it does, only evaluations for static keys are answered")
+            self._thread = threading.Thread(target=self._repeat, name="reasonblocks-migrate", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _is_done(self) -> bool:
+        try:
+            self._storage.migrate()
+        except StorageUnavailable:
+            return False
+        self.done.set()
+        return True
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(MIGRATE_AGAIN_S) and not self._is_done():
+            pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +77,7 @@ class Server:
     live: Live
     counting: Counting
     pool: ThreadPoolExecutor
-    ending: Callable[[], None]
-    """Ends what the start has left running."""
+    migrating: Migrating
 
     def audit(self, caller: Principal, action: str, target: str) -> None:
         """Record a change that a caller made. Raises `StorageUnavailable`."""

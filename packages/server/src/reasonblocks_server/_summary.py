@@ -6,29 +6,35 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from reasonblocks.report import Row, RunPage, Told
-from reasonblocks.types import Doubt
+from reasonblocks.types import Doubt, FSMState
 
 from ._values import Body, StepRow
 
 STANDING = "E3Injection"
 """The source of standing rules, which every run gets: they do not count as texts that were told."""
+PIXELS = 132
+"""The width of the drawing."""
 MOST_POINTS = 66
 """The most points of the drawing: one for every two pixels."""
+STATES = frozenset(state.value for state in FSMState)
+UNKNOWN = "?"
+"""A state that the machine does not have."""
 NO_TYPE = "no failure type"
 
 
 def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = False) -> Body:
-    """Return the summary of a run; `steps` are all of its steps, and `doubts` is True if its end is in doubt.
+    """Return the summary of a run; `steps` are all of its steps, `doubts` is True if its end raised doubts.
 
     - `states` that were reached and `hardest`, the first of them; `failures`: the failure types; `monitors` that fired
     - `steps`: completed ones; `calls`; `told`: texts by source, without standing rules; `withheld`: those not shown
-    - `kinds`: the marks of the texts; `judged` and `recovered`: texts by failure type
+    - `kinds`: the marks of the texts, "stop" and "doubt"; `judged` and `recovered`: texts by failure type
     - `faults`, `unavailable`, `errors`, `dropped`: steps without steering, calls that failed, texts left out
     - `peak`: the highest difficulty; `points`: the difficulty, at most 66 numbers or nulls; `ticks`: calls with texts
     - `last`: the number of the last row, which is the right edge of the drawing
     """
-    page = _page(steps, outcome or "", doubts)
+    page = _page(steps, outcome or "", doubts or bool(steps and steps[-1].doubts))
     levels = [row.difficulty for row in page.rows]
+    last = max(1, len(page.rows) - 1)
     known = [level for level in levels if level is not None]
     types = {row.number: row.failure_type or NO_TYPE for row in page.rows}
     return {
@@ -40,9 +46,9 @@ def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = 
         "calls": len(page.calls),
         "told": dict(Counter(told.source for _, told in page.told if not told.withheld)),
         "withheld": dict(Counter(told.source for _, told in page.told if told.withheld)),
-        "kinds": list(dict.fromkeys(told.kind for _, told in page.told)),
-        "stopped": any(step.stopped for step in steps),
-        "doubts": doubts,
+        "kinds": _kinds(page),
+        "stopped": page.stopped is not None,
+        "doubts": bool(page.doubts),
         "judged": dict(Counter(types[call] for call in page.verdicts)),
         "recovered": dict(Counter(types[call] for call, verdict in page.verdicts.items() if verdict.recovered)),
         "faults": sum(row.skipped == "fault" for row in page.decided),
@@ -51,9 +57,14 @@ def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = 
         "dropped": sum(step.dropped for step in steps),
         "peak": round(max(known), 3) if known else None,
         "points": _points(levels),
-        "ticks": list(dict.fromkeys(row.number for row, _ in page.told))[:MOST_POINTS],
-        "last": max(1, len(page.rows) - 1),
+        "ticks": _ticks([row.number for row, _ in page.told], last),
+        "last": last,
     }
+
+
+def _kinds(page: RunPage) -> list[str]:
+    found = list[str](dict.fromkeys(told.kind for _, told in page.told))
+    return [*found, *(["stop"] if page.stopped is not None else []), *(["doubt"] if page.doubts else [])]
 
 
 def _page(steps: Sequence[StepRow], outcome: str, doubts: bool) -> RunPage:
@@ -80,7 +91,7 @@ def _row(step: StepRow, after: int | None) -> Row:
     return Row(
         number=step.step_index,
         after=after,
-        state=step.fsm_state or "?",
+        state=step.fsm_state if step.fsm_state in STATES else UNKNOWN,
         final=step.final,
         at=step.at,
         difficulty=step.difficulty,
@@ -90,6 +101,7 @@ def _row(step: StepRow, after: int | None) -> Row:
         gate=step.gate,
         skipped=step.skipped,
         told=(*shown, *withheld),
+        stop="stop" if step.stopped else "",
         tokens=step.tokens,
     )
 
@@ -98,4 +110,12 @@ def _points(levels: Sequence[float | None]) -> list[float | None]:
     """Return the difficulty, the highest of each stretch of a long run."""
     each = -(-len(levels) // MOST_POINTS) or 1
     stretches = [[one for one in levels[at : at + each] if one is not None] for at in range(0, len(levels), each)]
-    return [round(max(stretch), 4) if stretch else None for stretch in stretches]
+    return [round(max(stretch), 3) if stretch else None for stretch in stretches]
+
+
+def _ticks(calls: Sequence[int], last: int) -> list[int]:
+    """Return the calls, of those at the same place of the drawing only the first."""
+    places = dict[int, int]()
+    for call in calls:
+        places.setdefault(round(min(1.0, call / last) * PIXELS), call)
+    return list(places.values())[:MOST_POINTS]

@@ -118,6 +118,8 @@ class StepRow:
     """True if the run was stopped before this call, or would be without mode "observe"."""
     dropped: int = 0
     """The number of texts that did not fit."""
+    doubts: bool = False
+    """True if monitors doubt that the run ended well; only the last step's counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

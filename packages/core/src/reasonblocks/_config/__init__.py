@@ -90,7 +90,7 @@ def configure(
     own_weights = dict(mapping("weights", weights))
     built_in, history_limit = machine(transition, fsm_thresholds)
     numbers = calibration_of(calibration)
-    store = store_of(pattern_store, embedder, environ, server)
+    store, seconds = store_of(pattern_store, embedder, environ, server), deadline(step_deadline_ms)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
         level=numbers.level,
@@ -109,7 +109,6 @@ def configure(
         judged_by="shipped" if calibration is None else "calibration",
         disabled=disabled,
     )
-    seconds = deadline(step_deadline_ms)
     profiles = profiles_of(profile, environ, server, settings.org_id, seconds)
     backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
     backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,20 +83,22 @@ def embedded(way: Way) -> ReasonBlocks:
     return ReasonBlocks(strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store_of(LESSONS), **way.options)
 
 
+def served(way: Way, url: str, key: str) -> ReasonBlocks:
+    """Return a client of a server, which has to have the patterns of `store_of(LESSONS)`."""
+    return ReasonBlocks(
+        strict=True,
+        step_deadline_ms=PATIENCE_MS,
+        base_url=url,
+        api_key=key,
+        live_streaming_enabled=False,
+        **way.options,
+    )
+
+
 @contextmanager
 def over_http(way: Way, evaluator: Evaluator | None = None) -> Iterator[tuple[ReasonBlocks, ScriptedRbApi]]:
-    """Yield a client of a server with the same patterns, and the server. `evaluator` replaces its monitors."""
-    with (
-        ScriptedRbApi(store=store_of(LESSONS), evaluator=evaluator) as api,
-        ReasonBlocks(
-            strict=True,
-            step_deadline_ms=PATIENCE_MS,
-            base_url=api.url,
-            api_key=api.key,
-            live_streaming_enabled=False,
-            **way.options,
-        ) as rb,
-    ):
+    """Yield a client of a scripted server with the same patterns, and the server. `evaluator` replaces its monitors."""
+    with ScriptedRbApi(store=store_of(LESSONS), evaluator=evaluator) as api, served(way, api.url, api.key) as rb:
         yield rb, api
 
 
@@ -179,10 +181,26 @@ class Compared:
     requests: dict[str, int] = field(default_factory=dict)
 
 
-def compared(way: Way, runs: Iterable[RecordedRun], note: Callable[[RecordedRun], None] | None = None) -> Compared:
-    """Steer the runs in one way by two clients, embedded and over HTTP, and return the differences."""
+@contextmanager
+def _served(way: Way, url: str, key: str) -> Iterator[tuple[ReasonBlocks, None]]:
+    with served(way, url, key) as rb:
+        yield rb, None
+
+
+def compared(
+    way: Way,
+    runs: Iterable[RecordedRun],
+    note: Callable[[RecordedRun], None] | None = None,
+    server: tuple[str, str] | None = None,
+) -> Compared:
+    """Steer the runs in one way by two clients, embedded and over HTTP, and return the differences.
+
+    `server` is the URL and the key of a running server; without one it is scripted, and its bytes are counted.
+    """
     found = Compared(way=way.name)
-    with embedded(way) as here, over_http(way) as (there, api):
+    client: AbstractContextManager[tuple[ReasonBlocks, ScriptedRbApi | None]]
+    client = over_http(way) if server is None else _served(way, *server)
+    with embedded(way) as here, client as (there, api):
         for run in runs:
             expected = entries(here, run, way)
             given = entries(there, run, way)
@@ -192,7 +210,7 @@ def compared(way: Way, runs: Iterable[RecordedRun], note: Callable[[RecordedRun]
             found.differences += run_differences(f"{way.name}, {run.file}, {run.run_id}", given, expected)
             if note is not None:
                 note(run)
-        for request in api.requests:
+        for request in () if api is None else api.requests:
             for count, value in ((found.up, request.up), (found.down, request.down), (found.requests, 1)):
                 count[request.path] = count.get(request.path, 0) + value
     return found

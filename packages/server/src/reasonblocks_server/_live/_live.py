@@ -141,13 +141,10 @@ class Live:
         self._wake.set()
 
     def _start(self) -> None:
-        if self._thread is not None:
-            return
         with self._lock:
             if self._thread is None and not self._ended.is_set():
                 self._thread = threading.Thread(target=self._poll, name="reasonblocks-live", daemon=True)
                 self._thread.start()
-                self._wake.set()
 
     def _poll(self) -> None:
         pause = WAKE_SECONDS

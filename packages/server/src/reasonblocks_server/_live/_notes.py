@@ -39,8 +39,6 @@ class WaitingNotes:
         """Notes that were added since the last reading began."""
         self._gone: dict[str, None] = {}
         """Notes that no longer wait, although a reading may still have them."""
-        self._left: set[str] = set()
-        """Notes that were gone when the last reading began; it is the last that may have them."""
         self._unwritten: deque[Told] = deque(maxlen=MAX_UNWRITTEN)
 
     def __len__(self) -> int:
@@ -106,12 +104,12 @@ class WaitingNotes:
         """Replace the notes by those of a reading; return the runs whose notes differ."""
         with self._lock:
             self._added.clear()
-            self._left = set(self._gone)
+            gone_before = set(self._gone)
         rows = list(read())
         with self._lock:
             unwritten = {note_id for told in self._unwritten for note_id in told.note_ids}
             found = {row.note_id for row in rows}
-            for note_id in self._left - found - unwritten:
+            for note_id in gone_before - found - unwritten:
                 self._gone.pop(note_id, None)
             rows += [row for note_id, row in self._added.items() if note_id not in found]
             before, self._rows = self._rows, _by_run([row for row in rows if row.note_id not in self._gone])

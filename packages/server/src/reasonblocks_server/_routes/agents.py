@@ -65,8 +65,8 @@ class Stored(BaseModel):
 def list_agents(caller: Reader, server: Used) -> Agents:
     """List the agents with kept runs."""
     rows = server.storage.agents.list(caller.org_id)
-    fields = ("agent_name", "task_profile", "runs", "newest")
-    return Agents(agents=[Agent(**dict(zip(fields, row))) for row in rows])
+    found = [Agent(agent_name=name, task_profile=task, runs=runs, newest=newest) for name, task, runs, newest in rows]
+    return Agents(agents=found)
 
 
 @router.get("/monitor/agents/profile", responses=problems())

@@ -37,8 +37,8 @@ def list_experiments(caller: Reader, server: Used) -> Experiments:
     """List the experiments."""
     check_whole_org(caller)
     rows = server.storage.runs.experiments(caller.org_id)
-    fields = ("experiment_id", "runs", "started")
-    return Experiments(experiments=[Experiment(**dict(zip(fields, row))) for row in rows])
+    found = [Experiment(experiment_id=name, runs=runs, started=started) for name, runs, started in rows]
+    return Experiments(experiments=found)
 
 
 @router.get("/monitor/experiments/{experiment_id:path}/report", responses=problems(404))

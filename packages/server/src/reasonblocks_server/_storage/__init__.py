@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import select
 
-from ._database import Database
+from ._database import BUSY_S, Database, Synchronous
 from ._keys import Keys
 from ._migrate import NewerDatabase, migrate
 from ._notes import Notes
@@ -37,12 +37,13 @@ class Storage:
         self.traces = Traces(database)
 
     @classmethod
-    def open(cls, url: str, *, synchronous: str = "NORMAL") -> Storage:
+    def open(cls, url: str, *, synchronous: Synchronous = "NORMAL", busy_s: float = BUSY_S) -> Storage:
         """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
 
-        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. Raises `ValueError` for another database.
+        `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `busy_s` is the time to wait for another
+        transaction. Raises `ValueError` for another database.
         """
-        return cls(Database(url, synchronous))
+        return cls(Database(url, synchronous, busy_s))
 
     def migrate(self) -> None:
         """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""

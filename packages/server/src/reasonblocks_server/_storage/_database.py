@@ -6,22 +6,28 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from zlib import crc32
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
+
+from reasonblocks.backends._wal import to_wal
 
 from .._errors import StorageUnavailable
 
 T = TypeVar("T")
+Synchronous: TypeAlias = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 
 BUSY_S = 5.0
 """Seconds to wait for another transaction."""
+SILENT_MS = 10_000
+"""Milliseconds without an answer of PostgreSQL's host, after which a connection is given up."""
 CONNECTIONS = 16
 """Connections that a process keeps open, and as many more under load."""
 UNAVAILABLE = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
@@ -38,10 +44,11 @@ class Database:
     before it is written: SQLite would go on writing to a file that no longer has a name.
     """
 
-    def __init__(self, url: str, synchronous: str) -> None:
+    def __init__(self, url: str, synchronous: Synchronous, busy_s: float) -> None:
         self.url = _url(url)
         self.path = _path(self.url)
         self.synchronous = synchronous
+        self.busy_s = busy_s
         self._writing = threading.Lock()
         self.engine = self._engine(create=False)
 
@@ -107,8 +114,12 @@ class Database:
                 pool_pre_ping=True,
                 pool_size=CONNECTIONS,
                 max_overflow=CONNECTIONS,
-                pool_timeout=BUSY_S,
-                connect_args={"connect_timeout": int(BUSY_S), "prepare_threshold": None},
+                pool_timeout=self.busy_s,
+                connect_args={
+                    "connect_timeout": max(1, round(self.busy_s)),
+                    "tcp_user_timeout": SILENT_MS,
+                    "prepare_threshold": None,  # a prepared statement is lost behind PgBouncer
+                },
             )
         engine = create_engine(
             self.url,
@@ -116,7 +127,7 @@ class Database:
             poolclass=QueuePool,
             pool_size=CONNECTIONS,
             max_overflow=CONNECTIONS,
-            pool_timeout=BUSY_S,
+            pool_timeout=self.busy_s,
         )
         event.listen(engine, "begin", _begin)
         return engine
@@ -124,9 +135,9 @@ class Database:
     def _connected(self, *, create: bool) -> sqlite3.Connection:
         assert self.path is not None
         address = f"{Path(os.path.abspath(self.path)).as_uri()}?mode={'rwc' if create else 'rw'}"
-        db = sqlite3.connect(address, uri=True, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
+        db = sqlite3.connect(address, uri=True, timeout=self.busy_s, check_same_thread=False, isolation_level=None)
         try:
-            db.execute("PRAGMA journal_mode=WAL")
+            to_wal(db, self.busy_s)
             db.execute(f"PRAGMA synchronous={self.synchronous}")
             db.create_function("lower", 1, _lower, deterministic=True)
         except sqlite3.Error:
@@ -140,7 +151,7 @@ class Database:
         if not self.is_sqlite:
             yield
             return
-        if not self._writing.acquire(timeout=BUSY_S):
+        if not self._writing.acquire(timeout=self.busy_s):
             raise StorageUnavailable("database is locked")
         try:
             yield
@@ -186,6 +197,29 @@ class Database:
             yield held
         finally:
             db.close()
+
+
+def add_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert the rows whose keys are new."""
+    connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+
+
+def add_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row; return False if its key is not new."""
+    insert = _insert(connection, table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return bool(connection.execute(insert, dict(row)).rowcount)
+
+
+def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or replace the one of its key."""
+    keys = [column.name for column in table.primary_key]
+    others = {name: value for name, value in row.items() if name not in keys}
+    insert = _insert(connection, table).on_conflict_do_update(index_elements=keys, set_=others)
+    connection.execute(insert, dict(row))
+
+
+def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 def _exclusive(db: sqlite3.Connection) -> bool:

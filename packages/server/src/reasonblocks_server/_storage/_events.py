@@ -104,6 +104,7 @@ def step_columns(event: StepEvent, body: str) -> Columns:
         "final": is_final(event),
         "error": bool(name_in(more.get("error"))),
         "stopped": bool(name_in(more.get("stop")) or name_in(more.get("withheld_stop"))),
+        "doubts": _doubts(more.get("doubts")),
         "dropped": len(_texts(more.get("injections_dropped"))),
         "body": body,
     }
@@ -120,6 +121,10 @@ def note_ids(event: StepEvent) -> tuple[str, ...]:
 
 def finish_columns(event: RunFinish, body: str) -> Columns:
     return {"finished": event.timestamp, "outcome": name_of(event.outcome), "finish": body}
+
+
+def _doubts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(one, Mapping) for one in value)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -17,8 +17,6 @@ from datetime import date, datetime, timezone
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent
 
@@ -26,6 +24,7 @@ from .._summary import STANDING, summary_of
 from .._values import Ingested
 from . import _clean
 from ._clean import name_of
+from ._database import add_missing
 from ._events import Columns, Given, finish_columns, is_final, note_ids, run_columns, step_columns
 from ._rows import narrow_of, step_rows
 from ._tables import notes, runs, steps
@@ -58,12 +57,6 @@ def new_run(org_id: str, run_id: str, now: float, project_id: str | None) -> Col
         "seen": now,
         "takes_notes": False,
     }
-
-
-def add_runs(connection: Connection, rows: Sequence[Columns]) -> None:
-    """Add the runs that do not exist yet."""
-    kind = sqlite_insert if connection.dialect.name == "sqlite" else postgresql_insert
-    connection.execute(kind(runs).on_conflict_do_nothing(), rows)
 
 
 def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: float, project_id: str | None) -> Ingested:
@@ -196,7 +189,7 @@ def _locked(
     found = _lock(connection, org_id, names)
     missing = [name for name in names if name not in found]
     if missing:
-        add_runs(connection, [new_run(org_id, name, now, project_id) for name in missing])
+        add_missing(connection, runs, [new_run(org_id, name, now, project_id) for name in missing])
         found |= _lock(connection, org_id, missing)
     return found
 

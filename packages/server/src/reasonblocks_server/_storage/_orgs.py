@@ -7,7 +7,7 @@ from collections import defaultdict
 from sqlalchemy import ColumnElement, Connection, and_, delete, select
 
 from .._values import Body
-from ._database import Database
+from ._database import Database, put
 from ._notes import Notes
 from ._tables import METADATA, audit, keys, links, logins, notes, orgs, runs, steps, traces
 
@@ -34,8 +34,7 @@ class Orgs:
 
     def put(self, org_id: str, retention_days: int) -> None:
         with self._db.writing() as connection:
-            connection.execute(delete(orgs).where(orgs.c.org_id == org_id))
-            connection.execute(orgs.insert(), {"org_id": org_id, "retention_days": retention_days})
+            put(connection, orgs, {"org_id": org_id, "retention_days": retention_days})
 
     def erase(self, org_id: str) -> int:
         """Delete all that belongs to an org, its keys too. Return the number of runs."""

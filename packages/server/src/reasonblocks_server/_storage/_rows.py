@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from .._values import RunRow, StepRow
-from ._clean import body_in, names_in, read
+from ._clean import body_in, names_in, read, text_of
 from ._tables import runs, steps
 
 RUN = [column for column in runs.c if column.name in RunRow.__dataclass_fields__ and column.name != "body"]
@@ -21,7 +21,7 @@ def run_row(row: Mapping[Any, Any]) -> RunRow:
     """Return a run from the columns of `RUN`, and possibly `body`: then the task is not cut."""
     columns = {column.name: row[column.name] for column in RUN}
     summary, body = columns.pop("summary"), body_in(row.get("body"))
-    task = body.get("task", columns.pop("task"))
+    task = text_of(body["task"]) if body else columns["task"]
     return RunRow(**{**columns, "task": task}, summary=read(summary) if summary else None, body=body)
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, up
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
 from ._clean import id_of, name_of, text_of
-from ._database import Database
+from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
-from ._ingest import add_runs, ingest, new_run
+from ._ingest import ingest, new_run
 from ._rows import RUN, narrow_of, run_row, step_rows
 from ._tables import notes, runs, steps
 
@@ -57,7 +57,7 @@ class Runs:
         of_run = _of(org_id, run_id)
         with self._db.writing() as connection:
             if not connection.execute(update(runs).where(of_run).values(takes_notes=True)).rowcount:
-                add_runs(connection, [{**new_run(org_id, id_of(run_id), now, None), "takes_notes": True}])
+                add_missing(connection, runs, [{**new_run(org_id, id_of(run_id), now, None), "takes_notes": True}])
                 connection.execute(update(runs).where(of_run).values(takes_notes=True))
 
     def get(self, org_id: str, run_id: str) -> RunRow | None:

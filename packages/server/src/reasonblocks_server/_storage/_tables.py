@@ -167,6 +167,7 @@ steps = Table(
     Column("final", Boolean, nullable=False),
     Column("error", Boolean, nullable=False),
     Column("stopped", Boolean, nullable=False),
+    Column("doubts", Boolean, nullable=False),
     Column("dropped", Integer, nullable=False),
     _text("body"),
 )

@@ -11,7 +11,7 @@ from reasonblocks._own_level import MAX_RUNS
 
 from .._values import AuditRow, Body, ProfileRow
 from ._clean import body_in, id_of, name_of, read, text_of, written
-from ._database import Database
+from ._database import Database, add_new, put
 from ._tables import agents, audit, profiles, traces
 
 
@@ -51,10 +51,7 @@ class Profiles:
             if expected:
                 one = and_(_profile_of(org_id, name), profiles.c.revision == expected)
                 return row if connection.execute(update(profiles).where(one).values(columns)).rowcount else None
-            if connection.execute(select(profiles.c.name).where(_profile_of(org_id, name))).first():
-                return None
-            connection.execute(profiles.insert(), {"org_id": org_id, "name": row.name, **columns})
-        return row
+            return row if add_new(connection, profiles, {"org_id": org_id, "name": row.name, **columns}) else None
 
 
 def _profile_of(org_id: str, name: str) -> ColumnElement[bool]:
@@ -92,10 +89,7 @@ class Agents:
         row = {"org_id": org_id, "agent_name": name_of(agent_name), "task_profile": name_of(task_profile)}
         newest = select(agents.c.run_id).where(one).order_by(agents.c.added.desc(), agents.c.run_id.desc())
         with self._db.writing() as connection:
-            connection.execute(delete(agents).where(one, agents.c.run_id == id_of(run_id)))
-            connection.execute(
-                agents.insert(), {**row, "run_id": id_of(run_id), "added": now, "summary": written(summary)}
-            )
+            put(connection, agents, {**row, "run_id": id_of(run_id), "added": now, "summary": written(summary)})
             old = connection.execute(newest.offset(MAX_RUNS).limit(MAX_RUNS)).scalars().all()
             if old:
                 connection.execute(delete(agents).where(one, agents.c.run_id.in_(old)))
@@ -155,13 +149,10 @@ class Traces:
 
     def add(self, org_id: str, trace_id: str, body: Body, now: float) -> None:
         """Add a trace, or replace the one of this id."""
-        one = and_(traces.c.org_id == org_id, traces.c.trace_id == id_of(trace_id))
         text = written({**body, "trace_id": id_of(trace_id)})
+        row = {"org_id": org_id, "trace_id": id_of(trace_id), "created": now, "body": text}
         with self._db.writing() as connection:
-            connection.execute(delete(traces).where(one))
-            connection.execute(
-                traces.insert(), {"org_id": org_id, "trace_id": id_of(trace_id), "created": now, "body": text}
-            )
+            put(connection, traces, row)
 
     def list(self, org_id: str, limit: int, after: str | None = None) -> list[Body]:
         """Return traces in the order of their ids; those after the given id continue the list."""

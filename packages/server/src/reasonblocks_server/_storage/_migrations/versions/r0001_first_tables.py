@@ -210,6 +210,7 @@ def _steps() -> None:
         _column("final", FLAG),
         _column("error", FLAG),
         _column("stopped", FLAG),
+        _column("doubts", FLAG),
         _column("dropped", INT),
         _column("body", TEXT),
         PrimaryKeyConstraint("day", "org_id", "run_id", "step_index"),

@@ -1,0 +1,83 @@
+"""A restart, another secret, a killed worker and a lost database: the agent's path goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.app.asking import LOOP, evaluated, stepped, without
+from tests.server.running import Running, running
+from tests.server.serving import served
+from tests.whole import in_whole
+
+
+def test_after_a_restart_the_next_evaluation_is_exact(server: Running, client: httpx.Client, tmp_path: Path) -> None:
+    whole = stepped(client, 6)
+    with running(tmp_path) as first, first.client() as before:
+        key, memory = first.key, stepped(before, 3)[-1]["memory"]
+    with running(tmp_path) as second, second.client(key) as after:
+        found = stepped(after, 3, memory, 3)
+    assert [without(answer, "memory") for answer in found] == [without(answer, "memory") for answer in whole[3:]]
+    with running(tmp_path, secret=b"another" * 8) as third, third.client(key) as after:
+        answer = evaluated(after, from_step=6, memory=found[-1]["memory"])
+    assert answer["partial"]
+    assert answer["scores"] != whole[-1]["scores"]
+
+
+def test_without_the_database_known_keys_go_on_evaluating(tmp_path: Path) -> None:
+    event = {"event": "run_finish", "run_id": "r", "outcome": "success", "timestamp": time.time()}
+    file = tmp_path / "server.db"
+    with running(tmp_path, static_keys=("static@acme",)) as server, server.client() as client:
+        unknown = server.make_key()
+        memory = stepped(client, 3)[-1]["memory"]
+        gone = file.rename(file.with_suffix(".gone"))
+        found = [
+            client.get("/ready"),
+            client.post("/v1/monitor/events", json={"events": [event]}),
+            client.get("/v1/monitor/runs", headers={"Authorization": f"Bearer {unknown}"}),
+        ]
+        assert [answer.status_code for answer in found] == [503, 503, 503]
+        assert [answer.headers["Retry-After"] for answer in found] == ["1"] * 3
+        assert client.get("/health").status_code == 200
+        assert not stepped(client, 2, memory, 3, notes=True)[-1]["partial"]
+        assert client.post("/v1/traces/retrieve", json={"context": "", "tier": "e3"}).status_code == 200
+        with server.client("static") as static:
+            assert evaluated(static)["scores"]
+        gone.rename(file)
+        assert client.get("/ready").status_code == 200
+        assert client.post("/v1/monitor/events", json={"events": [event]}).json()["accepted"] == 1
+
+
+def test_a_server_starts_without_its_database_and_finds_it_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = tmp_path / "server.db"
+    damaged.write_text("This is no database.")
+    with running(tmp_path, make_key=False, static_keys=("static",)) as server, server.client("static") as client:
+        assert client.get("/ready").status_code == 503
+        assert evaluated(client)["scores"]
+        damaged.unlink()
+        assert server.server.migrating.done.wait(20)
+        assert client.get("/ready").status_code == 200
+    assert "the database does not answer" in caplog.text
+
+
+@in_whole
+def test_a_killed_worker_is_replaced_and_loses_nothing(tmp_path: Path) -> None:
+    with served(tmp_path / "home", "--data", str(tmp_path / "data")) as server:
+        start = {"event": "run_start", "run_id": "r", "agent_name": "a", "task": "t", "timestamp": time.time()}
+        assert server.ask("/v1/monitor/events", {"events": [start]})[1]["accepted"] == 1
+        memory = None
+        for number in range(3):
+            body = {"steps": [LOOP], "from_step": number, "memory": memory, "run_id": "r", "injected": []}
+            memory = server.ask("/v1/monitors/evaluate", body)[1]["memory"]
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGKILL)
+        body = {"steps": [LOOP], "from_step": 3, "memory": memory, "run_id": "r", "injected": []}
+        assert server.ask("/v1/monitors/evaluate", body)[1]["partial"] is False
+        assert server.ask("/v1/monitor/events", {"events": [start]})[1] == {"accepted": 0, "repeated": 1, "refused": []}

@@ -1,0 +1,104 @@
+"""Paths: an id may hold any character, and every route is served with and without a version."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+ODD = [
+    "../x",
+    "a/b?",
+    "a%2Fb",
+    "..",
+    ".",
+    "x/steps",
+    "x/finish",
+    "/",
+    "a//b",
+    "#",
+    "a b",
+    "+",
+    "ключ",
+    "😀",
+    "\n",
+    "%",
+    "%00",
+]
+
+
+def found(client: httpx.Client, run_id: str) -> str:
+    """Make a run by a step and finish it, and return its id as it is read back."""
+    sent = quote(run_id, safe="").replace(".", "%2E")  # a client resolves ".." as it is
+    path = f"/v1/monitor/runs/{sent}"
+    step = {"step_index": 0, "action": "a", "timestamp": time.time()}
+    client.post(f"{path}/steps", json=step).raise_for_status()
+    client.post(f"{path}/finish", json={"outcome": "success"}).raise_for_status()
+    body = client.get(path).raise_for_status().json()
+    assert body["run"]["outcome"] == "success"
+    assert len(body["steps"]) == 1
+    name: str = body["run"]["run_id"]
+    return name
+
+
+@pytest.mark.parametrize("run_id", ODD)
+def test_a_run_of_any_id_is_found_again(client: httpx.Client, run_id: str) -> None:
+    assert found(client, run_id) == run_id
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40))
+def test_a_run_of_any_text_is_found_again(client: httpx.Client, run_id: str) -> None:
+    assert found(client, run_id) == run_id
+
+
+def test_an_empty_id_is_an_error_of_the_client(client: httpx.Client) -> None:
+    assert client.post("/v1/monitor/runs//steps", json={"step_index": 0}).status_code == 422
+    assert client.get("/v1/monitor/runs/").status_code == 422
+
+
+def test_an_id_that_is_no_text_is_refused(client: httpx.Client) -> None:
+    answer = client.get("/v1/monitor/runs/%ff%fe")
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "run_id: must be percent-encoded UTF-8"
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/openapi.json", "/docs", "/patterns", "/monitor/runs"])
+def test_routes_are_served_with_and_without_a_version(client: httpx.Client, path: str) -> None:
+    with_version, without = client.get(f"/v1{path}"), client.get(path)
+    assert with_version.status_code == without.status_code == 200
+    assert with_version.content == without.content
+
+
+def test_the_document_has_each_route_once_with_its_version(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    assert "/v1/monitors/evaluate" in document["paths"]
+    assert all(path.startswith("/v1/") for path in document["paths"])
+    operations = {path: [*methods.values()] for path, methods in document["paths"].items()}
+    open_paths = {path for path, found in operations.items() if any("security" not in one for one in found)}
+    assert open_paths == {"/v1/health", "/v1/ready"}
+
+
+def test_the_page_of_the_documentation_names_every_route_and_loads_nothing(client: httpx.Client) -> None:
+    page = client.get("/docs")
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in page.text
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for word in ("<script", "http://", "https://", "src=", " onclick", "<link"):
+        assert word not in page.text
+
+
+def test_the_style_of_the_page_is_the_one_that_its_policy_allows(client: httpx.Client) -> None:
+    page = client.get("/docs")
+    style = page.text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in page.headers["Content-Security-Policy"]

@@ -1,0 +1,92 @@
+"""The patterns that a finished run was shown are counted once, in its own org."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from reasonblocks_server._counting import MAX_WAITING, Counting
+from reasonblocks_server._errors import StorageUnavailable
+from tests.server.routes.walk import PATTERN
+from tests.server.routes.world import Body, Caller, World, finish, start, step
+
+
+def shown(run_id: str, pattern_id: str) -> list[Body]:
+    """The events of a run in trouble that was told a pattern, and recovered."""
+    told = {"fsm_state": "SLOW", "pattern_ids": [pattern_id], "retrieved": {"e2": [pattern_id]}}
+    return [
+        start(run_id),
+        step(run_id, 0, metadata=told, monitors_fired=["semantic_loop"]),
+        *[step(run_id, index) for index in range(1, 5)],
+        finish(run_id),
+    ]
+
+
+def stats(caller: Caller, pattern_id: str) -> Any:
+    return caller.get(f"/patterns/{pattern_id}").get("stats")
+
+
+def counted(world: World) -> None:
+    assert world.server.counting.wait(20)
+
+
+def test_a_finished_run_is_counted_once(world: World, caller: Caller) -> None:
+    caller.post("/patterns", {**PATTERN, "id": "counted"}, 201)
+    caller.send(*shown("r", "counted"))
+    counted(world)
+    assert stats(caller, "counted") == {"retrieved": 1, "injected": 1, "recovered": 1}
+    caller.send(*shown("r", "counted"))
+    caller.send(finish("r", "failure: E"))
+    counted(world)
+    assert stats(caller, "counted") == {"retrieved": 1, "injected": 1, "recovered": 1}
+
+
+def test_a_run_counts_no_pattern_of_another_org(world: World, caller: Caller) -> None:
+    caller.post("/patterns", {**PATTERN, "id": "foreign"}, 201)
+    world.caller().send(*shown("r", "foreign"))
+    counted(world)
+    assert not stats(caller, "foreign")
+
+
+class Store:
+    """Counts in memory."""
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[str, ...]] = []
+
+    def count(self, ids: Iterable[str], what: str) -> None:
+        self.counts.append((what, *ids))
+
+
+def test_a_run_whose_events_cannot_be_read_is_counted_later(
+    world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonblocks_server._counting.RETRY_SECONDS", 0.001)
+    caller.send(*shown("r", "p"))
+    storage, store, failures = world.server.storage, Store(), [1, 2]
+    read = storage.runs.finish_body
+
+    def finish_body(org_id: str, run_id: str) -> Body | None:
+        if failures:
+            failures.pop()
+            raise StorageUnavailable("it is gone")
+        return read(org_id, run_id)
+
+    monkeypatch.setattr(storage.runs, "finish_body", finish_body)
+    counting = Counting(storage, lambda org_id: store)
+    counting.finished(caller.org_id, ["r"])
+    assert counting.wait(20)
+    counting.close()
+    assert store.counts == [("retrieved", "p"), ("injected", "p"), ("recovered", "p")]
+
+
+def test_runs_that_wait_are_bounded_and_end_with_the_process(world: World) -> None:
+    counting = Counting(world.server.storage, lambda org_id: Store())
+    with counting._lock:  # the thread cannot take one
+        counting._waiting.extend(("o", str(number)) for number in range(MAX_WAITING + 5))
+        assert len(counting._waiting) == MAX_WAITING
+    counting.close()
+    counting.finished("o", ["r"])
+    assert counting._thread is None

@@ -1,0 +1,67 @@
+"""The migrations make the tables that the code expects, once, whoever calls first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from reasonblocks_server._storage import NewerDatabase, Storage
+from reasonblocks_server._storage._tables import METADATA
+from tests.server.postgres import Postgres
+
+
+def test_the_migrations_make_exactly_the_tables(storage: Storage) -> None:
+    with storage._db.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_a_second_migration_changes_nothing(storage: Storage) -> None:
+    storage.orgs.put("o", 3)
+    storage.migrate()
+    assert storage.orgs.get("o")["retention_days"] == 3
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def unmigrated(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/100%/new folder/server.db"
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.new_database()
+
+
+def test_processes_that_start_at_once_migrate_once(unmigrated: str) -> None:
+    opened = [Storage.open(unmigrated) for _ in range(3)]
+    errors = list[Exception]()
+
+    def start(storage: Storage) -> None:
+        try:
+            storage.migrate()
+        except Exception as error:  # noqa: BLE001 - the assertion shows it
+            errors.append(error)
+
+    threads = [Thread(target=start, args=(storage,)) for storage in opened]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        assert errors == []
+        opened[0].check()
+        with opened[0]._db.writing() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        with pytest.raises(NewerDatabase, match="upgrade reasonblocks-server"):
+            opened[1].migrate()
+    finally:
+        for storage in opened:
+            storage.close()
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "sqlite:///:memory:"])
+def test_another_database_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="use sqlite:///PATH"):
+        Storage.open(url)
