@@ -17,7 +17,7 @@ from tests.whole import QUICK_EXAMPLES, WHOLE
 
 ORGS = (f"org-{number}" for number in count())
 examples = settings(
-    max_examples=200 if WHOLE else QUICK_EXAMPLES,
+    max_examples=200 if WHOLE else QUICK_EXAMPLES // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

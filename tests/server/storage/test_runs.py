@@ -25,7 +25,7 @@ def listed(storage: Storage, chosen: RunFilter, *, limit: int = 2, org: str = "o
         assert len(rows) == limit
 
 
-@settings(max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=QUICK_EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(starts=st.lists(st.sampled_from([1.0, 2.0, 0.1 + 0.2, -1e300]), max_size=9), limit=st.integers(1, 4))
 def test_pages_have_every_run_once_the_newest_first(storage: Storage, starts: list[float], limit: int) -> None:
     storage.orgs.erase("o")

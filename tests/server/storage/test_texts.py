@@ -37,7 +37,7 @@ def test_hostile_texts_are_found_again(storage: Storage) -> None:
     assert storage.runs.delete("o", HOSTILE)
 
 
-@settings(max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=QUICK_EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(run=anything, text=anything, number=st.one_of(st.integers(), st.floats(), st.sampled_from([10**400, -(2**64)])))
 def test_any_text_and_number_is_stored(storage: Storage, run: str, text: str, number: float) -> None:
     run = f"r{run}"

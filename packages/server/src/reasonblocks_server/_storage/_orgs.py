@@ -38,16 +38,7 @@ class Orgs:
 
     def erase(self, org_id: str) -> int:
         """Delete all that belongs to an org, its keys too. Return the number of runs."""
-        with self._db.writing() as connection:
-            of_org = select(keys.c.key_id).where(keys.c.org_id == org_id)
-            for table in (logins, links):
-                connection.execute(delete(table).where(table.c.key_id.in_(of_org)))
-            count = 0
-            for table in METADATA.sorted_tables:
-                if "org_id" in table.c:
-                    deleted = connection.execute(delete(table).where(table.c.org_id == org_id)).rowcount
-                    count += deleted if table is runs else 0
-        return count
+        return self._db.repeated(lambda connection: _erase(connection, org_id))
 
     def sweep(self, now: float) -> int:
         """Delete what is over: old runs, traces, logins and links. Return the number of runs."""
@@ -75,6 +66,17 @@ class Orgs:
                 deleted = _drop_some(connection, chosen)
             count += deleted
         return count
+
+
+def _erase(connection: Connection, org_id: str) -> int:
+    of_org = select(keys.c.key_id).where(keys.c.org_id == org_id)
+    for table in (logins, links):
+        connection.execute(delete(table).where(table.c.key_id.in_(of_org)))
+    tables = [table for table in METADATA.sorted_tables if "org_id" in table.c]
+    deleted = {
+        table.name: connection.execute(delete(table).where(table.c.org_id == org_id)).rowcount for table in tables
+    }
+    return deleted[runs.name]
 
 
 def _drop_some(connection: Connection, chosen: ColumnElement[bool]) -> int:

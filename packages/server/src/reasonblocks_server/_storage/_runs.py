@@ -45,7 +45,7 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store a batch of events in one transaction. An event that breaks a rule is refused alone."""
+        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
