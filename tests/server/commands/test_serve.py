@@ -91,7 +91,7 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it(tmp_path: P
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "reasonblocks: PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2'\n"
+    assert done.stderr == "reasonblocks: PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2.1'\n"
 
 
 def test_the_list_of_commands_imports_no_web_framework_and_no_database() -> None:
