@@ -27,6 +27,7 @@ from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
 from reasonblocks.events import RunFinish, RunStart, StepEvent  # noqa: E402
 from reasonblocks.traces import RunLog, read_logs  # noqa: E402
 from reasonblocks.types import RunInfo  # noqa: E402
+from reasonblocks_server._values import Scope  # noqa: E402
 from tests.server.running import ORG, Running, running  # noqa: E402
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def experiment(server: Running, log: RunLog, now: float) -> None:
         info = RunInfo(
             run_id=f"ci-{at}", agent_name="ci-fixer", task="Fix the build.", model="gpt-5.2",
             mode="steer" if arm == "on" else "observe",
-            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}", "on_fraction": 0.5},
+            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}",
+                      "on_fraction": 0.5},
         )  # fmt: skip
         started = now - 5 * 86_400 + 900 * at
         outcome = "success" if succeeded else "failure: BuildError"
@@ -149,7 +151,12 @@ def others(server: Running, now: float) -> None:
     for name, times in (("retry-with-the-log", (41, 18, 13, 4)), ("prices-are-cached", (22, 22, 0, 0))):
         for what, count in zip(("retrieved", "injected", "recovered", "not_recovered"), times, strict=True):
             server.server.patterns.counts(ORG).count([name] * count, what)
-    for name, scopes in (("ci agents", ("ingest", "evaluate")), ("Mira", ("read", "steer")), ("old laptop", ("read",))):
+    given: tuple[tuple[str, tuple[Scope, ...]], ...] = (
+        ("ci agents", ("ingest", "evaluate")),
+        ("Mira", ("read", "steer")),
+        ("old laptop", ("read",)),
+    )
+    for name, scopes in given:
         row, _ = storage.keys.add(ORG, name=name, scopes=scopes, now=now - 86_400 * 3)
         storage.audit.add(ORG, row.key_id, "key.add", f"{row.key_id} {' '.join(scopes)}", now - 86_400 * 3)
         if name == "old laptop":
@@ -186,7 +193,6 @@ def draw(folder: Path, server: Running, options: dict[str, Any], suffix: str) ->
     with browser() as chromium:
         context = chromium.new_context(**options)
         page = context.new_page()
-        page.on("console", lambda said: print(f"console: {said.text}", file=sys.stderr))
         page.goto(f"{server.url}/ui/login")
         page.screenshot(path=folder / f"login{suffix}.png")
         log_in(page, server)

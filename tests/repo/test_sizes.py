@@ -20,6 +20,7 @@ SHORT_MODULES = {
     "packages/core/src/reasonblocks/backends/_jsonl_sink.py": "a sink without SQLite must not import it",
     "packages/core/src/reasonblocks/calibration/_lasting.py": "a model of its own: only it is fitted without outcomes",
     "packages/core/src/reasonblocks/traces/_anthropic.py": "every format of recorded runs is a module of its own",
+    "packages/server/src/reasonblocks_server/_storage/_migrate.py": "a worker that does not migrate imports no Alembic",
 }
 """Private modules of fewer lines with one importer, by their path from the root: the reason not to merge them."""
 LONG_MODULES: dict[str, str] = {}

@@ -84,6 +84,7 @@ def test_the_interval_of_a_share_holds_the_parameters_that_a_score_test_does_not
     found, share = of(count), count[0] / count[1]
     assert found.low == pytest.approx(score_limit(share, count[1], 0.0), abs=1e-9)
     assert found.high == pytest.approx(score_limit(share, count[1], 1.0), abs=1e-9)
+    assert 0 <= found.low <= share <= found.high <= 1
 
 
 @given(COUNTS, COUNTS)

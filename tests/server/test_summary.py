@@ -106,7 +106,7 @@ def summarised(storage: Storage, events: list[Event]) -> Body:
 
 
 @settings(
-    max_examples=300 if WHOLE else QUICK_EXAMPLES,
+    max_examples=300 if WHOLE else QUICK_EXAMPLES // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -21,6 +21,7 @@ from reasonblocks_server._errors import ApiError
 from reasonblocks_server._patterns import Patterns
 from tests.server.app.asking import LOOP, Body
 from tests.server.running import Running, running
+from tests.whole import in_whole
 
 
 def lesson(name: str, **fields: Any) -> Body:
@@ -201,6 +202,7 @@ patterns.close()
 """
 
 
+@in_whole
 def test_processes_that_write_one_file_lose_nothing(patterns: Patterns, tmp_path: Path) -> None:
     patterns.add("acme", [lesson("shared")])
     children = [subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path), str(name)]) for name in range(2)]
@@ -226,6 +228,7 @@ def test_patterns_of_the_file_are_shared_if_they_have_no_org(patterns: Patterns,
     assert refused.value.status == 403
 
 
+@in_whole
 def test_a_qdrant_that_does_not_answer_leaves_evaluations_alone(tmp_path: Path) -> None:
     pytest.importorskip("qdrant_client")
     with running(tmp_path, qdrant_url="http://127.0.0.1:9") as server, server.client() as client:

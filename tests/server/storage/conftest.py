@@ -27,27 +27,27 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a database that has all tables."""
+    """The address of a database."""
     if request.param == "sqlite":
-        address = f"sqlite:///{tmp_path_factory.mktemp('storage')}/server.db"
-    else:
-        address = request.getfixturevalue("postgres").new_database()
-    opened = Storage.open(address)
+        return f"sqlite:///{tmp_path_factory.mktemp('storage')}/server.db"
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return postgres.new_database()
+
+
+@pytest.fixture(scope="session")
+def opened(url: str) -> Iterator[Storage]:
+    found = Storage.open(url)
     try:
-        opened.migrate()
+        found.migrate()
+        yield found
     finally:
-        opened.close()
-    return address
+        found.close()
 
 
 @pytest.fixture
-def storage(url: str) -> Iterator[Storage]:
-    opened = Storage.open(url)
-    try:
-        yield opened
-    finally:
-        empty(opened)
-        opened.close()
+def storage(opened: Storage) -> Iterator[Storage]:
+    yield opened
+    empty(opened)
 
 
 def empty(storage: Storage) -> None:

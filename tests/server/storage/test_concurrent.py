@@ -11,9 +11,12 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
+import pytest
+
 from reasonblocks_server._storage import Storage
 from tests.server.storage.model import Event, finish, start, step
 from tests.server.storage.other_process import batches
+from tests.whole import in_whole
 
 OTHER = Path(__file__).with_name("other_process.py")
 SECONDS = 60.0
@@ -74,8 +77,16 @@ def go(process: subprocess.Popen[str]) -> IO[str]:
     return process.stdout
 
 
-def test_processes_that_write_the_same_run_store_each_step_once(storage: Storage, url: str) -> None:
-    with another(url, 1, 10) as process:
+@pytest.fixture(params=["sqlite", pytest.param("storage", marks=in_whole)])
+def shared(request: pytest.FixtureRequest) -> Storage:
+    """A storage that another process uses, too; for PostgreSQL a thread is as far away."""
+    found: Storage = request.getfixturevalue(request.param)
+    return found
+
+
+def test_processes_that_write_the_same_run_store_each_step_once(shared: Storage) -> None:
+    storage = shared
+    with another(storage._db.url.render_as_string(hide_password=False), 1, 10) as process:
         output = go(process)
         accepted = sum(storage.runs.ingest("o", batch, now=1.0).accepted for batch in batches(2, 10))
         accepted += sum(int(line.split()[1]) for line in output)

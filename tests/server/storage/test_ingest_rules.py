@@ -17,7 +17,7 @@ from tests.whole import QUICK_EXAMPLES, WHOLE
 
 ORGS = (f"org-{number}" for number in count())
 examples = settings(
-    max_examples=200 if WHOLE else QUICK_EXAMPLES,
+    max_examples=200 if WHOLE else QUICK_EXAMPLES // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -147,7 +147,7 @@ def test_a_repeat_is_no_news(storage: Storage) -> None:
 
 
 def test_a_run_has_the_metadata_of_its_start(storage: Storage) -> None:
-    more = {"experiment_id": "e1", "arm": "on", "unit_id": "u"}
+    more = {"experiment_id": "e1", "arm": "on", "assignment_unit": "u", "unit_id": "another"}
     body = start("r", 1.0, agent_name="a", model="m", framework="f", parent_run_id="p", mode="observe", metadata=more)
     storage.runs.ingest("o", [body], now=5.0)
     row = storage.runs.get("o", "r")

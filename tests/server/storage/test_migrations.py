@@ -20,6 +20,12 @@ def test_the_migrations_make_exactly_the_tables(storage: Storage) -> None:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
+def test_a_new_file_has_large_pages_and_a_log(sqlite: Storage) -> None:
+    with sqlite._db.reading() as connection:
+        found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("page_size", "journal_mode")]
+    assert found == [8_192, "wal"]
+
+
 def test_a_second_migration_changes_nothing(storage: Storage) -> None:
     storage.orgs.put("o", 3)
     storage.migrate()
@@ -61,7 +67,15 @@ def test_processes_that_start_at_once_migrate_once(unmigrated: str) -> None:
             storage.close()
 
 
-@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "sqlite:///:memory:"])
+@pytest.mark.parametrize("url", ["mysql://x:secret@y", "sqlite://", "sqlite:///:memory:", "", "secret"])
 def test_another_database_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="use sqlite:///PATH"):
+    with pytest.raises(ValueError, match="use sqlite:///PATH") as error:
         Storage.open(url)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg2", "postgresql+asyncpg"])
+def test_postgresql_is_used_through_psycopg_3(scheme: str) -> None:
+    storage = Storage.open(f"{scheme}://user@/name")
+    assert storage._db.url.drivername == "postgresql+psycopg"
+    storage.close()

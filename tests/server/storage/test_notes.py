@@ -25,7 +25,7 @@ def add(storage: Storage, org: str, now: float = 1.0, run: str = "r") -> str:
     return storage.notes.add(org, run, "Look at the logs.", key_id="k", now=now, expires=EXPIRES).note_id
 
 
-@settings(max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=QUICK_EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=st.lists(acts, max_size=6))
 def test_a_note_goes_through_its_states(storage: Storage, done: list[tuple[str, int, float]]) -> None:
     org = next(ORGS)

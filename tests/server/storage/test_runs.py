@@ -25,7 +25,7 @@ def listed(storage: Storage, chosen: RunFilter, *, limit: int = 2, org: str = "o
         assert len(rows) == limit
 
 
-@settings(max_examples=QUICK_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=QUICK_EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(starts=st.lists(st.sampled_from([1.0, 2.0, 0.1 + 0.2, -1e300]), max_size=9), limit=st.integers(1, 4))
 def test_pages_have_every_run_once_the_newest_first(storage: Storage, starts: list[float], limit: int) -> None:
     storage.orgs.erase("o")
@@ -64,7 +64,7 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
         "agents": ["Ärger"], "failure_types": ["loop"], "states": ["SLOW"], "experiments": ["e"],
     }  # fmt: skip
     assert storage.runs.experiments("o") == [("e", 1, 10.0)]
-    assert [row.run_id for row in storage.runs.units("o", "e")] == ["one"]
+    assert [(row.run_id, row.body["metadata"]) for row in storage.runs.units("o", "e")] == [("one", arm)]
 
 
 def test_steps_are_read_page_by_page(storage: Storage) -> None:

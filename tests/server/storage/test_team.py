@@ -96,6 +96,16 @@ def test_old_runs_are_swept(storage: Storage) -> None:
     assert storage.orgs.sweep(100 * DAY) == 0
 
 
+def test_an_org_without_a_setting_has_that_of_the_server(storage: Storage, url: str) -> None:
+    storage.runs.ingest("o", [step("r", 0)], now=1.0)
+    other = Storage.open(url, retention_days=5)
+    try:
+        assert other.orgs.get("o")["retention_days"] == 5
+        assert [other.orgs.sweep(now * DAY) for now in (4, 6)] == [0, 1]
+    finally:
+        other.close()
+
+
 def test_many_old_runs_are_swept_at_once(storage: Storage) -> None:
     storage.runs.ingest("o", [step(f"r{number}", 0) for number in range(450)], now=1.0)
     assert storage.orgs.sweep(31 * DAY) == 450

@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import select
 
-from ._database import BUSY_S, Database, Synchronous
+from ._database import BUSY_S, Database, NewerDatabase, Synchronous
 from ._keys import Keys
-from ._migrate import NewerDatabase, migrate
 from ._notes import Notes
-from ._orgs import Orgs
+from ._orgs import RETENTION_DAYS, Orgs
 from ._runs import Runs
 from ._tables import orgs
 from ._team import Agents, Audit, Profiles, Traces
@@ -25,28 +24,37 @@ __all__ = ["Agents", "Audit", "Keys", "NewerDatabase", "Notes", "Orgs", "Profile
 class Storage:
     """All tables of one database. Create it with `Storage.open`, and call `migrate` once before the first use."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, retention_days: int) -> None:
         self._db = database
         self.runs = Runs(database)
         self.notes = Notes(database)
         self.keys = Keys(database)
-        self.orgs = Orgs(database)
+        self.orgs = Orgs(database, retention_days)
         self.profiles = Profiles(database)
         self.agents = Agents(database)
         self.audit = Audit(database)
         self.traces = Traces(database)
 
     @classmethod
-    def open(cls, url: str, *, synchronous: Synchronous = "NORMAL", busy_s: float = BUSY_S) -> Storage:
+    def open(
+        cls,
+        url: str,
+        *,
+        synchronous: Synchronous = "NORMAL",
+        busy_s: float = BUSY_S,
+        retention_days: int = RETENTION_DAYS,
+    ) -> Storage:
         """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
 
         `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `busy_s` is the time to wait for another
-        transaction. Raises `ValueError` for another database.
+        transaction. `retention_days` are those of an org that has set none. Raises `ValueError` for another database.
         """
-        return cls(Database(url, synchronous, busy_s))
+        return cls(Database(url, synchronous, busy_s), retention_days)
 
     def migrate(self) -> None:
         """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
+        from ._migrate import migrate  # Alembic: a worker does without it
+
         migrate(self._db)
 
     def check(self) -> None:

@@ -48,6 +48,8 @@ def read_all(
 
 def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any]) -> Given:
     event = event_of(body)
+    if not event.run_id:
+        raise EventError("run_id", event.run_id, "must not be empty")
     run_id = id_of(event.run_id)
     if isinstance(event, RunStart):
         project = project_id if project_id is not None else name_of(event.run.project_id)
@@ -78,7 +80,7 @@ def run_columns(event: RunStart, body: str) -> Columns:
 
 
 def _unit(metadata: Mapping[str, Any], run_id: str) -> str:
-    return name_in(metadata.get("unit_id")) or name_in(metadata.get("assignment_unit")) or run_id
+    return name_in(metadata.get("assignment_unit")) or run_id
 
 
 def step_columns(event: StepEvent, body: str) -> Columns:

@@ -11,20 +11,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from .._errors import StorageUnavailable
-from ._database import Database
+from ._database import Database, NewerDatabase
 
 WAIT_S = 60.0
 """Seconds to wait for another process's migration."""
-
-
-class NewerDatabase(Exception):
-    """A database that a newer version of the server has written."""
-
-    def __init__(self, revision: str) -> None:
-        self.revision = revision
-        super().__init__(
-            f"the database has the revision {revision!r}, which a newer version wrote: upgrade reasonblocks-server"
-        )
 
 
 def migrate(database: Database) -> None:

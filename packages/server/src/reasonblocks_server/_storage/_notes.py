@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from secrets import token_hex
 from typing import TypeAlias
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
 
 from .._errors import ApiError
 from .._values import NoteRow
@@ -44,8 +44,7 @@ class Notes:
             expires=expires,
         )
         with self._db.writing() as connection:
-            locked = select(runs.c.run_id).where(runs.c.org_id == org_id, runs.c.run_id == note.run_id)
-            connection.execute(locked.with_for_update())
+            _lock_run(connection, org_id, run_id)
             waits = func.count().filter(QUEUED, notes.c.expires > now)
             total, waiting = connection.execute(select(func.count(), waits).where(_of(org_id, run_id))).one()
             if total >= MOST_NOTES:
@@ -77,6 +76,7 @@ class Notes:
             earlier = or_(earlier, notes.c.told_step.is_(None), notes.c.told_step > step)
         chosen = (_of(org_id, run_id), notes.c.note_id.in_([id_of(name) for name in ids]), earlier)
         with self._db.writing() as connection:
+            _lock_run(connection, org_id, run_id)
             connection.execute(update(notes).where(*chosen).values(state="told", told_step=step))
 
     def waiting(self, now: float) -> NoteRows:
@@ -93,6 +93,12 @@ class Notes:
         query = select(notes).where(*wanted).order_by(notes.c.created, notes.c.note_id)
         with self._db.reading() as connection:
             return [NoteRow(**row) for row in connection.execute(query).mappings()]
+
+
+def _lock_run(connection: Connection, org_id: str, run_id: str) -> None:
+    """Let one writer at a time at the notes of a run."""
+    one = select(runs.c.run_id).where(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
+    connection.execute(one.with_for_update())
 
 
 def _of(org_id: str, run_id: str) -> ColumnElement[bool]:

@@ -23,14 +23,14 @@ AUDIT_DAYS = 365
 class Orgs:
     """The settings of all orgs."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, retention_days: int) -> None:
+        self._db, self._days = database, retention_days
 
     def get(self, org_id: str) -> Body:
         """Return `{"org_id", "retention_days"}`."""
         with self._db.reading() as connection:
             days = connection.execute(select(orgs.c.retention_days).where(orgs.c.org_id == org_id)).scalar()
-        return {"org_id": org_id, "retention_days": RETENTION_DAYS if days is None else days}
+        return {"org_id": org_id, "retention_days": self._days if days is None else days}
 
     def put(self, org_id: str, retention_days: int) -> None:
         with self._db.writing() as connection:
@@ -38,16 +38,7 @@ class Orgs:
 
     def erase(self, org_id: str) -> int:
         """Delete all that belongs to an org, its keys too. Return the number of runs."""
-        with self._db.writing() as connection:
-            of_org = select(keys.c.key_id).where(keys.c.org_id == org_id)
-            for table in (logins, links):
-                connection.execute(delete(table).where(table.c.key_id.in_(of_org)))
-            count = 0
-            for table in METADATA.sorted_tables:
-                if "org_id" in table.c:
-                    deleted = connection.execute(delete(table).where(table.c.org_id == org_id)).rowcount
-                    count += deleted if table is runs else 0
-        return count
+        return self._db.repeated(lambda connection: _erase(connection, org_id))
 
     def sweep(self, now: float) -> int:
         """Delete what is over: old runs, traces, logins and links. Return the number of runs."""
@@ -60,9 +51,9 @@ class Orgs:
             for org_id, most in days.items():
                 old = traces.c.created < now - most * DAY_S
                 connection.execute(delete(traces).where(traces.c.org_id == org_id, old))
-            old = traces.c.created < now - RETENTION_DAYS * DAY_S
+            old = traces.c.created < now - self._days * DAY_S
             connection.execute(delete(traces).where(traces.c.org_id.not_in(days), old))
-        count = self._drop(and_(runs.c.org_id.not_in(days), runs.c.seen < now - RETENTION_DAYS * DAY_S))
+        count = self._drop(and_(runs.c.org_id.not_in(days), runs.c.seen < now - self._days * DAY_S))
         for org_id, most in days.items():
             count += self._drop(and_(runs.c.org_id == org_id, runs.c.seen < now - most * DAY_S))
         return count
@@ -75,6 +66,17 @@ class Orgs:
                 deleted = _drop_some(connection, chosen)
             count += deleted
         return count
+
+
+def _erase(connection: Connection, org_id: str) -> int:
+    of_org = select(keys.c.key_id).where(keys.c.org_id == org_id)
+    for table in (logins, links):
+        connection.execute(delete(table).where(table.c.key_id.in_(of_org)))
+    tables = [table for table in METADATA.sorted_tables if "org_id" in table.c]
+    deleted = {
+        table.name: connection.execute(delete(table).where(table.c.org_id == org_id)).rowcount for table in tables
+    }
+    return deleted[runs.name]
 
 
 def _drop_some(connection: Connection, chosen: ColumnElement[bool]) -> int:

@@ -13,6 +13,7 @@ from ._tables import runs, steps
 
 RUN = [column for column in runs.c if column.name in RunRow.__dataclass_fields__ and column.name != "body"]
 """The columns of a run without its `run_start` event."""
+RUN_AND_BODY = [*RUN, runs.c.body]
 NARROW = [column for column in steps.c if column.name not in ("day", "org_id", "body")]
 """The columns of a step without its texts."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, and_, delete, false, func, or_, select, update
+from sqlalchemy import Column, ColumnElement, and_, delete, false, func, or_, select, update
 
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
@@ -17,7 +17,7 @@ from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
 from ._ingest import ingest, new_run
-from ._rows import RUN, narrow_of, run_row, step_rows
+from ._rows import RUN, RUN_AND_BODY, narrow_of, run_row, step_rows
 from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
@@ -45,7 +45,7 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store a batch of events in one transaction. An event that breaks a rule is refused alone."""
+        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
@@ -62,7 +62,7 @@ class Runs:
 
     def get(self, org_id: str, run_id: str) -> RunRow | None:
         with self._db.reading() as connection:
-            row = connection.execute(select(*RUN, runs.c.body).where(_of(org_id, run_id))).mappings().first()
+            row = connection.execute(select(*RUN_AND_BODY).where(_of(org_id, run_id))).mappings().first()
         return None if row is None else run_row(row)
 
     def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
@@ -115,7 +115,7 @@ class Runs:
 
     def children(self, org_id: str, run_id: str) -> RunRows:
         """Return the newest runs that name this one as their parent."""
-        return self._rows(MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+        return self._rows(RUN, MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
     def choices(self, org_id: str) -> dict[str, Names]:
         """Return the values that a list may be filtered by."""
@@ -158,7 +158,7 @@ class Runs:
 
     def units(self, org_id: str, experiment_id: str) -> RunRows:
         """Return all runs of an experiment, the newest first."""
-        return self._rows(None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
+        return self._rows(RUN_AND_BODY, None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
 
     def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
@@ -172,8 +172,8 @@ class Runs:
         with self._db.reading() as connection:
             return [(name, count, started) for name, count, started in connection.execute(query)]
 
-    def _rows(self, limit: int | None, *wanted: ColumnElement[bool]) -> RunRows:
-        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
+    def _rows(self, columns: Sequence[Column[Any]], limit: int | None, *wanted: ColumnElement[bool]) -> RunRows:
+        query = select(*columns).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]
 
