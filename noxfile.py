@@ -347,7 +347,9 @@ def matrix_server(session: nox.Session, versions: str) -> None:
     floors = lowest_of("server") if versions == "lowest" else []
     install(session, own(session), *CORE, "-e", "packages/server[postgres]", *group("test-server"), *floors)
     got = ", ".join([check_python(session), *floors])
-    run_pytest(session, own(session), *SERVER_TESTS, report=f"matrix-server-{session.python}({versions})", got=got)
+    run_pytest(
+        session, own(session), *SERVER_TESTS, report=f"matrix-server-{session.python}({versions})", got=got, env=WHOLE
+    )
 
 
 @nox.session(name="matrix-parity", python=False)

@@ -74,8 +74,8 @@ def stored(server: Serving) -> int:
             f"{server.url}/v1/monitor/runs?limit=200{cursor}", headers={"Authorization": f"Bearer {server.key}"}
         )
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            body = json.load(answer)
-        found += sum(run["steps"] + 1 + (run["finished"] is not None) for run in body["runs"])
+            body: dict[str, Any] = json.load(answer)
+        found += sum(int(run["steps"]) + 1 + (run["finished"] is not None) for run in body["runs"])
         if not body["next_cursor"]:
             return found
         cursor = f"&cursor={body['next_cursor']}"

@@ -58,13 +58,7 @@ STUCK: Sequence[Turn] = (
     ("Again.", "shell", "install driver", MISSING),
 )
 FOUND: Sequence[Turn] = (
-    *STUCK[:4],
-    (
-        "The same error four times: I look for the right name.",
-        "search",
-        "printer driver",
-        "packages: cups-driver, foo2",
-    ),
+    ("The name may be wrong. I look for it.", "search", "printer driver", "packages: cups-driver, foo2"),
     ("cups-driver fits this printer.", "shell", "install cups-driver", "installed cups-driver 2.4"),
     ("I print a page to check it.", "shell", "print test.txt", "printed 1 page"),
     ("I note the name for the others.", "edit_file", "docs/printer.md", "saved"),

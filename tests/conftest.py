@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.whole import QUICK_EXAMPLES, WHOLE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 settings.register_profile("every commit", max_examples=QUICK_EXAMPLES)
 if not WHOLE:
@@ -25,3 +29,14 @@ def _nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.delenv("QDRANT_URL", raising=False)
         yield home
     assert not home.exists(), f"a test has written patterns into the default home: {sorted(home.iterdir())}"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A Chromium that is installed: one for all tests, since Playwright can be started once in a thread."""
+    from _browser import browser, missing
+
+    if why := missing():
+        pytest.skip(why)
+    with browser() as opened:
+        yield opened

@@ -27,6 +27,7 @@ from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
 from reasonblocks.events import RunFinish, RunStart, StepEvent  # noqa: E402
 from reasonblocks.traces import RunLog, read_logs  # noqa: E402
 from reasonblocks.types import RunInfo  # noqa: E402
+from reasonblocks_server._values import Scope  # noqa: E402
 from tests.server.running import ORG, Running, running  # noqa: E402
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ WORK = (
     ("migrator", "Drop support for Python 3.9.", "gpt-5.2"),
 )
 """Agents, their tasks and their models."""
+NOTED, NOTE = "bugfixer-4211", "Run the tests of shop/ only: the others need a database."
+SAYS = "An operator of this run says: "
 OUTCOMES = ("success", "success", "success", "failure: RuntimeError", "success", "stopped: stalled")
 
 
@@ -70,6 +73,8 @@ def moved(log: RunLog, info: RunInfo, started: float, seconds: float, steps: int
     """Return the first steps of a run's events as those of another run that began at another time."""
     random, each = Random(info.run_id), seconds / max(1, steps)
     shown = [varied(step, info, started + each * at, random) for at, step in enumerate(log.steps[:steps])]
+    if info.run_id == NOTED:
+        shown[7] = replace(shown[7], injection_sources=("OperatorInjection",), intervention_texts=(f"{SAYS}{NOTE}",))
     events: list[Any] = [RunStart(run=info, timestamp=started), *shown]
     if outcome is not None:
         events.append(RunFinish(run_id=info.run_id, outcome=outcome, timestamp=started + seconds))
@@ -100,15 +105,14 @@ def seed(server: Running, log: RunLog, now: float) -> None:
             framework="langchain", parent_run_id="fix-42" if at == 8 else None,
         )  # fmt: skip
         seconds = (now - started - 2) if live else 4.0 * steps
-        events = moved(log, info, started, seconds, steps, None if live else OUTCOMES[at % 6])
+        events = moved(log, info, started, seconds, steps, None if live else "success" if at == 5 else OUTCOMES[at % 6])
         storage.runs.ingest(ORG, events, now=now if live else started + seconds)
         if live:
             storage.runs.takes_notes(ORG, run_id, now)
     experiment(server, log, now)
-    note = storage.notes.add(ORG, "bugfixer-4211", "Run the tests of shop/ only: the others need a database.",
-                             key_id="demo", now=now - 30, expires=now + 800)  # fmt: skip
-    storage.notes.told(ORG, "bugfixer-4211", [note.note_id], 7, now - 12)
-    storage.notes.add(ORG, "bugfixer-4211", "Leave prices.py alone: another branch changes it.",
+    note = storage.notes.add(ORG, NOTED, NOTE, key_id="demo", now=now - 30, expires=now + 800)
+    storage.notes.told(ORG, NOTED, [note.note_id], 7, now - 12)
+    storage.notes.add(ORG, NOTED, "Leave prices.py alone: another branch changes it.",
                       key_id="demo", now=now - 3, expires=now + 897)  # fmt: skip
     others(server, now)
 
@@ -122,7 +126,8 @@ def experiment(server: Running, log: RunLog, now: float) -> None:
         info = RunInfo(
             run_id=f"ci-{at}", agent_name="ci-fixer", task="Fix the build.", model="gpt-5.2",
             mode="steer" if arm == "on" else "observe",
-            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}", "on_fraction": 0.5},
+            metadata={"experiment_id": "steering-in-ci", "arm": arm, "assignment_unit": f"repo-{at}",
+                      "on_fraction": 0.5},
         )  # fmt: skip
         started = now - 5 * 86_400 + 900 * at
         outcome = "success" if succeeded else "failure: BuildError"
@@ -149,7 +154,12 @@ def others(server: Running, now: float) -> None:
     for name, times in (("retry-with-the-log", (41, 18, 13, 4)), ("prices-are-cached", (22, 22, 0, 0))):
         for what, count in zip(("retrieved", "injected", "recovered", "not_recovered"), times, strict=True):
             server.server.patterns.counts(ORG).count([name] * count, what)
-    for name, scopes in (("ci agents", ("ingest", "evaluate")), ("Mira", ("read", "steer")), ("old laptop", ("read",))):
+    given: tuple[tuple[str, tuple[Scope, ...]], ...] = (
+        ("ci agents", ("ingest", "evaluate")),
+        ("Mira", ("read", "steer")),
+        ("old laptop", ("read",)),
+    )
+    for name, scopes in given:
         row, _ = storage.keys.add(ORG, name=name, scopes=scopes, now=now - 86_400 * 3)
         storage.audit.add(ORG, row.key_id, "key.add", f"{row.key_id} {' '.join(scopes)}", now - 86_400 * 3)
         if name == "old laptop":
@@ -186,7 +196,6 @@ def draw(folder: Path, server: Running, options: dict[str, Any], suffix: str) ->
     with browser() as chromium:
         context = chromium.new_context(**options)
         page = context.new_page()
-        page.on("console", lambda said: print(f"console: {said.text}", file=sys.stderr))
         page.goto(f"{server.url}/ui/login")
         page.screenshot(path=folder / f"login{suffix}.png")
         log_in(page, server)

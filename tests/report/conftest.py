@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
-from _browser import browser, missing
 
 from reasonblocks.report import OnePage, RunPage
 
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 Show: TypeAlias = "Callable[..., Page]"
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    if why := missing():
-        pytest.skip(why)
-    with browser() as opened:
-        yield opened
 
 
 class Watched:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,10 @@ from typing import Any
 
 END_S = 15.0
 """Seconds that a server may take to end on a busy machine; 5 of them are the workers'."""
+
+
+EVENTUALLY_S = 60.0
+"""Seconds in which a client delivers what it has kept while there was no server; it waits longer each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,14 @@ def kill(process: int) -> None:
     with ended(process) as gone:
         os.kill(process, signal.SIGKILL)
         assert gone()
+
+
+def eventually(probe: Callable[[], bool]) -> bool:
+    """Ask again and again, until the answer is yes or the time is over. Return the last answer."""
+    until = time.monotonic() + EVENTUALLY_S
+    while not (answer := probe()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return answer
 
 
 def environment(home: Path, **variables: str) -> Mapping[str, str]:

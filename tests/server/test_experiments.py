@@ -84,6 +84,7 @@ def test_the_interval_of_a_share_holds_the_parameters_that_a_score_test_does_not
     found, share = of(count), count[0] / count[1]
     assert found.low == pytest.approx(score_limit(share, count[1], 0.0), abs=1e-9)
     assert found.high == pytest.approx(score_limit(share, count[1], 1.0), abs=1e-9)
+    assert 0 <= found.low <= share <= found.high <= 1
 
 
 @given(COUNTS, COUNTS)
@@ -152,7 +153,7 @@ def test_a_unit_in_both_arms_is_a_broken_assignment_and_in_the_means_of_neither(
     runs = [*arm("on", 40, 0), *arm("off", 40, 0), row("x", "on", unit="u"), row("y", "off", unit="u")]
     found = report_of(runs)
     assert (found.verdict, found.in_both_arms, found.broken) == (
-        "assignment broken", 1, ("1 units have runs in both arms",),
+        "assignment broken", 1, ("units with runs in both arms: 1",),
     )  # fmt: skip
     assert (found.on.units, found.off.units, found.on.runs) == (40, 40, 41)
 

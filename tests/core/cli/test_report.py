@@ -244,7 +244,7 @@ def test_without_jinja2_the_error_has_the_install_command(
             raise ImportError(name)
         return imported(name, *rest)
 
-    _html._environment.cache_clear()
+    _html.environment.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
     done = command("report", write("recorded.jsonl", RECORDED), "--out", str(tmp_path / "a.html"))
     assert done.code == 1
@@ -253,7 +253,7 @@ def test_without_jinja2_the_error_has_the_install_command(
 
 
 def test_a_replay_without_a_report_needs_no_jinja2(command: Command, write: Write) -> None:
-    _html._environment.cache_clear()
+    _html.environment.cache_clear()
     assert command("replay", write("recorded.jsonl", RECORDED), "--json").code == 0
     assert json.loads(command("replay", write("recorded.jsonl", RECORDED), "--json").out)["run_id"] == "recorded"
-    assert _html._environment.cache_info().currsize == 0
+    assert _html.environment.cache_info().currsize == 0

@@ -16,7 +16,7 @@ from reasonblocks._secret import Secret
 from reasonblocks.backends._http import Exchange, Reply, address_of
 from reasonblocks.backends._http._profiles import PATH, HttpProfiles, summaries_in
 from reasonblocks.backends._profiles import ProfileMemory
-from reasonblocks.exceptions import BadAnswer
+from reasonblocks.exceptions import BadAnswer, Unavailable
 from reasonblocks.testing.rb_api import ScriptedRbApi, Slow, Status
 from tests.core.http.world import PATIENT_MS, SHORT_MS, at, client, run
 
@@ -141,6 +141,17 @@ def test_a_slow_server_costs_the_first_step_half_of_its_time_at_most(api: Script
     run(session, 1)
     assert 0.9 * SHORT_MS / 1000 < time.monotonic() - begun_at < 3
     api.behave()
+
+
+def test_a_request_ends_by_itself(api: ScriptedRbApi) -> None:
+    api.misbehave(Slow(seconds=30), at=PATH)
+    exchange = Exchange(address_of("base_url", api.url, Secret(api.key)))
+    begun_at = time.monotonic()
+    with pytest.raises(Unavailable, match="no answer within"):
+        HttpProfiles(exchange, "default", SHORT_MS / 1000, ProfileMemory()).read(AGENT, "")
+    assert time.monotonic() - begun_at < 5
+    api.behave()
+    exchange.close()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,11 @@ def page(*steps: StepEvent, **info: Any) -> RunPage:
 
 def ordinary(**info: Any) -> RunPage:
     """A run that is told something before call 4, and recovers."""
-    return page(
+    return page_of_log(ordinary_log(**info))
+
+
+def ordinary_log(**info: Any) -> RunLog:
+    return log(
         step(0, state="INIT", injection_sources=("E3Injection",), intervention_texts=("Check your work.",)),
         step(1, difficulty=0.2, action="read_file", action_input='{"path":"a.py"}', observation="import b"),
         step(2, difficulty=0.5, action="run_tests", observation="1 failed", is_error=True),
@@ -83,11 +87,16 @@ ATTACKS = (
 
 def hostile(attack: str = "".join(ATTACKS), *, long: int = 0) -> RunPage:
     """A run whose ids, names, texts, states and reasons are an attack; `long` characters follow its longest texts."""
+    return page_of_log(hostile_log(attack, long=long))
+
+
+def hostile_log(attack: str = "".join(ATTACKS), *, long: int = 0, number: float = float("nan")) -> RunLog:
+    """The events of that run; `number` is in place of the numbers that a server takes only if they are valid."""
     text = attack + "x" * long
     call = ToolCall(id=attack, name=attack, arguments={attack: text, "n": [attack, {attack: None}]})
-    result = ToolResult(call_id=attack, name=attack, output=text, is_error=True, duration_ms=float("nan"))
+    result = ToolResult(call_id=attack, name=attack, output=text, is_error=True, duration_ms=number)
     broken: Mapping[str, Any] = {"difficulty": float("nan"), "latency_ms": float("inf"), "overhead_ms": "x"}
-    return page(
+    return log(
         step(0, state=attack, run_id=attack, injection_sources=("E3Injection",), intervention_texts=(text,)),
         step(1, state=attack, run_id=attack, thought=text, tool_calls=(call, call), tool_results=(result,),
              step_model=attack, scores={attack: 0.9}, monitors_fired=(attack,), failure_type=attack,
@@ -96,8 +105,8 @@ def hostile(attack: str = "".join(ATTACKS), *, long: int = 0) -> RunPage:
              error=attack, injections_dropped=[attack], **broken),
         step(2, state="SKIP", run_id=attack, reasoning=text, thought=text, action=attack, action_input=attack,
              observation=text, difficulty=float("-inf"), withheld_sources=[MONITOR], withheld_texts=[text],
-             interrupt=attack, withheld_interrupt=attack, withheld_stop=attack, composite=float("nan"),
-             scores={attack: float("nan")}),
+             interrupt=attack, withheld_interrupt=attack, withheld_stop=attack, composite=number,
+             scores={attack: number}),
         step(3, state="SKIP", run_id=attack, final=True, gate_decision="final", stop=attack, difficulty=2.5,
              difficulty_parts={attack: 1.0}, judged_by=attack),
         outcome=attack, doubts=(Doubt(monitor=attack, text=text),), run_id=attack, agent_name=attack, task=text,

@@ -12,20 +12,20 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._serving import Evaluations, Seal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
-from reasonblocks_server._app import POOL
 from reasonblocks_server._errors import ApiError
-from reasonblocks_server._evaluations import CHUNK, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
+from reasonblocks_server._evaluations import CHUNK, INLINE_BYTES, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
 from reasonblocks_server._storage import Storage
 from tests.server.app.asking import LOOP, Body, evaluated, stepped, without
 from tests.server.running import Running
 
 SECRET = b"s" * 32
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,21 @@ def test_many_steps_at_once_are_evaluated_in_a_thread_with_the_same_result(clien
     assert at_once == one
 
 
+def test_a_large_step_is_evaluated_in_a_thread_with_the_same_result(storage: Storage, pool: ThreadPoolExecutor) -> None:
+    threads: list[int] = []
+
+    class Watched(Evaluations):
+        def answer(self, request: EvaluateRequest, **options: Any) -> EvaluateResponse:
+            threads.append(threading.get_ident())
+            return super().answer(request, **options)
+
+    evaluations = OrgEvaluations(SECRET, storage, pool)
+    evaluations._evaluations = Watched(Seal(SECRET))
+    body = {"steps": [LOOP]}
+    assert answer(evaluations, body, size=INLINE_BYTES + 1) == answer(evaluations, body, size=INLINE_BYTES)
+    assert [one == threading.get_ident() for one in threads] == [False, True]
+
+
 def test_evaluating_needs_the_scope(server: Running) -> None:
     with server.client(server.make_key("read", "ingest")) as client:
         assert client.post("/v1/monitors/evaluate", json={"steps": []}).status_code == 403
@@ -118,6 +133,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+@unhurried
 @given(
     steps=STEPS,
     given_settings=st.lists(SETTINGS, min_size=1, max_size=2),
@@ -279,7 +295,7 @@ def test_an_operator_s_note_waits_in_the_answers_until_it_was_told(server: Runni
     start = {"run_id": run_id, "agent_name": "a", "task": "t", "model": "m", "timestamp": time.time()}
     client.post("/v1/monitor/runs", json=start).raise_for_status()
     assert evaluated(client, run_id=run_id, notes=True)["notes"] == []
-    settle(server.server.pool)  # stores that the run takes notes
+    server.server.takers.settle(20)
     path = "/v1/runs/noted%2Frun%201/notes"
     note = client.post(path, json={"text": "Stop the deployment."})
     assert note.status_code == 201, note.text
@@ -289,14 +305,6 @@ def test_an_operator_s_note_waits_in_the_answers_until_it_was_told(server: Runni
     assert evaluated(client, run_id=run_id, notes=False)["notes"] == []
     assert evaluated(client, run_id="another", notes=True)["notes"] == []
     assert evaluated(client, run_id=run_id, notes=True, notes_told=[waiting[0]["id"]])["notes"] == []
-
-
-def settle(pool: ThreadPoolExecutor) -> None:
-    """Wait until all that was given to the pool before is done."""
-    all_free = threading.Barrier(POOL + 1)
-    for _ in range(POOL):
-        pool.submit(all_free.wait)
-    all_free.wait(20)
 
 
 def test_an_answer_has_all_fields_of_the_wire(client: httpx.Client) -> None:

@@ -7,12 +7,13 @@ import gzip
 import json
 import socket
 import zlib
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -20,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from reasonblocks_server._limits import HELD_BYTES, MAX_DEADLINE_MS, Bodies, InFlight, ends_of
 from tests.server.app.asking import LOOP
-from tests.server.running import Running
+from tests.server.running import Running, running
 
 JSON = {"Content-Type": "application/json"}
 MB = 1_000_000
@@ -138,6 +139,7 @@ def test_a_body_without_a_type_is_json(client: httpx.Client) -> None:
     assert client.post("/v1/score", content=b'{"text": "x"}').status_code == 200
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.floats() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
@@ -145,12 +147,13 @@ def test_a_body_without_a_type_is_json(client: httpx.Client) -> None:
 )
 def test_numbers_are_refused_exactly_if_they_are_not_finite(value: Any) -> None:
     body = json.dumps({"text": value}).encode()
-    finite = True
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
-        finite = False
-    assert (asyncio.run(through(Bodies(answering, MB), body))[0] == 200) is finite
+        expected = 422
+    else:
+        expected = 200
+    assert asyncio.run(through(Bodies(answering, MB), body))[0] == expected
 
 
 def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: httpx.Client) -> None:
@@ -171,6 +174,20 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
         assert isinstance(answer.json()["detail"], str)
     assert answers[2].json() == {"detail": "text: Field required"}
     assert "memory of codebases" in answers[5].json()["detail"]
+
+
+def test_a_key_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
+    limited: dict[str, Any] = {"static_keys": ("one", "two"), "rate_per_second": 0.1, "burst": 2}
+    with (
+        running(tmp_path, make_key=False, **limited) as server,
+        server.client("one") as one,
+        server.client("two") as two,
+    ):
+        answers = [one.post("/v1/score", json={"text": "x"}) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert 1 <= int(answers[-1].headers["Retry-After"]) <= 10
+        assert one.get("/health").status_code == 200
+        assert two.post("/v1/score", json={"text": "x"}).status_code == 200
 
 
 # --- the parts alone, with an application of the test's

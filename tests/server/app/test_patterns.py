@@ -21,6 +21,7 @@ from reasonblocks_server._errors import ApiError
 from reasonblocks_server._patterns import Patterns
 from tests.server.app.asking import LOOP, Body
 from tests.server.running import Running, running
+from tests.whole import in_whole
 
 
 def lesson(name: str, **fields: Any) -> Body:
@@ -51,7 +52,7 @@ def test_a_pattern_is_added_read_changed_and_removed(server: Running, client: ht
     assert client.delete("/v1/patterns/one").status_code == 204
     assert client.get("/v1/patterns/one").status_code == 404
     actions = [(row.action, row.target) for row in server.server.storage.audit.list("acme", limit=3)]
-    assert actions == [("pattern removed", "one"), ("pattern changed", "one"), ("pattern added", "one")]
+    assert actions == [("pattern.delete", "one"), ("pattern.put", "one"), ("pattern.add", "one")]
 
 
 @pytest.mark.parametrize("revision", [None, "", "3", '"3"', "x", "1 or 2", "-1"])
@@ -99,9 +100,11 @@ def test_an_org_named_in_the_body_is_not_believed(client: httpx.Client) -> None:
         assert (found["org_id"], found["revision"], found.get("stats")) == ("acme", 1, None)
 
 
-def test_a_list_is_added_whole_or_not_at_all(client: httpx.Client) -> None:
+def test_a_list_is_added_whole_or_not_at_all(server: Running, client: httpx.Client) -> None:
     many = [lesson(f"many-{number:03}") for number in range(300)]
     assert client.post("/v1/patterns", json=many).status_code == 201
+    change = server.server.storage.audit.list("acme", limit=1)[0]
+    assert (change.action, change.target[:30]) == ("pattern.add", "300 patterns: many-000, many-0")
     assert [name for name in ids(client, tier="e3") if name.startswith("many-")] == [one["id"] for one in many]
     wrong = client.post("/v1/patterns", json={"patterns": [lesson("half"), {"id": "other", "tier": "e9"}]})
     assert wrong.status_code == 422
@@ -201,6 +204,7 @@ patterns.close()
 """
 
 
+@in_whole
 def test_processes_that_write_one_file_lose_nothing(patterns: Patterns, tmp_path: Path) -> None:
     patterns.add("acme", [lesson("shared")])
     children = [subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path), str(name)]) for name in range(2)]
@@ -226,6 +230,7 @@ def test_patterns_of_the_file_are_shared_if_they_have_no_org(patterns: Patterns,
     assert refused.value.status == 403
 
 
+@in_whole
 def test_a_qdrant_that_does_not_answer_leaves_evaluations_alone(tmp_path: Path) -> None:
     pytest.importorskip("qdrant_client")
     with running(tmp_path, qdrant_url="http://127.0.0.1:9") as server, server.client() as client:

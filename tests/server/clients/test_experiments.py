@@ -13,12 +13,13 @@ USERS = 90
 
 
 def agent(rb: ReasonBlocks, user: str, *, succeeds: bool) -> None:
-    with rb.session(experiment_id="lessons", unit_id=user, agent_name="clerk") as session:
-        for number in range(2):
-            decision = session.begin_step(StepInput(key=str(number)))
-            session.end_step(decision, StepOutcome(text="Done.", usage=Usage(input=90, output=10)))
-        if not succeeds:
-            session.mark_failure("the customer wrote again")
+    session = rb.session(experiment_id="lessons", unit_id=user, agent_name="clerk")
+    for number in range(2):
+        decision = session.begin_step(StepInput(key=str(number)))
+        session.end_step(decision, StepOutcome(text="Done.", usage=Usage(input=90, output=10)))
+    if not succeeds:
+        session.mark_failure("the customer wrote again")
+    session.finish()
 
 
 def report(server: Running, key: str, experiment: str = "lessons") -> tuple[int, dict[str, Any]]:

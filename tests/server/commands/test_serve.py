@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from sqlalchemy import create_engine, text
 from reasonblocks_server._storage import Storage
 from tests.core.cli.conftest import Command
 from tests.core.cli.test_terminal import EVIL, obeyed
-from tests.server.serving import Served, command, environment, served
+from tests.server.serving import END_S, Served, command, environment, served
 
 RUN = {"event": "run_start", "timestamp": 1.0, "run_id": "run-1", "agent_name": "a", "task": "t"}
 
@@ -91,7 +90,7 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it(tmp_path: P
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "reasonblocks: PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2'\n"
+    assert done.stderr == "reasonblocks: PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2.1'\n"
 
 
 def test_the_list_of_commands_imports_no_web_framework_and_no_database() -> None:
@@ -126,9 +125,12 @@ def test_the_first_start_needs_nothing_and_makes_a_key_that_may_do_everything(fi
     assert (home / "server/server.db").exists()
 
 
-def test_the_login_link_is_one_of_this_server(first: Served) -> None:
+def test_the_login_link_leads_to_a_page_of_this_server(first: Served) -> None:
     assert first.login is not None
     assert first.login.startswith(f"{first.url}/ui/link/")
+    with urllib.request.urlopen(first.login, timeout=30) as page:
+        assert page.headers["Content-Type"].startswith("text/html")
+        assert b"<button" in page.read()
 
 
 def test_a_key_made_beside_the_running_server_works_at_once(first: Served, home: Path) -> None:
@@ -141,15 +143,10 @@ def test_a_key_made_beside_the_running_server_works_at_once(first: Served, home:
     assert first.ask("/monitor/events", {"events": [RUN]}, key=key)[0] == 403
 
 
-def test_it_ends_within_seconds_with_an_open_stream_and_starts_again_with_its_data(first: Served, home: Path) -> None:
-    before = first.ask("/monitor/runs/run-1")[1]
+def test_it_ends_within_seconds_with_an_open_stream(first: Served) -> None:
     request = urllib.request.Request(f"{first.url}/monitor/stream", headers={"Authorization": f"Bearer {first.key}"})
     with closing(urllib.request.urlopen(request, timeout=30)) as stream:
         assert stream.readline().startswith(b"retry:")
         begun = time.monotonic()
         assert first.stop() == 0
-        assert time.monotonic() - begun < 10
-    with served(home) as again:
-        assert again.key is None
-        assert again.ask("/monitor/runs/run-1", key=first.key)[1] == before
-        assert again.stop(signal.SIGINT) == 0
+        assert time.monotonic() - begun < END_S

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from reasonblocks.cli._doctor import OF_THE_SERVER
 from reasonblocks_server._commands import add_keys, add_serve
 from reasonblocks_server._settings import _VARIABLES, Settings
 
@@ -96,6 +97,10 @@ def test_the_image_is_built_from_files_extras_and_options_that_exist() -> None:
     (start,) = re.findall(r"^CMD \[(.*)\]$", DOCKERFILE, re.MULTILINE)
     assert parsed([part.strip(' "') for part in start.split(",")]).host == "0.0.0.0"
     assert {*re.findall(r"(REASONBLOCKS_\w+)=", DOCKERFILE)} <= {variable for variable, _ in _VARIABLES.values()}
+
+
+def test_the_doctor_knows_the_variables_of_the_server() -> None:
+    assert {name for name, _ in _VARIABLES.values() if name.startswith("REASONBLOCKS_")} == OF_THE_SERVER
 
 
 # --- docs/server.md

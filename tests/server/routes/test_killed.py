@@ -25,7 +25,7 @@ app = create_app(Settings(data=sys.argv[1], rate_per_second=1e6, burst=1_000_000
 uvicorn.Server(uvicorn.Config(app, log_level="error")).run([socket.socket(fileno=int(sys.argv[2]))])
 """
 RUNS, BATCH = 4, 20
-KILLED_AFTER = 40
+KILLED_AFTER = 24
 """Acknowledged batches of all runs together."""
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -21,6 +23,7 @@ from tests.whole import WHOLE
 
 EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", 50 if WHOLE else 4))
 """Requests to each route."""
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 ENDLESS = ("GET", "/monitor/stream")
 ERASE = ("DELETE", "/org")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -42,6 +45,7 @@ def busy(world: World) -> Caller:
 @pytest.mark.parametrize("operation", [one for one in KNOWN if one != ENDLESS], ids=" ".join)
 def test_answers_conform_to_the_document(world: World, document: Any, busy: Caller, operation: Operation) -> None:
     method, path = operation
+    found = document[f"/v1{path}"][method]
 
     @settings(
         max_examples=EXAMPLES,
@@ -51,7 +55,7 @@ def test_answers_conform_to_the_document(world: World, document: Any, busy: Call
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=document[f"/v1{path}"][method].as_strategy())
+    @given(case=st.one_of([found.as_strategy(generation_mode=mode) for mode in MODES]))
     def conforms(case: Any) -> None:
         caller = world.caller() if operation == ERASE else busy
         case.headers = {**(case.headers or {}), "Authorization": f"Bearer {caller.key}"}

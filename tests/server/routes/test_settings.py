@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasonblocks._monitors.builtin import WEIGHTS
+from reasonblocks.traces import RecordedRun, read_runs
 from tests.server.routes.world import Caller, World, start
 
 
@@ -160,6 +163,15 @@ class TestTraces:
         assert [trace["trace_id"] for trace in first["traces"] + rest["traces"]] == ["t1", "t2"]
         assert rest["next_after"] is None
         assert first["traces"][0]["steps"][0]["action"] == "b"
+
+    def test_its_traces_are_lines_that_learning_reads(self, caller: Caller, tmp_path: Path) -> None:
+        steps = [{"thought": "a", "action": "bash", "action_input": "ls", "observation": "b"}]
+        caller.post("/traces", {"trace_id": "t", "outcome": "success", "task": "c", "steps": steps}, 202)
+        file = tmp_path / "traces.jsonl"
+        file.write_text("".join(f"{json.dumps(trace)}\n" for trace in caller.get("/traces")["traces"]))
+        (run,) = read_runs(str(file))
+        assert isinstance(run, RecordedRun)
+        assert (run.run_id, run.outcome, run.task, run.steps[0].observation) == ("t", "success", "c", "b")
 
     @pytest.mark.parametrize("given", [{}, {"trace_id": "", "outcome": "o", "steps": []}, {"trace_id": "t"}])
     def test_an_invalid_one_is_refused(self, caller: Caller, given: dict[str, Any]) -> None:

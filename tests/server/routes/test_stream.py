@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from reasonblocks_server._bodies import LIVE_STEP_BYTES
+from reasonblocks_server._errors import StorageUnavailable
 from reasonblocks_server._live import Message, Subscription
 from reasonblocks_server._live._subscription import MAX_UNREAD, ROOM
 from reasonblocks_server._routes.stream import event_text, lines_of, number_in
@@ -107,6 +108,15 @@ def test_many_steps_all_arrive(caller: Caller) -> None:
     assert found == list(range(450))
 
 
+def test_a_burst_of_steps_closes_no_stream(caller: Caller) -> None:
+    """More than fit into the unread messages of a listener, to one that was up to date."""
+    caller.send(start("r"))
+    with stream(caller, run_id="r") as reader:
+        reader.until("run")
+        caller.send(*[step("r", index, observation="x" * 900) for index in range(150)])
+        assert [reader.until("step")[2]["step_index"] for _ in range(150)] == list(range(150))
+
+
 def test_a_large_step_is_shortened(caller: Caller) -> None:
     caller.send(step("r", 0, observation="x" * 300_000, metadata={"fsm_state": "SLOW", "own": ["y" * 9_000]}))
     with stream(caller, run_id="r") as reader:
@@ -114,6 +124,23 @@ def test_a_large_step_is_shortened(caller: Caller) -> None:
     assert body["shortened"] is True
     assert body["metadata"] == {"fsm_state": "SLOW", "difficulty": 0.2, "gate_decision": "quiet"}
     assert len(json.dumps(body)) < LIVE_STEP_BYTES
+
+
+def test_a_stream_goes_on_when_the_database_is_back(
+    world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.send(start("r"))
+    with stream(caller, run_id="r") as reader:
+        reader.until("run")
+        with monkeypatch.context() as gone:
+            gone.setattr(world.server.storage.runs, "steps", unavailable)
+            caller.send(step("r", 0))
+            until(lambda: world.server.live._failing)
+        assert reader.until("step")[2]["step_index"] == 0
+
+
+def unavailable(*given: object, **options: object) -> None:
+    raise StorageUnavailable("it is gone")
 
 
 def test_a_stream_needs_a_key_and_a_run(world: World, caller: Caller) -> None:
@@ -158,7 +185,7 @@ def test_a_slow_reader_is_closed_at_64_kb() -> None:
     assert asyncio.run(unread()) == [message(MAX_UNREAD // 4)] * 3
 
 
-def test_a_reader_that_catches_up_is_given_what_it_has_room_for() -> None:
+def test_a_reader_is_given_the_steps_that_it_has_room_for() -> None:
     async def read() -> None:
         drained: list[bool] = []
         slow = listener(drained=lambda: drained.append(True))
@@ -167,6 +194,27 @@ def test_a_reader_that_catches_up_is_given_what_it_has_room_for() -> None:
         assert (slow.has_room(), slow.closed, drained) == (False, False, [])
         await slow.__anext__()
         assert (slow.has_room(), drained) == (True, [True])
+
+    asyncio.run(read())
+
+
+def test_a_burst_after_a_silence_closes_no_stream() -> None:
+    async def read() -> None:
+        waits = listener()
+        waits._moved -= 60.0  # a minute ago
+        waits.offer(message(ROOM))
+        assert (waits.has_room(), waits.closed) == (False, False)
+
+    asyncio.run(read())
+
+
+def test_a_reader_that_has_stopped_reading_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read() -> None:
+        slow = listener()
+        slow.offer(message(ROOM))
+        monkeypatch.setattr("reasonblocks_server._live._subscription.STUCK_SECONDS", 0.0)
+        assert not slow.has_room()
+        assert slow.closed
 
     asyncio.run(read())
 

@@ -33,6 +33,12 @@ def send(server: Served, run_id: str, number: int) -> int:
             return int(answer["repeated"])
 
 
+def stream_all(server: Served, run_id: str) -> None:
+    """Send all batches of a run."""
+    for number in range(BATCHES):
+        send(server, run_id, number)
+
+
 def take(session: SteeringSession, number: int, completed: Step | None) -> Step:
     """Take one step of a run that repeats itself, so that the monitors need the steps before it."""
     decision = session.begin_step(StepInput(completed=completed, default_model="some-model"))
@@ -69,7 +75,7 @@ def alone() -> list[Any]:
 
 def client(server: Served) -> ReasonBlocks:
     assert server.key is not None
-    return ReasonBlocks(base_url=server.url, api_key=server.key, step_deadline_ms=20_000, strict=True)
+    return ReasonBlocks(base_url=server.url, api_key=server.key, step_deadline_ms=60_000, strict=True)
 
 
 def indices(server: Served, run_id: str) -> list[int]:

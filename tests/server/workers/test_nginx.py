@@ -17,7 +17,18 @@ from pathlib import Path
 import pytest
 
 from tests.server.serving import END_S, Served, kill, served
-from tests.server.workers.clients import BATCH, BATCHES, STEPS, alone, client, decided, indices, send, step_event, take
+from tests.server.workers.clients import (
+    BATCH,
+    BATCHES,
+    STEPS,
+    alone,
+    client,
+    decided,
+    indices,
+    step_event,
+    stream_all,
+    take,
+)
 from tests.whole import in_whole
 
 ROOT = Path(__file__).parents[3]
@@ -97,10 +108,5 @@ def test_clients_go_on_when_a_server_is_killed(balanced: Served, servers: tuple[
             completed = take(session, number, completed)
         assert decided(session) == alone()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert [indices(balanced, name) for name in ("behind-1", "behind-2")] == [list(range(BATCHES * BATCH))] * 2
-
-
-def stream_all(server: Served, run_id: str) -> None:
-    for number in range(BATCHES):
-        send(server, run_id, number)

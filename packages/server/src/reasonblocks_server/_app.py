@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -28,7 +28,7 @@ from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, Safe
 from ._live import Live
 from ._patterns import Patterns
 from ._routes.stream import ends_streams
-from ._server import Migrating, Server
+from ._server import Migrating, Server, Sweeping
 from ._settings import Settings, secret_of
 from ._storage import Storage
 
@@ -63,6 +63,12 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
+def _decoding(router: APIRouter) -> list[Any]:
+    """Return the dependency that decodes the parameters in paths, for a router that has some."""
+    has_some = any("{" in getattr(route, "path", "") for route in router.routes)
+    return [Depends(decode_path_params)] if has_some else []
+
+
 def _modules() -> list[ModuleType]:
     names = [found.name for found in pkgutil.iter_modules(_routes.__path__) if not found.name.startswith("_")]
     return [importlib.import_module(f"{_routes.__name__}.{name}") for name in names]
@@ -84,7 +90,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _opened(settings: Settings) -> Server:
     secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    storage = Storage.open(settings.database)
+    storage = Storage.open(settings.database, retention_days=settings.retention_days)
     migrating = Migrating(storage)
     pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
     patterns = Patterns(settings)
@@ -93,17 +99,20 @@ def _opened(settings: Settings) -> Server:
         storage=storage,
         auth=Auth(settings, storage),
         evaluations=OrgEvaluations(secret, storage, pool),
-        takers=NoteTakers(storage, pool),
+        takers=NoteTakers(storage),
         patterns=patterns,
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
         pool=pool,
         migrating=migrating,
+        sweeping=Sweeping(storage),
     )
 
 
 def _close(server: Server) -> None:
     server.migrating.end()
+    server.sweeping.end()
+    server.takers.close()
     server.pool.shutdown(wait=True, cancel_futures=True)
     server.counting.close()
     server.live.close()

@@ -30,6 +30,8 @@ logger = logging.getLogger("reasonblocks.server")
 
 INLINE_STEPS = 8
 """Steps that are evaluated on the event loop: 3 ms."""
+INLINE_BYTES = 64_000
+"""Bytes of the largest body that is evaluated there: one of thousands of tool calls takes 30 ms."""
 CHUNK = 64
 """Steps that are evaluated between two looks at the client's deadline; also those that are hashed on the event loop."""
 ENTRIES, ENTRY_BYTES = 4_096, 16_000_000
@@ -105,14 +107,20 @@ class OrgEvaluations:
         self.profiles = Profiles(storage, clock)
 
     async def answer(
-        self, request: EvaluateRequest, *, org: str, notes: Sequence[Note] = (), ends: float | None = None
+        self,
+        request: EvaluateRequest,
+        *,
+        org: str,
+        notes: Sequence[Note] = (),
+        ends: float | None = None,
+        size: int = 0,
     ) -> EvaluateResponse:
         """Return the evaluation of a request's last step. Raises `ConfigError`, and `ApiError` 503 at `ends`.
 
-        Few steps are evaluated on the event loop, and more in a thread.
+        Few steps are evaluated on the event loop, and more in a thread; so are those of a body of a large `size`.
         """
         request = await self.profiles.applied(org, request)
-        if len(request.steps) <= CHUNK:
+        if len(request.steps) <= CHUNK and size <= INLINE_BYTES:
             ask = self._known(org, request)
             if len(ask.request.steps) <= INLINE_STEPS:
                 return self._answer(ask, org, notes)
@@ -260,8 +268,8 @@ class Profiles:
 class NoteTakers:
     """Stores which runs take operators' notes, once for each run and worker, beside the evaluations."""
 
-    def __init__(self, storage: Storage, pool: ThreadPoolExecutor) -> None:
-        self._storage, self._pool = storage, pool
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
@@ -275,6 +283,13 @@ class NoteTakers:
             while len(self._known) > RUNS:
                 self._known.popitem(last=False)
         self._pool.submit(self._store, run)
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the runs so far are stored. Raises `TimeoutError` if that takes longer."""
+        self._pool.submit(int).result(seconds)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _store(self, run: tuple[str, str]) -> None:
         try:

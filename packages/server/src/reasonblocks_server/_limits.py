@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import zlib
@@ -63,9 +64,11 @@ class Paths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             raw: bytes | None = scope.get("raw_path")
-            path = quote(scope["path"]) if raw is None else raw.decode("latin-1")
+            root = scope.get("root_path", "")
+            path = (quote(scope["path"]) if raw is None else raw.decode("latin-1")).removeprefix(root)
             if path != "/" and not path.startswith(UNVERSIONED):
                 path = VERSION_PREFIX + path
+            path = root + path
             scope = {**scope, "path": path, "raw_path": path.encode("latin-1")}
         await self._app(scope, receive, send)
 
@@ -132,8 +135,8 @@ SAFE_HEADERS: Mapping[str, str] = {
 class Bodies:
     """Reads and unpacks bodies within the limits, and passes each on whole."""
 
-    def __init__(self, app: ASGIApp, most_sent: int) -> None:
-        self._app, self._most_sent = app, most_sent
+    def __init__(self, app: ASGIApp, most_sent: int, seconds: float = BODY_SECONDS) -> None:
+        self._app, self._most_sent, self._seconds = app, most_sent, seconds
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,18 +168,19 @@ class Bodies:
     async def _read(self, scope: Scope, receive: Receive, holding: _Holding) -> bytes | None:
         headers = Headers(scope=scope)
         self._check_length(headers)
-        ends = time.monotonic() + BODY_SECONDS
+        ends = time.monotonic() + self._seconds
         parts, size, more = [], 0, True
         while more:
-            message = await receive()
+            try:
+                message = await asyncio.wait_for(receive(), ends - time.monotonic())
+            except asyncio.TimeoutError:
+                raise ApiError(408, f"the body took longer than {self._seconds:g} s", CLOSE) from None
             if message["type"] != "http.request":
                 return None
             part = message.get("body", b"")
             size += len(part)
             if size > self._most_sent:
                 raise _too_large(f"the body is larger than {self._most_sent} bytes")
-            if time.monotonic() > ends:
-                raise ApiError(408, f"the body took longer than {BODY_SECONDS:.0f} s", CLOSE)
             holding.take(len(part))
             parts.append(part)
             more = message.get("more_body", False)

@@ -26,6 +26,8 @@ logger = logging.getLogger("reasonblocks.server")
 
 MIGRATE_AGAIN_S = 0.5
 """Seconds after which a database that did not answer at the start is tried again."""
+FIRST_SWEEP_S, SWEEP_S = 300.0, 3_600.0
+"""Seconds from the start to the first deletion of old runs, and from one to the next."""
 
 
 class Migrating:
@@ -61,6 +63,33 @@ class Migrating:
             pass
 
 
+class Sweeping:
+    """Deletes what is over, such as old runs, every hour, in one worker of all.
+
+    The first sweep is some minutes after the start, so that restarts in a row do not all sweep.
+    """
+
+    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S) -> None:
+        self._storage, self._first_s, self._ended = storage, first_s, threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="reasonblocks-sweep", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        pause = self._first_s
+        while not self._ended.wait(pause):
+            pause = SWEEP_S
+            try:
+                with self._storage.lock("sweep") as held:
+                    if held:
+                        logger.info("%d old runs deleted", self._storage.orgs.sweep(time.time()))
+            except StorageUnavailable as error:
+                logger.warning("old runs are not deleted now: %s", error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """The parts of a worker. All are safe to use from any thread.
@@ -78,6 +107,7 @@ class Server:
     counting: Counting
     pool: ThreadPoolExecutor
     migrating: Migrating
+    sweeping: Sweeping
 
     def audit(self, caller: Principal, action: str, target: str) -> None:
         """Record a change that a caller made. Raises `StorageUnavailable`."""

@@ -52,6 +52,10 @@ VARIABLES = (
     "QDRANT_API_KEY",
     "QDRANT_URL",
 )
+OF_THE_SERVER = frozenset(
+    f"REASONBLOCKS_{name}" for name in ("DATA", "DATABASE_URL", "KEYS", "RETENTION_DAYS", "SECRET", "WORKERS")
+)
+"""Variables that only `reasonblocks serve` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +248,8 @@ def _shown(name: str, value: str) -> str:
 
 def _unknown(environment: Mapping[str, str]) -> list[str]:
     """Warn about variables that look like ours and have no effect."""
-    names = sorted(name for name in environment if name.startswith("REASONBLOCKS_") and name not in VARIABLES)
+    known = {*VARIABLES, *OF_THE_SERVER}
+    names = sorted(name for name in environment if name.startswith("REASONBLOCKS_") and name not in known)
     return [str(ConfigError.unknown("environment variable", name, VARIABLES)) for name in names]
 
 

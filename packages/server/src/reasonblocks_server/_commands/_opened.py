@@ -21,7 +21,7 @@ from .._settings import Settings, secret_of
 if TYPE_CHECKING:
     from .._storage import Storage
 
-POSTGRES = ("psycopg[binary]>=3.2",)
+POSTGRES = ("psycopg[binary]>=3.2.1",)
 """The requirements of the extra `postgres`, as in `pyproject.toml`."""
 FOLDER = "server"
 """The name of the data folder in the user's folder."""

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from reasonblocks.types import Note
 
@@ -132,6 +133,8 @@ class Live:
         thread = self._thread
         if thread is not None:
             thread.join()
+        with suppress(StorageUnavailable):
+            self._notes.write(self._write)
 
     def _touch(self, org_id: str, run_id: str) -> None:
         with self._lock:
@@ -153,7 +156,6 @@ class Live:
                 continue
             self._wake.clear()
             pause = WAKE_SECONDS if self._try_round() else min(max(POLL_SECONDS, 2 * pause), RETRY_SECONDS)
-        self._try_round()
 
     def _is_needed(self) -> bool:
         asked = time.monotonic() - self._asked < ASKED_SECONDS
@@ -163,20 +165,24 @@ class Live:
         """Poll once; return False if the database is not available."""
         try:
             self._notes.write(self._write)
-            changed = self._notes.read(lambda: self._storage.notes.waiting(time.time()))
-            if not self._ended.is_set():
-                self._tell_listeners(changed)
+            self._tell_listeners(self._notes.read(lambda: self._storage.notes.waiting(time.time())))
         except StorageUnavailable as exc:
             if not self._failing:
                 logger.warning("notes and live pages have to wait: %s", exc)
-            self._failing = True
-            return False
+            self._fail()
         except Exception:  # the thread serves all agents and listeners of the worker
             logger.exception("a poll for notes and live pages failed")
-            self._failing = True
-            return False
-        self._failing = False
-        return True
+            self._fail()
+        else:
+            self._failing = False
+        return not self._failing
+
+    def _fail(self) -> None:
+        """Let the next poll tell the listeners again what this one may not have told them."""
+        self._failing = True
+        self._runs.repeat()
+        for listener in self._listeners:
+            listener.is_behind = True
 
     def _write(self, told: Told) -> None:
         self._storage.notes.told(told.org_id, told.run_id, told.note_ids, told.step, time.time())
@@ -241,6 +247,10 @@ class ChangedRuns:
         self._newest: float | None = None
         self._known: dict[RunKey, tuple[object, ...]] = {}
 
+    def repeat(self) -> None:
+        """Return the newest changes again."""
+        self._known = {}
+
     def next(self) -> dict[RunKey, RunRow]:
         """Return the runs that have changed."""
         newest = time.time() if self._newest is None else self._newest
@@ -271,11 +281,8 @@ def _tell_of_runs(listener: Subscription, rows: Sequence[RunRow]) -> None:
 def _tell_of_run(
     listener: Subscription, row: RunRow, steps: Sequence[Mapping[str, object]], notes: Sequence[NoteRow]
 ) -> None:
-    """Offer the run, the steps that the listener lacks, and the notes that have changed.
-
-    A listener that is behind is offered as many steps as it has room for.
-    """
-    was_behind, state = listener.is_behind, _state(row)
+    """Offer the run, as many of the missing steps as there is room for, and the notes that have changed."""
+    state = _state(row)
     if state != listener.run_state:
         listener.run_state = state
         listener.offer(Message("run", str(listener.after), live_run(row)))
@@ -284,7 +291,7 @@ def _tell_of_run(
         index = step["step_index"]
         if not isinstance(index, int) or index <= listener.after:
             continue
-        if was_behind and not listener.has_room():
+        if not listener.has_room():
             is_behind = True
             break
         listener.after = index

@@ -16,9 +16,9 @@ from .._values import Body
 MAX_UNREAD = 65_536
 """Bytes of unread messages, from which on a listener is closed. It may connect again and go on where it was."""
 ROOM = MAX_UNREAD // 2
-"""Bytes of unread messages up to which a listener that catches up is given more from the database."""
-STUCK_SECONDS = 60.0
-"""Seconds without a read, from which on a listener that catches up is closed."""
+"""Bytes of unread messages up to which a listener is given more steps; the others wait in the database."""
+STUCK_SECONDS = 5.0
+"""Seconds without a read, from which on a listener that is behind is closed."""
 
 
 class Message(NamedTuple):
@@ -62,7 +62,8 @@ class Subscription:
         self._lock = threading.Lock()
         self._messages: deque[tuple[Message, int]] = deque()
         self._unread = 0
-        self._read = time.monotonic()
+        self._moved = time.monotonic()
+        """The time of the last read, or of the message since which there is no room."""
         self._closed = False
 
     @property
@@ -79,7 +80,7 @@ class Subscription:
                 found = self._messages.popleft() if self._messages else None
                 if found is not None:
                     self._unread -= found[1]
-                    self._read = time.monotonic()
+                    self._moved = time.monotonic()
                 is_empty = not self._messages
             if found is not None:
                 if is_empty and self.is_behind:
@@ -95,10 +96,10 @@ class Subscription:
         self._notify()
 
     def has_room(self) -> bool:
-        """Return False for a listener that has to read first; close one that has not read for long."""
+        """Return False for a listener that has to read first; close one that has not read for a while."""
         with self._lock:
             is_full = self._unread >= ROOM
-            is_stuck = is_full and time.monotonic() - self._read > STUCK_SECONDS
+            is_stuck = is_full and time.monotonic() - self._moved > STUCK_SECONDS
         if is_stuck:
             self.close()
         return not is_full and not self._closed
@@ -109,6 +110,8 @@ class Subscription:
         with self._lock:
             fits = not self._closed and self._unread + size <= MAX_UNREAD
             if fits:
+                if self._unread < ROOM:
+                    self._moved = time.monotonic()
                 self._messages.append((message, size))
                 self._unread += size
         if fits:

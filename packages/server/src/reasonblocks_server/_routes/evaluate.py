@@ -40,7 +40,8 @@ async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller
     """Evaluate the newest completed step, with the sealed memory of those before it or with all of them."""
     ends = ends_of(request)
     notes = _notes(server, caller, body)
-    answer = await server.evaluations.answer(body, org=caller.org_id, notes=notes, ends=ends)
+    size = int(request.headers.get("content-length", "0"))  # that of the unpacked body
+    answer = await server.evaluations.answer(body, org=caller.org_id, notes=notes, ends=ends, size=size)
     if _wants_lesson(body, answer):
         answer = await _with_lesson(server, caller, body, answer, ends)
     return Response(answer.model_dump_json(), media_type="application/json")

@@ -38,7 +38,7 @@ class TraceStored(BaseModel):
 
 
 class TraceList(BaseModel):
-    """Traces, the oldest first. `next_after` is null at their end."""
+    """Traces by id, each in the form that `reasonblocks learn` reads as a line. `next_after` is null at their end."""
 
     traces: list[dict[str, Any]]
     next_after: str | None
@@ -47,7 +47,7 @@ class TraceList(BaseModel):
 @router.post("/traces", status_code=202, responses=problems(400))
 def add_trace(given: TraceGiven, caller: Sender, server: Used) -> TraceStored:
     """Store a finished run. Nothing is learned from it unasked."""
-    body = given.model_dump(exclude_none=True)
+    body = {"run_id": given.trace_id, **given.model_dump(exclude_none=True)}
     server.storage.traces.add(caller.org_id, given.trace_id, body, time.time())
     return TraceStored(trace_id=given.trace_id)
 

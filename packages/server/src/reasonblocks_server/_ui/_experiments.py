@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from starlette.responses import Response
 
-from .._experiments import MIN_UNITS, Interval, report_of
+from reasonblocks.report._tally import counted
+from reasonblocks.report._view import Fact
+
+from .._experiments import MIN_UNITS, Interval, Report, report_of
 from ._pages import render
 from ._visit import Refusal, Visit
+from ._words import decimal, share
 
 SENTENCES = {
     "better": "Runs that were steered succeeded more often than those that were only observed.",
@@ -40,7 +46,21 @@ def experiment(visit: Visit, experiment_id: str) -> Response:
         sentence=SENTENCES[report.verdict],
         least=MIN_UNITS,
         widest=_widest(report.difference),
+        signed=signed,
+        facts=list(_facts(report)),
     )
+
+
+def _facts(report: Report) -> Iterator[Fact]:
+    """Yield the differences of the means, and how well the assignment met its fraction."""
+    for name, one, digits in (("Steps", report.steps, 1), ("Tokens", report.tokens, 0)):
+        if one is not None:
+            low, high = decimal(one.low, digits), decimal(one.high, digits)
+            yield Fact(f"{name}, on − off", decimal(one.value, digits), f"{low} to {high}")
+    expected = "" if report.expected_on is None else f", {decimal(report.expected_on)} expected"
+    yield Fact("Share that is on", share(report.on_fraction), f"{counted(report.on.units, 'unit')}{expected}")
+    if report.p is not None:
+        yield Fact("Chance of such a ratio", "under 0.001" if report.p < 0.001 else decimal(report.p, 3))
 
 
 def _widest(difference: Interval | None) -> float:
@@ -49,3 +69,8 @@ def _widest(difference: Interval | None) -> float:
         return 1.0
     reach = max(abs(difference.low), abs(difference.high), 0.1)
     return min(1.0, -(-reach * 10 // 1) / 10)
+
+
+def signed(value: float) -> str:
+    """Return a difference of shares in percentage points, as `+4.2 pp`."""
+    return f"{100 * value:+.1f} pp".replace("-", "−")

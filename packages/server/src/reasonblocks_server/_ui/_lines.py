@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from reasonblocks.report import RunLine
 from reasonblocks.report import _text as text
 from reasonblocks.report._line import spark_of, ticks_of
+from reasonblocks.report._page import HARDEST
 
 from .._storage import Storage
 from .._summary import summary_of
@@ -53,7 +54,7 @@ def _line(row: RunRow, summary: Body, word: str) -> RunLine:
         title=text.preview(row.task, 110) or text.preview(row.run_id, 80) or "run",
         agent=text.preview(row.agent_name, 60),
         states=tuple(summary["states"]),
-        hardest=(row.state or "") if row.finished is None else summary["hardest"],
+        hardest=_known((row.state or "") if row.finished is None else summary["hardest"]),
         outcome=(row.outcome or "")[:200],
         outcome_kind=_kind(row),
         doubtful=bool(summary["doubts"]),
@@ -70,6 +71,10 @@ def _line(row: RunRow, summary: Body, word: str) -> RunLine:
         ticks=ticks_of(summary["ticks"], summary["last"]),
         status=word,
     )
+
+
+def _known(state: str) -> str:
+    return state if state in HARDEST or not state else "?"
 
 
 def _kind(row: RunRow) -> str:

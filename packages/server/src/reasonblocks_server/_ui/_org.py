@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from .._values import SCOPES, KeyRow, Scope
 from ._pages import back, render
-from ._visit import Refusal, Visit
+from ._visit import Refusal, Visit, whole
 
 KEYS, AUDIT, ORG = "/ui/keys", "/ui/audit", "/ui/org"
 PAGE = 100
@@ -65,7 +65,7 @@ def audit(visit: Visit) -> Response:
     """Show who changed what, the newest change first."""
     visit.needs_whole_org()
     before = visit.asked("before")
-    at = int(before) if before.isdecimal() and len(before) < 19 else None
+    at = whole(before)
     rows = visit.server.storage.audit.list(visit.org, limit=PAGE + 1, before=at)
     names = {row.key_id: row.name for row in visit.server.storage.keys.list(visit.org)}
     older = f"{AUDIT}?before={rows[PAGE - 1].id}" if len(rows) > PAGE else ""
@@ -83,10 +83,10 @@ def org(visit: Visit) -> Response:
 def save_org(visit: Visit) -> Response:
     """Save the retention."""
     visit.needs_whole_org()
-    days = visit.form.get("days", "")
-    if not days.isdecimal() or len(days) > 4 or not 1 <= int(days) <= MAX_DAYS:
+    days = whole(visit.form.get("days", ""))
+    if days is None or not 1 <= days <= MAX_DAYS:
         raise Refusal(422, "Not saved", f"The retention must be from 1 to {MAX_DAYS:,} days.")
-    visit.server.storage.orgs.put(visit.org, int(days))
+    visit.server.storage.orgs.put(visit.org, days)
     visit.audit("org.put", f"retention_days {days}")
     return back(ORG, "org-saved")
 

@@ -126,7 +126,7 @@ def _environment() -> Environment:
     found.globals |= {
         "run_href": run_href, "pattern_href": pattern_href, "experiment_href": experiment_href,
         "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
-        "signed": words.signed, "decimal": words.decimal, "sentence_case": words.sentence_case,
+        "decimal": words.decimal, "sentence_case": words.sentence_case,
         "note_word": words.note,
     }  # fmt: skip
     return found

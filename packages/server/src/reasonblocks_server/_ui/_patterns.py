@@ -17,7 +17,7 @@ from reasonblocks.types import Pattern
 from .._errors import ApiError
 from ._pages import back, render
 from ._paths import pattern_href, with_query
-from ._visit import Refusal, Visit
+from ._visit import Refusal, Visit, whole
 
 PAGE = 100
 LIST = "/ui/patterns"
@@ -26,13 +26,21 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "e1": (
         ("observation", "Observation", "what was learned in earlier runs"),
         ("recommended_action", "Recommended action", "what the agent should do"),
-        ("task_context_embedding_text", "Found by", "a description of the tasks that it is for"),
+        (
+            "task_context_embedding_text",
+            "Found by",
+            "a description of the tasks that it is for; it is matched with the agent's task",
+        ),
     ),
     "e2": (
         ("diagnosis", "Diagnosis", "what goes wrong"),
         ("intervention", "Intervention", "what the agent is told"),
         ("anti_pattern", "Anti-pattern", "what it should not do"),
-        ("trajectory_description", "Found by", "a description of the steps that it is for"),
+        (
+            "trajectory_description",
+            "Found by",
+            "a description of the steps that it is for; it is matched with the agent's newest steps",
+        ),
     ),
     "e3": (("instruction", "Instruction", "what every run is told at its start"),),
 }
@@ -70,7 +78,7 @@ def patterns(visit: Visit) -> Response:
     everything = sorted(map(_summary, known), key=lambda one: (one.pattern.org_id is None, -one.told))
     words = q.lower().split()
     fit = [one for one in everything if tier in ("", one.pattern.tier) and _has(one, words)]
-    at = int(page) if page.isdecimal() and len(page) < 7 else 0
+    at = whole(page) or 0
     shown = fit[at * PAGE : (at + 1) * PAGE]
     query = {"tier": tier, "q": q}
     return render(
@@ -188,8 +196,7 @@ def _draft(visit: Visit, pattern_id: str, tier: str) -> Draft:
 
 
 def _revision(visit: Visit) -> int:
-    given = visit.form.get("revision", "")
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
+    return whole(visit.form.get("revision", "")) or 0
 
 
 def _draft_of(stored: Pattern | None) -> Draft:

@@ -1,4 +1,4 @@
-"""Shows one run: its course, its texts, its notes, the runs that it has started, and its steps, page by page."""
+"""Shows one run with its notes, its children and its steps, page by page; tells its agent notes, and deletes it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from reasonblocks.report._view import texts_of
 from reasonblocks.traces import RunLog
 
 from .._bodies import NoteBody, RunBody
-from .._notes import why_deaf
+from .._errors import ApiError
+from .._notes import EXPIRES_SECONDS, add_note, why_deaf
 from .._storage import Storage
 from .._values import Body, RunRow
 from ._lines import lines_of
-from ._pages import render, text
-from ._paths import run_href, with_query
-from ._visit import Refusal, Visit
+from ._pages import back, render, text
+from ._paths import HOME, run_href, with_query
+from ._visit import Refusal, Visit, whole
 from ._words import status
 
 ROWS = 200
 """Steps on a page of the table."""
-MOST = 5_000
+MOST = 2_000
 """Steps of a run that its page reads: the newest ones."""
 CHUNK = 500
 CHILDREN = 100
@@ -76,6 +77,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
         run=row,
         part_of=part,
         is_live=row.finished is None,
+        is_update=bool(visit.asked("after")),
         status=status(row, visit.now),
         newest=newest,
         left_out=max(0, row.steps - MOST) if len(page.rows) >= MOST else 0,
@@ -121,21 +123,21 @@ def _part(page: RunPage, row: RunRow, call: str, after: str) -> Part:
     rows = page.rows
     if not rows:
         return Part(rows=())
-    if after.isdecimal():
-        newer = [one for one in rows if one.number > int(after)]
+    if (known := whole(after)) is not None:
+        newer = [one for one in rows if one.number > known]
         return Part(rows=newer[-ROWS:], first=newer[0].number if newer else 0)
-    default = len(rows) - 1 if row.finished is None else 0
-    at = next((at for at, one in enumerate(rows) if one.number >= int(call)), default) if call.isdecimal() else default
-    first = at // ROWS * ROWS
-    if row.finished is None and first + ROWS >= len(rows):
-        first = max(0, len(rows) - ROWS)
+    if (wanted := whole(call)) is not None:
+        at = next((at for at, one in enumerate(rows) if one.number >= wanted), len(rows) - 1)
+        first = at // ROWS * ROWS
+    else:
+        first = max(0, len(rows) - ROWS) if row.finished is None else 0
     shown = rows[first : first + ROWS]
     here = run_href(row.run_id)
     return Part(
         rows=shown,
         first=shown[0].number,
         last=shown[-1].number,
-        earlier=f"{here}?call={rows[max(0, first - ROWS)].number}#steps" if first else "",
+        earlier=f"{here}?call={rows[first - 1].number}#steps" if first else "",
         later=f"{here}?call={rows[first + ROWS].number}#steps" if first + ROWS < len(rows) else "",
         is_newest=first + ROWS >= len(rows),
     )
@@ -155,13 +157,14 @@ def whole_text(visit: Visit, run_id: str, number: str, name: str) -> Response:
     """Show one text of a run in full, as plain text."""
     row = run_of(visit, run_id)
     if name == "task" and not number:
-        return text(row.task)
-    if number.isdecimal():
-        before = max(-1, int(number) - 2)
+        given = row.body.get("task")
+        return text(given if isinstance(given, str) else row.task)
+    if (at := whole(number)) is not None:
+        before = max(-1, at - 2)
         bodies = visit.server.storage.runs.steps(row.org_id, row.run_id, after=before, limit=2)
         steps = [event for body in bodies if isinstance(event := event_of(body), StepEvent)]
         page = page_of_log(RunLog(run_id=run_id, start=None, steps=tuple(steps), finish=None, file="", line=1))
-        found = page.by_number.get(int(number))
+        found = page.by_number.get(at)
         for known, content in texts_of(found) if found is not None else ():
             if known == name:
                 return text(content)
@@ -178,3 +181,37 @@ def as_json(visit: Visit, run_id: str) -> Response:
         "notes": [NoteBody.model_validate(note).model_dump() for note in storage.notes.list(visit.org, run_id)],
     }
     return text(canonical(body), "application/json")
+
+
+def tell(visit: Visit, run_id: str) -> Response:
+    """Queue a note for the agent of a run; a note that is not taken is shown again, with the reason."""
+    run_of(visit, run_id)
+    draft, expires = visit.form.get("text", ""), visit.form.get("expires", "")
+    seconds = whole(expires) or EXPIRES_SECONDS
+    try:
+        note = add_note(visit.server, visit.org, visit.key.key_id, run_id, draft, seconds)
+    except ApiError as error:
+        return show(visit, run_id, problem=f"The note was not sent: {error.detail}.", draft=draft, code=error.status)
+    visit.audit("note.add", f"{run_id} {note.note_id}")
+    return back(run_href(run_id), "note-queued")
+
+
+def withdraw(visit: Visit, run_id: str, note_id: str) -> Response:
+    """Withdraw a note that waits."""
+    run_of(visit, run_id)
+    row = visit.server.storage.notes.withdraw(visit.org, run_id, note_id, visit.now)
+    if row is None:
+        raise Refusal(404, "No such note", "The run has no such note.")
+    if row.state != "withdrawn":
+        return back(run_href(run_id), "note-late")
+    visit.server.live.note_withdrawn(row)
+    visit.audit("note.withdraw", f"{run_id} {note_id}")
+    return back(run_href(run_id), "note-withdrawn")
+
+
+def delete(visit: Visit, run_id: str) -> Response:
+    """Delete a run."""
+    run_of(visit, run_id)
+    visit.server.storage.runs.delete(visit.org, run_id)
+    visit.audit("run.delete", run_id)
+    return back(HOME, "run-deleted")

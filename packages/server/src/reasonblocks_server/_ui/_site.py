@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from .._values import Scope
-from . import _acts, _agents, _counts, _door, _experiments, _org, _patterns, _run, _runs
+from . import _agents, _counts, _door, _experiments, _org, _patterns, _run, _runs
 from ._pages import HEADERS, failed, static
 from ._paths import EXPERIMENTS, HOME, PATTERNS, RUNS, id_in
 from ._stream import stream
@@ -45,9 +45,9 @@ OF_ONE: Mapping[tuple[str, str, str], tuple[OfOne, int, Scope]] = {
     ("GET", RUNS, ""): (_run.show, 0, "read"),
     ("GET", RUNS, "json"): (_run.as_json, 0, "read"),
     ("GET", RUNS, "text"): (_run.whole_text, 2, "read"),
-    ("POST", RUNS, "notes"): (_acts.tell, 0, "steer"),
-    ("POST", RUNS, "withdraw"): (_acts.withdraw, 1, "steer"),
-    ("POST", RUNS, "delete"): (_acts.delete, 0, "admin"),
+    ("POST", RUNS, "notes"): (_run.tell, 0, "steer"),
+    ("POST", RUNS, "withdraw"): (_run.withdraw, 1, "steer"),
+    ("POST", RUNS, "delete"): (_run.delete, 0, "admin"),
     ("GET", PATTERNS, ""): (_patterns.pattern, 0, "read"),
     ("POST", PATTERNS, ""): (_patterns.save, 0, "admin"),
     ("POST", PATTERNS, "switch"): (_patterns.switch, 0, "admin"),
@@ -65,7 +65,8 @@ def _of_one(base: str) -> Handler:
         if raw.decode("latin-1") == base:
             return RedirectResponse(HOME if base == RUNS else base.rstrip("/"), status_code=303, headers=HEADERS)
         id, rest = id_in(base, raw.decode("latin-1"))
-        found = OF_ONE.get((visit.request.method, base, rest[0] if rest else ""))
+        method = "GET" if visit.request.method == "HEAD" else visit.request.method
+        found = OF_ONE.get((method, base, rest[0] if rest else ""))
         if found is None or len(rest[1:]) != found[1]:
             raise _missing()
         act, _, scope = found

@@ -14,7 +14,7 @@ from .._errors import ApiError
 from .._live import Subscription
 from .._server import Server
 from ._pages import HEADERS
-from ._visit import Visit, admitted
+from ._visit import Visit, admitted, whole
 
 SECONDS = 300.0
 """How long a stream lasts; the browser opens the next one, and its login is checked again."""
@@ -30,13 +30,13 @@ async def stream(request: Request) -> Response:
     visit = await run_in_threadpool(admitted, Visit(server=server, request=request, login=None, now=time.time()))
     if visit.login is None:
         return Response("not logged in", status_code=401, media_type="text/plain", headers=HEADERS)
-    run_id, after = request.query_params.get("run"), request.query_params.get("after", "")
+    run_id, after = request.query_params.get("run"), whole(request.query_params.get("after", ""))
     try:
         subscription = server.live.subscribe(
             visit.org,
             run_id,
             project_id=visit.key.project_id,
-            after=int(after) if after.isdecimal() else -1,
+            after=-1 if after is None else after,
             since=None if run_id is not None else visit.now - BEFORE,
         )
     except ApiError as error:

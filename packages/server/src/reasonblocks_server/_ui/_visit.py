@@ -27,6 +27,8 @@ FORM = "rb_form"
 """The cookie that binds the form of the login page to its browser."""
 MAX_FORM = 262_144
 """Bytes of a form."""
+MAX_DIGITS = 15
+"""Digits of a number in an address, so that every database can store it."""
 TOKEN = "token"
 """The field with a form's token."""
 
@@ -89,7 +91,7 @@ class Visit:
 
     def asked(self, name: str) -> str:
         """Return a value of the address's query, "" without it."""
-        return self.request.query_params.get(name, "")
+        return self.request.query_params.get(name, "").replace("\0", "\ufffd")
 
 
 class Refusal(Exception):
@@ -98,6 +100,11 @@ class Refusal(Exception):
     def __init__(self, status: int, title: str, detail: str) -> None:
         self.status, self.title, self.detail = status, title, detail
         super().__init__(f"{status}: {detail}")
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number of a text in an address or a form; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 Handler: TypeAlias = Callable[[Visit], Response]
@@ -174,7 +181,7 @@ async def _form(request: Request) -> dict[str, str]:
         fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
         raise Refusal(400, "Too many fields", "A form of this dashboard has fewer fields.") from error
-    return {name: value.replace("\r\n", "\n") for name, value in fields}
+    return {name: value.replace("\r\n", "\n").replace("\0", "\ufffd") for name, value in fields}
 
 
 def check_form(visit: Visit) -> None:

@@ -56,12 +56,7 @@ def share(value: float | None, digits: int = 0) -> str:
 
 
 def decimal(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
-
-
-def signed(value: float) -> str:
-    """Return a difference of shares in percentage points, as `+4.2 pp`."""
-    return f"{100 * value:+.1f} pp".replace("-", "−")
+    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}f}".replace("-", "−")
 
 
 def sentence_case(words: str) -> str:

@@ -38,7 +38,12 @@
     into(row);
   };
   const goToCall = (within, call) => {
-    const row = all("tr.row", within).filter((one) => Number(one.id.split("-").pop()) <= call).pop();
+    const rows = all("tr.row", within), last = rows[rows.length - 1];
+    const row = rows.filter((one) => Number(one.dataset.row) <= call).pop();
+    if ($("[data-pages]", within) && (!row || call > Number(last.dataset.row))) {
+      location.assign(`?call=${call}#call-${call}`);
+      return;
+    }
     if (!row) return;
     $("details", row).open = true;
     focusStep(row);
@@ -110,7 +115,8 @@
     addEventListener("hashchange", route);
     route();
   } else if (/^#call-\d+$/.test(location.hash) && run()) {
-    goToCall(run(), Number(location.hash.slice(6)));
+    // The browser looks for the place itself when the page is loaded, and takes the focus away from the row.
+    addEventListener("load", () => setTimeout(() => goToCall(run(), Number(location.hash.slice(6))), 0));
   }
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest('a[href*="call-"]');

@@ -5,7 +5,7 @@
   const place = document.querySelector("[data-live]");
   if (!place) return;
   const page = new URL(location.href), news = document.getElementById("announce");
-  let source = null, ended = false, waiting = 0, reading = false, again = false;
+  let source = null, skipped = false, ended = false, waiting = 0, pause = 250, reading = false, again = false;
   const last = () => [...document.querySelectorAll("[data-row]")].pop();
   const address = () => {
     const table = document.querySelector("[data-appends] tbody"), row = table && last();
@@ -13,7 +13,12 @@
     return page;
   };
   const replaced = (old, fresh) => {
-    if (old.isEqualNode(fresh) || old.contains(document.activeElement)) return;
+    if (old.isEqualNode(fresh)) return;
+    const used = document.activeElement;
+    if (old.contains(used) && used.matches("a, button, input, select, summary, textarea, [tabindex='0']")) {
+      skipped = true;
+      return;
+    }
     const scrolled = old.querySelector(".plot-scroll");
     const left = scrolled && scrolled.scrollLeft;
     old.replaceWith(fresh);
@@ -49,15 +54,17 @@
   const read = async () => {
     if (reading) { again = true; return; }
     reading = true;
+    const began = performance.now();
     try {
       const answer = await fetch(address(), { credentials: "same-origin", cache: "no-store" });
       if (answer.redirected) { end(); location.reload(); return; }
       if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch (_) { /* the stream connects again, and tells */ }
     reading = false;
+    pause = Math.max(250, 4 * (performance.now() - began)); // a long run is read less often
     if (again) { again = false; soon(); }
   };
-  const soon = () => { waiting ||= setTimeout(() => { waiting = 0; read(); }, 250); };
+  const soon = () => { waiting ||= setTimeout(() => { waiting = 0; read(); }, pause); };
   const close = () => { if (source) source.close(); source = null; };
   const end = () => { ended = true; close(); };
   const connect = () => {
@@ -66,6 +73,7 @@
     source = new EventSource(place.dataset.live);
     source.addEventListener("changed", soon);
   };
+  document.addEventListener("focusout", () => { if (skipped) { skipped = false; soon(); } });
   document.addEventListener("visibilitychange", connect);
   addEventListener("pagehide", close);
   addEventListener("pageshow", connect);

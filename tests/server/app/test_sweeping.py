@@ -1,0 +1,60 @@
+"""Old runs are deleted by one worker at a time, and a missing database does not end that."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from reasonblocks_server._server import Sweeping
+from reasonblocks_server._storage import Storage
+
+DAY_S = 86_400
+
+
+def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}", retention_days=10)
+    storage.migrate()
+    for name, days in (("old", 11), ("new", 9)):
+        event = {"event": "run_finish", "run_id": name, "outcome": "success", "timestamp": 1.0}
+        storage.runs.ingest("acme", [event], now=time.time() - days * DAY_S)
+    done = Said("1 old runs deleted")
+    logger = logging.getLogger("reasonblocks.server")
+    logger.addHandler(done)
+    with caplog.at_level(logging.INFO, logger.name):
+        sweeping = Sweeping(storage, first_s=0)
+        assert done.event.wait(20)
+        sweeping.end()
+    logger.removeHandler(done)
+    assert storage.runs.get("acme", "old") is None
+    assert storage.runs.get("acme", "new") is not None
+    assert storage.orgs.get("acme")["retention_days"] == 10
+    storage.close()
+
+
+def test_a_missing_database_is_a_line_in_the_log(tmp_path: Path) -> None:
+    storage = Storage.open(f"sqlite:///{tmp_path / 'nothing' / 'server.db'}")
+    (tmp_path / "nothing").mkdir()
+    done = Said("old runs are not deleted now: ")
+    logger = logging.getLogger("reasonblocks.server")
+    logger.addHandler(done)
+    sweeping = Sweeping(storage, first_s=0)
+    assert done.event.wait(20)
+    sweeping.end()
+    logger.removeHandler(done)
+    storage.close()
+
+
+class Said(logging.Handler):
+    """Sets an event when a line begins with a text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text, self.event = text, threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith(self._text):
+            self.event.set()

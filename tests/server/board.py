@@ -1,0 +1,144 @@
+"""A running server with something on every page of its dashboard: ordinary, live, long and hostile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from reasonblocks.events import Event, RunStart
+from reasonblocks.traces import RunLog
+from reasonblocks.types import RunInfo
+from reasonblocks_server._ui._paths import experiment_href, pattern_href, run_href
+from reasonblocks_server._values import Scope
+from tests.core.report.runs import ATTACKS, hostile_log, ordinary_log, step
+from tests.server.running import ORG, Running, running
+
+ATTACK = "".join(ATTACKS)
+STORED = ATTACK.replace("\0", "\ufffd").replace("\ud800", "?")
+"""The attack as the storage keeps it: both databases lack NUL characters and unpaired surrogates."""
+HOSTILE_ID = '../x"><script>alert(1)</script>\u202e'
+LONG = 420
+"""Calls of the long run: three pages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """The running server, and the addresses of its pages by their names."""
+
+    running: Running
+    started: float
+    paths: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return self.running.url
+
+    def login(self, *scopes: Scope, seconds: float = 600.0, **options: Any) -> str:
+        """Return the cookie of a login with a new key."""
+        keys = self.running.server.storage.keys
+        key = self.running.make_key(*scopes, **options)
+        return keys.login(key.split("_")[1], expires=time.time() + seconds)
+
+    def ingest(self, *events: Event, org: str = ORG) -> None:
+        """Store events as a client's request does, and tell open pages."""
+        storage, live = self.running.server.storage, self.running.server.live
+        stored = storage.runs.ingest(org, [event.as_dict() for event in events], now=time.time())
+        assert not stored.refused, stored.refused
+        live.events_stored(org, {_run_of(event) for event in events})
+
+    def takes_notes(self, run_id: str) -> None:
+        self.running.server.storage.runs.takes_notes(ORG, run_id, time.time())
+
+    def start(self, run_id: str, **info: Any) -> None:
+        """Start a run that takes notes, with its first call."""
+        run = RunInfo(**{"run_id": run_id, "agent_name": "bugfixer", "task": "Fix the failing tests.", **info})
+        self.ingest(RunStart(run=run, timestamp=time.time()), step(0, state="INIT", run_id=run_id))
+        self.takes_notes(run_id)
+
+
+def events_of(log: RunLog) -> list[Event]:
+    assert log.start is not None
+    return [log.start, *log.steps, *([log.finish] if log.finish is not None else [])]
+
+
+def _run_of(event: Event) -> str:
+    return event.run.run_id if isinstance(event, RunStart) else event.run_id
+
+
+@contextmanager
+def board(data: Path) -> Iterator[Board]:
+    """Run a server with something on every page until the block ends."""
+    with running(data) as server:
+        found = Board(running=server, started=time.time())
+        found.ingest(*events_of(ordinary_log(run_id="run-1")))
+        _hostile(found)
+        found.ingest(RunStart(run=RunInfo(run_id="long", agent_name="walker"), timestamp=found.started), *_long())
+        found.start("child", parent_run_id="run-1")
+        _notes(found)
+        _others(found)
+        found.paths.update(_paths())
+        yield found
+
+
+def _long() -> Sequence[Event]:
+    return [step(at, run_id="long", difficulty=0.3, thought=f"thought {at}") for at in range(LONG)]
+
+
+def _hostile(found: Board) -> None:
+    start, *rest = events_of(hostile_log(ATTACK, long=100_000, number=0.5))
+    assert isinstance(start, RunStart)
+    found.ingest(start, *rest)
+    info = RunInfo(run_id=HOSTILE_ID, agent_name=ATTACK, task=ATTACK, parent_run_id="run-1",
+                   metadata={"experiment_id": ATTACK, "arm": "on", "on_fraction": 0.5})  # fmt: skip
+    found.ingest(RunStart(run=info, timestamp=found.started), step(0, run_id=HOSTILE_ID, state=ATTACK))
+    found.takes_notes(HOSTILE_ID)
+
+
+def _notes(found: Board) -> None:
+    notes, now = found.running.server.storage.notes, time.time()
+    for text in ("Run the unit tests only.", STORED, "Stop soon."):
+        notes.add(ORG, HOSTILE_ID, text, key_id=STORED, now=now, expires=now + 600)
+    first, second, _ = notes.list(ORG, HOSTILE_ID)
+    notes.told(ORG, HOSTILE_ID, [first.note_id], 3, now)
+    notes.withdraw(ORG, HOSTILE_ID, second.note_id, now)
+
+
+def _others(found: Board) -> None:
+    server, now = found.running.server, time.time()
+    server.patterns.add(ORG, [
+        {"id": "ours", "tier": "e2", "failure_type": "loop", "fields": {
+            "diagnosis": "It loops.", "intervention": "Read the error.",
+            "trigger_state": {"trajectory_description": "run_tests fails again and again"}}},
+        {"id": "bad\"><script>alert(1)</script>", "tier": "e3", "fields": {"instruction": STORED}},
+    ])  # fmt: skip
+    found.running.make_key("read", name=STORED)
+    server.storage.audit.add(ORG, STORED, STORED, STORED, now)
+    for at in range(24):
+        summary = {"composite": at / 30, "semantic_loop": at / 40}
+        server.storage.agents.add(ORG, "bugfixer", "coding", f"r-{at}", summary, now)
+        server.storage.agents.add(ORG, STORED, STORED, f"r-{at}", summary, now)
+    for at in range(8):
+        info = RunInfo(run_id=f"ab-{at}", mode="steer" if at % 2 else "observe",
+                       metadata={"experiment_id": "ab", "arm": ("off", "on")[at % 2], "on_fraction": 0.5})  # fmt: skip
+        _, *rest = events_of(ordinary_log(run_id=f"ab-{at}", outcome="success" if at % 3 else "failure: E"))
+        found.ingest(RunStart(run=info, timestamp=now - 90), *rest)
+
+
+def _paths() -> dict[str, str]:
+    """Return the pages of somebody with all scopes."""
+    return {
+        "runs": "/ui/", "filtered": "/ui/?state=SLOW&q=fix", "none": "/ui/?q=nothing-has-this",
+        "run": run_href("run-1"), "live": run_href("child"), "long": run_href("long"), "hostile": run_href(HOSTILE_ID),
+        "attack": run_href(STORED), "health": "/ui/health",
+        "patterns": "/ui/patterns", "pattern": pattern_href("ours"), "new": "/ui/new-pattern?tier=e1",
+        "bad pattern": pattern_href('bad"><script>alert(1)</script>'), "experiments": "/ui/experiments",
+        "experiment": experiment_href("ab"), "agents": "/ui/agents",
+        "agent": "/ui/agents/one?name=bugfixer&profile=coding",
+        "bad agent": f"/ui/agents/one?name={quote(STORED)}&profile={quote(STORED)}",
+        "keys": "/ui/keys", "audit": "/ui/audit", "settings": "/ui/org",
+    }  # fmt: skip
