@@ -49,6 +49,8 @@ WORK = (
     ("migrator", "Drop support for Python 3.9.", "gpt-5.2"),
 )
 """Agents, their tasks and their models."""
+NOTED, NOTE = "bugfixer-4211", "Run the tests of shop/ only: the others need a database."
+SAYS = "An operator of this run says: "
 OUTCOMES = ("success", "success", "success", "failure: RuntimeError", "success", "stopped: stalled")
 
 
@@ -71,6 +73,8 @@ def moved(log: RunLog, info: RunInfo, started: float, seconds: float, steps: int
     """Return the first steps of a run's events as those of another run that began at another time."""
     random, each = Random(info.run_id), seconds / max(1, steps)
     shown = [varied(step, info, started + each * at, random) for at, step in enumerate(log.steps[:steps])]
+    if info.run_id == NOTED:
+        shown[7] = replace(shown[7], injection_sources=("OperatorInjection",), intervention_texts=(f"{SAYS}{NOTE}",))
     events: list[Any] = [RunStart(run=info, timestamp=started), *shown]
     if outcome is not None:
         events.append(RunFinish(run_id=info.run_id, outcome=outcome, timestamp=started + seconds))
@@ -101,15 +105,14 @@ def seed(server: Running, log: RunLog, now: float) -> None:
             framework="langchain", parent_run_id="fix-42" if at == 8 else None,
         )  # fmt: skip
         seconds = (now - started - 2) if live else 4.0 * steps
-        events = moved(log, info, started, seconds, steps, None if live else OUTCOMES[at % 6])
+        events = moved(log, info, started, seconds, steps, None if live else "success" if at == 5 else OUTCOMES[at % 6])
         storage.runs.ingest(ORG, events, now=now if live else started + seconds)
         if live:
             storage.runs.takes_notes(ORG, run_id, now)
     experiment(server, log, now)
-    note = storage.notes.add(ORG, "bugfixer-4211", "Run the tests of shop/ only: the others need a database.",
-                             key_id="demo", now=now - 30, expires=now + 800)  # fmt: skip
-    storage.notes.told(ORG, "bugfixer-4211", [note.note_id], 7, now - 12)
-    storage.notes.add(ORG, "bugfixer-4211", "Leave prices.py alone: another branch changes it.",
+    note = storage.notes.add(ORG, NOTED, NOTE, key_id="demo", now=now - 30, expires=now + 800)
+    storage.notes.told(ORG, NOTED, [note.note_id], 7, now - 12)
+    storage.notes.add(ORG, NOTED, "Leave prices.py alone: another branch changes it.",
                       key_id="demo", now=now - 3, expires=now + 897)  # fmt: skip
     others(server, now)
 

@@ -153,7 +153,7 @@ def test_a_unit_in_both_arms_is_a_broken_assignment_and_in_the_means_of_neither(
     runs = [*arm("on", 40, 0), *arm("off", 40, 0), row("x", "on", unit="u"), row("y", "off", unit="u")]
     found = report_of(runs)
     assert (found.verdict, found.in_both_arms, found.broken) == (
-        "assignment broken", 1, ("1 units have runs in both arms",),
+        "assignment broken", 1, ("units with runs in both arms: 1",),
     )  # fmt: skip
     assert (found.on.units, found.off.units, found.on.runs) == (40, 40, 41)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._serving import Evaluations, Seal
@@ -25,6 +25,7 @@ from tests.server.app.asking import LOOP, Body, evaluated, stepped, without
 from tests.server.running import Running
 
 SECRET = b"s" * 32
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +133,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+@unhurried
 @given(
     steps=STEPS,
     given_settings=st.lists(SETTINGS, min_size=1, max_size=2),

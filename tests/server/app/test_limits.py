@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -139,6 +139,7 @@ def test_a_body_without_a_type_is_json(client: httpx.Client) -> None:
     assert client.post("/v1/score", content=b'{"text": "x"}').status_code == 200
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.floats() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
@@ -176,9 +177,9 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
 
 
 def test_a_key_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"static_keys": ("one", "two"), "rate_per_second": 0.1, "burst": 2}
+    limited: dict[str, Any] = {"static_keys": ("one", "two"), "rate_per_second": 0.1, "burst": 2}
     with (
-        running(tmp_path, make_key=False, **settings) as server,
+        running(tmp_path, make_key=False, **limited) as server,
         server.client("one") as one,
         server.client("two") as two,
     ):

@@ -52,7 +52,7 @@ def test_a_pattern_is_added_read_changed_and_removed(server: Running, client: ht
     assert client.delete("/v1/patterns/one").status_code == 204
     assert client.get("/v1/patterns/one").status_code == 404
     actions = [(row.action, row.target) for row in server.server.storage.audit.list("acme", limit=3)]
-    assert actions == [("pattern removed", "one"), ("pattern changed", "one"), ("pattern added", "one")]
+    assert actions == [("pattern.delete", "one"), ("pattern.put", "one"), ("pattern.add", "one")]
 
 
 @pytest.mark.parametrize("revision", [None, "", "3", '"3"', "x", "1 or 2", "-1"])
@@ -100,9 +100,11 @@ def test_an_org_named_in_the_body_is_not_believed(client: httpx.Client) -> None:
         assert (found["org_id"], found["revision"], found.get("stats")) == ("acme", 1, None)
 
 
-def test_a_list_is_added_whole_or_not_at_all(client: httpx.Client) -> None:
+def test_a_list_is_added_whole_or_not_at_all(server: Running, client: httpx.Client) -> None:
     many = [lesson(f"many-{number:03}") for number in range(300)]
     assert client.post("/v1/patterns", json=many).status_code == 201
+    change = server.server.storage.audit.list("acme", limit=1)[0]
+    assert (change.action, change.target[:30]) == ("pattern.add", "300 patterns: many-000, many-0")
     assert [name for name in ids(client, tier="e3") if name.startswith("many-")] == [one["id"] for one in many]
     wrong = client.post("/v1/patterns", json={"patterns": [lesson("half"), {"id": "other", "tier": "e9"}]})
     assert wrong.status_code == 422

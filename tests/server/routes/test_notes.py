@@ -67,6 +67,17 @@ def test_a_note_of_another_run_does_not_reach_this_one(world: World, caller: Cal
     assert asked(caller) == asked(stranger, run_id="other") == []
 
 
+def test_a_run_that_asks_for_notes_before_its_events_is_of_their_project(world: World) -> None:
+    mine = world.caller(project="mine")
+    mine.post("/monitors/evaluate", {"run_id": "r", "steps": [{"thought": "t"}], "notes": True})
+    until(lambda: world.server.storage.runs.get(mine.org_id, "r") is not None)
+    mine.send(step("r", 0))
+    mine.send(start("r"))
+    run = mine.get("/monitor/runs/r")["run"]
+    assert (run["project_id"], run["takes_notes"], run["steps"]) == ("mine", True, 1)
+    assert mine.post("/runs/r/notes", {"text": "Hello."}, 201)["state"] == "queued"
+
+
 def test_a_withdrawn_note_is_not_told(world: World, caller: Caller, live_run: str) -> None:
     note_id = caller.post("/runs/r/notes", {"text": "No."}, 201)["note_id"]
     assert caller("DELETE", f"/runs/r/notes/{note_id}").status_code == 204

@@ -148,6 +148,11 @@ def test_a_long_list_has_pages_that_lead_on(enter: Enter, site: Board) -> None:
     assert len(seen) == 55
 
 
+def test_a_page_without_its_body_has_the_same_status(enter: Enter, site: Board) -> None:
+    person = enter()
+    assert {person.client.head(path).status_code for path in site.paths.values()} == {200}
+
+
 def test_the_dashboard_is_in_no_document_of_the_api(enter: Enter) -> None:
     paths = enter(login=False).get("/openapi.json").json()["paths"]
     assert [path for path in paths if "/ui" in path or path == "/"] == []

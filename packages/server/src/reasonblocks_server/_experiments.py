@@ -263,7 +263,7 @@ def _broken(p: float | None, in_both: int, runs: Iterable[RunRow]) -> Iterable[s
     if p is not None and p < BROKEN_BELOW:
         yield "the numbers of units differ from the fraction by more than chance"
     if in_both:
-        yield f"{in_both:,} units have runs in both arms"
+        yield f"units with runs in both arms: {in_both:,}"
     wrong = Counter((run.arm, run.mode) for run in runs)
     if wrong[ON, "observe"] or wrong[OFF, "steer"]:
         yield "runs have another mode than their arm: on is steered, off is observed"

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from reasonblocks.types import Note
 
@@ -132,6 +133,8 @@ class Live:
         thread = self._thread
         if thread is not None:
             thread.join()
+        with suppress(StorageUnavailable):
+            self._notes.write(self._write)
 
     def _touch(self, org_id: str, run_id: str) -> None:
         with self._lock:
@@ -153,7 +156,6 @@ class Live:
                 continue
             self._wake.clear()
             pause = WAKE_SECONDS if self._try_round() else min(max(POLL_SECONDS, 2 * pause), RETRY_SECONDS)
-        self._try_round()
 
     def _is_needed(self) -> bool:
         asked = time.monotonic() - self._asked < ASKED_SECONDS
@@ -163,9 +165,7 @@ class Live:
         """Poll once; return False if the database is not available."""
         try:
             self._notes.write(self._write)
-            changed = self._notes.read(lambda: self._storage.notes.waiting(time.time()))
-            if not self._ended.is_set():
-                self._tell_listeners(changed)
+            self._tell_listeners(self._notes.read(lambda: self._storage.notes.waiting(time.time())))
         except StorageUnavailable as exc:
             if not self._failing:
                 logger.warning("notes and live pages have to wait: %s", exc)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 from starlette.responses import JSONResponse, Response
 
-from reasonblocks.wire._base import Tier
+from reasonblocks._text import preview
+from reasonblocks.types import Tier
 
 from .._auth import Caller
 from .._errors import ApiError
@@ -21,6 +23,8 @@ router = APIRouter(tags=["patterns"])
 Reading = Annotated[Principal, Caller("read")]
 Changing = Annotated[Principal, Caller("admin")]
 IfMatch = Annotated[str, Header(alias="If-Match")]
+NAMED_CHARS = 200
+"""Characters of the ids of several patterns in the audit."""
 _REVISION = re.compile(r'(?:W/)?"?(\d{1,15})"?')
 
 
@@ -38,8 +42,7 @@ def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dic
     """Add a pattern, or a list of at most 1,000, or replace those of the org with the same id."""
     given = body if isinstance(body, list) else body["patterns"] if isinstance(body.get("patterns"), list) else [body]
     added = server.patterns.add(caller.org_id, given)
-    for pattern in added:
-        server.audit(caller, "pattern added", pattern.id)
+    server.audit(caller, "pattern.add", _named([pattern.id for pattern in added]))
     return {"patterns": [as_json(pattern) for pattern in added]}
 
 
@@ -53,7 +56,7 @@ def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
 def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], if_match: IfMatch = "") -> Response:
     """Replace a pattern whose revision is that of `If-Match`."""
     found = server.patterns.put(caller.org_id, pattern_id, body, _revision(if_match))
-    server.audit(caller, "pattern changed", pattern_id)
+    server.audit(caller, "pattern.put", pattern_id)
     return _answer(as_json(found))
 
 
@@ -61,8 +64,15 @@ def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], i
 def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = "") -> Response:
     """Remove a pattern; with `If-Match` only that revision."""
     server.patterns.remove(caller.org_id, pattern_id, _revision(if_match) if if_match else None)
-    server.audit(caller, "pattern removed", pattern_id)
+    server.audit(caller, "pattern.delete", pattern_id)
     return Response(status_code=204)
+
+
+def _named(ids: Sequence[str]) -> str:
+    """Return the ids for the audit; of many their number, and the first ones."""
+    if len(ids) == 1:
+        return ids[0]
+    return f"{len(ids)} patterns: {preview(', '.join(ids), NAMED_CHARS)}"
 
 
 def _revision(if_match: str) -> int:

@@ -62,6 +62,9 @@ def new_run(org_id: str, run_id: str, now: float, project_id: str | None) -> Col
 def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: float, project_id: str | None) -> Ingested:
     """Store a batch in the caller's transaction."""
     rows = _locked(connection, org_id, sorted({given.run_id for given in batch}), now, project_id)
+    for row in rows.values():
+        if row["origin"] == PLACEHOLDER:  # perhaps made by `takes_notes`, which knows no project
+            row["project_id"] = project_id or row["project_id"]
     foreign = {name for name, row in rows.items() if project_id is not None and row["project_id"] != project_id}
     refused = [(given.at, "run_id: the run belongs to another project") for given in batch if given.run_id in foreign]
     batch = [given for given in batch if given.run_id not in foreign]

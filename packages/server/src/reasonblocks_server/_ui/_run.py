@@ -27,7 +27,7 @@ from ._words import status
 
 ROWS = 200
 """Steps on a page of the table."""
-MOST = 5_000
+MOST = 2_000
 """Steps of a run that its page reads: the newest ones."""
 CHUNK = 500
 CHILDREN = 100

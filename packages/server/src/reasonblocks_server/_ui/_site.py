@@ -65,7 +65,8 @@ def _of_one(base: str) -> Handler:
         if raw.decode("latin-1") == base:
             return RedirectResponse(HOME if base == RUNS else base.rstrip("/"), status_code=303, headers=HEADERS)
         id, rest = id_in(base, raw.decode("latin-1"))
-        found = OF_ONE.get((visit.request.method, base, rest[0] if rest else ""))
+        method = "GET" if visit.request.method == "HEAD" else visit.request.method
+        found = OF_ONE.get((method, base, rest[0] if rest else ""))
         if found is None or len(rest[1:]) != found[1]:
             raise _missing()
         act, _, scope = found

@@ -5,7 +5,7 @@
   const place = document.querySelector("[data-live]");
   if (!place) return;
   const page = new URL(location.href), news = document.getElementById("announce");
-  let source = null, skipped = false, ended = false, waiting = 0, reading = false, again = false;
+  let source = null, skipped = false, ended = false, waiting = 0, pause = 250, reading = false, again = false;
   const last = () => [...document.querySelectorAll("[data-row]")].pop();
   const address = () => {
     const table = document.querySelector("[data-appends] tbody"), row = table && last();
@@ -54,15 +54,17 @@
   const read = async () => {
     if (reading) { again = true; return; }
     reading = true;
+    const began = performance.now();
     try {
       const answer = await fetch(address(), { credentials: "same-origin", cache: "no-store" });
       if (answer.redirected) { end(); location.reload(); return; }
       if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch (_) { /* the stream connects again, and tells */ }
     reading = false;
+    pause = Math.max(250, 4 * (performance.now() - began)); // a long run is read less often
     if (again) { again = false; soon(); }
   };
-  const soon = () => { waiting ||= setTimeout(() => { waiting = 0; read(); }, 250); };
+  const soon = () => { waiting ||= setTimeout(() => { waiting = 0; read(); }, pause); };
   const close = () => { if (source) source.close(); source = null; };
   const end = () => { ended = true; close(); };
   const connect = () => {
