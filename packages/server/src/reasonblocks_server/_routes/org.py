@@ -1,4 +1,4 @@
-"""Keeps the retention of an org, and erases an org."""
+"""Shows and changes the retention of an org, and erases an org."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def put_org(given: OrgGiven, caller: Admin, server: Used) -> Org:
 
 @router.delete("/org", responses=problems())
 def erase_org(caller: Admin, server: Used) -> Erased:
-    """Erase all that is stored of the org: its runs, settings and keys."""
+    """Erase the org's runs, notes, traces, settings, audit and keys. Its patterns are kept."""
     check_whole_org(caller)
     erased = server.storage.orgs.erase(caller.org_id)
     server.audit(caller, "org.erase", f"{erased} runs")

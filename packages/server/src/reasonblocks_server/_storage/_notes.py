@@ -48,9 +48,11 @@ class Notes:
             waits = func.count().filter(QUEUED, notes.c.expires > now)
             total, waiting = connection.execute(select(func.count(), waits).where(_of(org_id, run_id))).one()
             if total >= MOST_NOTES:
-                raise ApiError(429, f"the run has {total} notes, the most that a run may have")
+                raise ApiError(429, f"the run has {total} notes, and takes no more")
             if waiting >= MOST_WAITING:
-                raise ApiError(429, f"{waiting} notes of the run are waiting: try again when one was told")
+                raise ApiError(
+                    429, f"{waiting} notes of the run are waiting: try again when the agent has been told one"
+                )
             connection.execute(notes.insert(), {name: getattr(note, name) for name in NoteRow.__dataclass_fields__})
         return note
 

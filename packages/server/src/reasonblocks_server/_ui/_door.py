@@ -42,7 +42,7 @@ def log_in(visit: Visit) -> Response:
 
 
 def link_page(visit: Visit) -> Response:
-    """Show the button of a login link. Opening the page does not use up the link, because link previews open it, too."""
+    """Show the button of a login link. Opening the page does not use it up, because link previews open it, too."""
     return _with_form_cookie(visit, "link.html")
 
 

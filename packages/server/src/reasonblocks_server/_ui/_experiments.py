@@ -17,7 +17,7 @@ from ._words import decimal, share
 SENTENCES = {
     "better": "Steered runs succeeded more often than observed runs.",
     "worse": "Steered runs succeeded less often than observed runs.",
-    "no difference shown": "The interval of the difference contains zero: steering may help, harm, or make no difference.",
+    "no difference shown": "The interval of the difference contains zero: steering may help, harm, or do neither.",
     "not enough data": f"Each arm needs {MIN_UNITS} units with a known outcome before the arms are compared.",
     "assignment broken": "The arms cannot be compared, because their units were not assigned correctly.",
 }
