@@ -1,4 +1,4 @@
-"""Keeps operators' notes: queued, then told, withdrawn, expired or unheard."""
+"""Stores operators' notes: queued, then told, withdrawn, expired or unheard."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ._database import Database
 from ._tables import notes, runs
 
 MOST_NOTES = 10
-"""Notes of a run."""
+"""The most notes of a run."""
 MOST_WAITING = 3
-"""Notes of a run that wait at the same time."""
+"""The most notes of a run that wait at the same time."""
 QUEUED = notes.c.state == "queued"
 
 
@@ -26,13 +26,13 @@ NoteRows: TypeAlias = list[NoteRow]
 
 
 class Notes:
-    """The notes of all runs. A note is told once it is known to be told, even if it expired before that was known."""
+    """The notes of all runs. A note that a call contained counts as told, even if it expired before this was known."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, org_id: str, run_id: str, text: str, *, key_id: str, now: float, expires: float) -> NoteRow:
-        """Queue a note. Raises `ApiError` 429 for too many of a run."""
+        """Queue a note. Raises `ApiError` 429 if the run has too many."""
         note = NoteRow(
             note_id=token_hex(8),
             org_id=org_id,
@@ -64,7 +64,7 @@ class Notes:
         return next(iter(self._rows(_of(org_id, run_id), notes.c.note_id == id_of(note_id))), None)
 
     def withdraw(self, org_id: str, run_id: str, note_id: str, now: float) -> NoteRow | None:
-        """Withdraw a note that waits. Return the note in its state then, None if there is none."""
+        """Withdraw a waiting note. Return the note with its state, or None if it does not exist."""
         one = and_(_of(org_id, run_id), notes.c.note_id == id_of(note_id))
         with self._db.writing() as connection:
             connection.execute(update(notes).where(one, QUEUED, notes.c.expires > now).values(state="withdrawn"))
@@ -82,11 +82,11 @@ class Notes:
             connection.execute(update(notes).where(*chosen).values(state="told", told_step=step))
 
     def waiting(self, now: float) -> NoteRows:
-        """Return the notes of all orgs that wait, the oldest first."""
+        """Return the waiting notes of all orgs, the oldest first."""
         return self._rows(QUEUED, notes.c.expires > now)
 
     def expire(self, now: float) -> int:
-        """Mark the notes whose time is over, and return their number."""
+        """Mark the expired notes, and return their number."""
         with self._db.writing() as connection:
             over = update(notes).where(QUEUED, notes.c.expires <= now).values(state="expired")
             return connection.execute(over).rowcount
@@ -98,7 +98,7 @@ class Notes:
 
 
 def _lock_run(connection: Connection, org_id: str, run_id: str) -> None:
-    """Let one writer at a time at the notes of a run."""
+    """Lock the notes of a run for other writers."""
     one = select(runs.c.run_id).where(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
     connection.execute(one.with_for_update())
 

@@ -19,7 +19,7 @@ NARROW = [column for column in steps.c if column.name not in ("day", "org_id", "
 
 
 def run_row(row: Mapping[Any, Any]) -> RunRow:
-    """Return a run from the columns of `RUN`, and possibly `body`: then the task is not cut."""
+    """Return a run from the columns of `RUN`. With the column `body`, its task is complete."""
     columns = {column.name: row[column.name] for column in RUN}
     summary, body = columns.pop("summary"), body_in(row.get("body"))
     task = text_of(body["task"]) if body else columns["task"]

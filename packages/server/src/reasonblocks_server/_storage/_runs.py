@@ -45,7 +45,7 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
+        """Store about 1,000 events at most in one transaction. An invalid event is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
@@ -79,13 +79,13 @@ class Runs:
         return [_clean.body_in(text) for text in texts]
 
     def finish_body(self, org_id: str, run_id: str) -> Body | None:
-        """Return the `run_finish` event; None for a run without one."""
+        """Return the `run_finish` event, or None."""
         with self._db.reading() as connection:
             text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
         return _clean.body_in(text) if text else None
 
     def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
-        """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
+        """Return the first 1,000 steps of each run, without their texts. Unknown runs are left out."""
         names = {id_of(name): name for name in run_ids}
         with self._db.reading() as connection:
             days = connection.execute(
@@ -114,11 +114,11 @@ class Runs:
         return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
     def children(self, org_id: str, run_id: str) -> RunRows:
-        """Return the newest runs that name this one as their parent."""
+        """Return the newest runs whose parent is this one."""
         return self._rows(RUN, MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
     def choices(self, org_id: str) -> dict[str, Names]:
-        """Return the values that a list may be filtered by."""
+        """Return the values for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
         found = {}
@@ -131,7 +131,7 @@ class Runs:
         return found
 
     def delete(self, org_id: str, run_id: str) -> bool:
-        """Delete a run with its steps and notes. Return False if there is none."""
+        """Delete a run with its steps and notes. Return False if it does not exist."""
         with self._db.writing() as connection:
             day = connection.execute(select(runs.c.day).where(_of(org_id, run_id)).with_for_update()).scalar()
             if day is None:
@@ -145,7 +145,7 @@ class Runs:
         return True
 
     def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts over the runs that started since then."""
+        """Return the counts of the runs that started since a time."""
         wanted = [runs.c.org_id == org_id, *_chosen(RunFilter(since=since, project_id=project_id))]
         with self._db.reading() as connection:
             return health_of(connection, and_(*wanted))
