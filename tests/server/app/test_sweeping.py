@@ -1,4 +1,4 @@
-"""Old runs are deleted by one worker at a time, and a missing database does not end that."""
+"""One worker at a time deletes old runs, and a missing database does not end this."""
 
 from __future__ import annotations
 
