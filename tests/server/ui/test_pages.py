@@ -21,7 +21,7 @@ ALL_SIZES: dict[str, dict[str, object]] = (
 ALIKE = {"filtered", "none", "long", "bad agent", "bad pattern"}
 """Pages that axe checks with `WHOLE` only, because it checks similar ones."""
 NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit"}
-"""Pages that axe checks narrow and dark at every commit. It checks the others wide and light; with `WHOLE`, all sizes."""
+"""Pages that axe checks narrow and dark at every commit. It checks the others wide and light; with `WHOLE`, all."""
 HOSTILE = ("runs", "hostile", "attack", "bad pattern", "bad agent", "experiments", "agents", "keys", "audit")
 WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
