@@ -143,7 +143,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRow:
-    """An operator's note. `told_step` is the call that carried it."""
+    """An operator's note. `told_step` is the call that carried it, `project_id` the project of its run."""
 
     note_id: str
     org_id: str
@@ -154,6 +154,7 @@ class NoteRow:
     created: float
     expires: float
     told_step: int | None = None
+    project_id: str = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

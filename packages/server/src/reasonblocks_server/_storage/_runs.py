@@ -16,7 +16,7 @@ from ._clean import id_of, name_of, text_of
 from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
-from ._ingest import ingest, new_run
+from ._ingest import PLACEHOLDER, ingest, new_run
 from ._rows import RUN, RUN_AND_BODY, narrow_of, run_row, step_rows
 from ._tables import notes, runs, steps
 
@@ -52,13 +52,19 @@ class Runs:
         stored = self._db.repeated(lambda connection: ingest(connection, org_id, batch, now, project_id))
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
-    def takes_notes(self, org_id: str, run_id: str, now: float) -> None:
-        """Mark a run whose client asks for notes; the run may have no event yet."""
-        of_run = _of(org_id, run_id)
+    def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
+        """Mark a run whose client asks for notes; the run may have no event yet.
+
+        With the `project_id` of a client's key, a run of another project stays as it is.
+        """
+        chosen = _of(org_id, run_id)
+        if project_id is not None:
+            chosen = and_(chosen, or_(runs.c.project_id == project_id, runs.c.origin == PLACEHOLDER))
+        mark = update(runs).where(chosen).values(takes_notes=True)
         with self._db.writing() as connection:
-            if not connection.execute(update(runs).where(of_run).values(takes_notes=True)).rowcount:
-                add_missing(connection, runs, [{**new_run(org_id, id_of(run_id), now, None), "takes_notes": True}])
-                connection.execute(update(runs).where(of_run).values(takes_notes=True))
+            if not connection.execute(mark).rowcount:
+                add_missing(connection, runs, [new_run(org_id, id_of(run_id), now, project_id)])
+                connection.execute(mark)
 
     def get(self, org_id: str, run_id: str) -> RunRow | None:
         with self._db.reading() as connection:
