@@ -179,10 +179,10 @@ def _runs() -> None:
         _maybe("body", TEXT),
         PrimaryKeyConstraint("org_id", "run_id"),
     )
-    op.create_index("runs_agent", "runs", ["org_id", "agent_name", "started"])
+    op.create_index("runs_agent", "runs", ["org_id", "agent_name", text("started DESC"), "run_id"])
     op.create_index("runs_changed", "runs", ["seen"])
-    op.create_index("runs_experiment", "runs", ["org_id", "experiment_id", "arm"])
-    op.create_index("runs_parent", "runs", ["org_id", "parent_run_id"])
+    op.create_index("runs_experiment", "runs", ["org_id", "experiment_id", text("started DESC"), "run_id"])
+    op.create_index("runs_parent", "runs", ["org_id", "parent_run_id", text("started DESC"), "run_id"])
     op.create_index("runs_seen", "runs", ["org_id", "seen"])
     op.create_index("runs_started", "runs", ["org_id", text("started DESC"), "run_id"])
 
