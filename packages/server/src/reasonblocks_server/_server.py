@@ -69,8 +69,9 @@ class Sweeping:
     The first sweep is some minutes after the start, so that restarts in a row do not all sweep.
     """
 
-    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S) -> None:
-        self._storage, self._first_s, self._ended = storage, first_s, threading.Event()
+    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S, every_s: float = SWEEP_S) -> None:
+        self._storage, self._first_s, self._every_s = storage, first_s, every_s
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="reasonblocks-sweep", daemon=True)
         self._thread.start()
 
@@ -81,13 +82,15 @@ class Sweeping:
     def _repeat(self) -> None:
         pause = self._first_s
         while not self._ended.wait(pause):
-            pause = SWEEP_S
+            pause = self._every_s
             try:
                 with self._storage.lock("sweep") as held:
                     if held:
                         logger.info("%d old runs deleted", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
                 logger.warning("old runs are not deleted now: %s", error)
+            except Exception:  # such as tables that are not made yet: the thread has to try again
+                logger.exception("old runs are not deleted now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
