@@ -28,7 +28,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """A key without its secret. `revoked` and `expires` are times, None for never."""
+    """A key without its secret. The times are None for never.
+
+    `refused` is the time of the last request that was refused: the key was over, or the secret wrong.
+    """
 
     key_id: str
     org_id: str
@@ -39,6 +42,7 @@ class KeyRow:
     expires: float | None = None
     revoked: float | None = None
     used: float | None = None
+    refused: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ keys = Table(
     Column("expires", Number),
     Column("revoked", Number),
     Column("used", Number),
+    Column("refused", Number),
     Index("keys_org", "org_id"),
 )
 logins = Table(

@@ -81,6 +81,7 @@ def _keys() -> None:
         _maybe("expires", NUMBER),
         _maybe("revoked", NUMBER),
         _maybe("used", NUMBER),
+        _maybe("refused", NUMBER),
         PrimaryKeyConstraint("key_id"),
     )
     op.create_index("keys_org", "keys", ["org_id"])
