@@ -1,4 +1,4 @@
-"""Measures the server's storage in SQLite and PostgreSQL: bytes of a step with all indexes, and events stored per second."""
+"""Measures the storage in SQLite and PostgreSQL: bytes of a step with all indexes, and events per second."""
 
 from __future__ import annotations
 

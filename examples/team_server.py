@@ -1,4 +1,4 @@
-"""`./dev serve`: a ReasonBlocks server with the demo's runs, other sample runs, and a live run that continues until you stop it.
+"""`./dev serve`: a ReasonBlocks server with the demo's runs, other samples, and a live run that continues.
 
 The data is in a temporary folder, unless `--data FOLDER` names another one. All options go to `reasonblocks serve`.
 """

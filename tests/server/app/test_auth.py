@@ -41,6 +41,10 @@ class World:
         """Wait for the lookups in the background."""
         self.auth.close()
 
+    def drain(self) -> None:
+        """Wait until all is done that was begun in the background."""
+        self.auth._background.submit(int).result()
+
     def close(self) -> None:
         self.auth.close()
         self.storage.close()
@@ -194,3 +198,28 @@ def test_a_bucket_gives_no_more_than_its_rate_and_says_when_it_gives_again(
             now += wait * 1.001 + 1e-9
             assert bucket.take(now) == 0.0
             taken += 1
+
+
+def refused_at(world: World, key_id: str) -> float | None:
+    (row,) = [row for row in world.storage.keys.list("acme") if row.key_id == key_id]
+    return row.refused
+
+
+def test_a_refusal_is_written_down_and_a_good_request_is_not(world: World) -> None:
+    good, text = world.key()
+    guessed, _ = world.key()
+    assert status_of(world.auth, text) == 200
+    assert status_of(world.auth, f"rbk_{guessed}_wrong") == 401
+    world.drain()
+    assert (refused_at(world, good), refused_at(world, guessed) is not None) == (None, True)
+
+
+def test_the_refusals_of_a_key_are_written_down_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    key_id, _ = world.key()
+    written: list[str] = []
+    monkeypatch.setattr(world.storage.keys, "refused", lambda name, now: written.append(name))
+    for seconds in (0, 1, KNOWN_S - 2, 2, 1):
+        world.now += seconds
+        assert status_of(world.auth, f"rbk_{key_id}_wrong") == 401
+    world.drain()
+    assert written == [key_id, key_id]

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,26 @@ def test_a_missing_database_is_a_line_in_the_log(tmp_path: Path) -> None:
     sweeping = Sweeping(storage, first_s=0)
     assert done.event.wait(20)
     sweeping.end()
+    logger.removeHandler(done)
+    storage.close()
+
+
+def test_a_fault_does_not_end_the_sweeps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
+    storage.migrate()
+    days: Any = "no number"
+    storage.orgs.put("acme", days)
+    failed, done = Said("old runs are not deleted now"), Said("0 old runs deleted")
+    logger = logging.getLogger("reasonblocks.server")
+    logger.addHandler(failed)
+    logger.addHandler(done)
+    with caplog.at_level(logging.INFO, logger.name):
+        sweeping = Sweeping(storage, first_s=0, every_s=0.01)
+        assert failed.event.wait(20)
+        storage.orgs.put("acme", 10)
+        assert done.event.wait(20)
+        sweeping.end()
+    logger.removeHandler(failed)
     logger.removeHandler(done)
     storage.close()
 

@@ -166,3 +166,27 @@ def test_a_run_has_few_waiting_notes_and_few_notes(caller: Caller, live_run: str
         caller.send(step("r", index, metadata={"note_ids": [note_id]}))
     assert caller("POST", "/runs/r/notes", json={"text": "a"}).status_code == 429
     assert states(caller) == ["told"] * 10
+
+
+def test_a_key_of_another_project_gets_no_note_and_tells_none(world: World, caller: Caller) -> None:
+    theirs = world.caller(org=caller.org_id, project="theirs")
+    theirs.send(start("r"))
+    body = {"run_id": "r", "steps": [{"thought": "t"}], "notes": True}
+    mine = world.caller(org=caller.org_id, project="mine")
+    assert mine.post("/monitors/evaluate", body)["notes"] == []
+    world.server.takers.settle(10)
+    assert caller.post("/runs/r/notes", {"text": "Hello."}, 409)["detail"] == "the run's client does not ask for notes"
+    asked(theirs)
+    note_id = caller.post("/runs/r/notes", {"text": "Hello."}, 201)["note_id"]
+    assert mine.post("/monitors/evaluate", {**body, "notes_told": [note_id]})["notes"] == []
+    told = step("r", 0, metadata={"note_ids": [note_id]})
+    assert len(mine.post("/monitor/events", {"events": [told]})["refused"]) == 1
+    assert [note["id"] for note in asked(theirs)] == [note_id]
+    assert states(caller) == ["queued"]
+
+
+def test_an_event_that_is_refused_tells_no_note(caller: Caller, live_run: str) -> None:
+    note_id = caller.post("/runs/r/notes", {"text": "Hello."}, 201)["note_id"]
+    wrong = {**step("r", 0, metadata={"note_ids": [note_id]}), "tokens": "many"}
+    assert len(caller.post("/monitor/events", {"events": [wrong]})["refused"]) == 1
+    assert [note["id"] for note in asked(caller)] == [note_id]

@@ -70,12 +70,14 @@ class _Known:
     """A looked-up key: None for one that does not exist. Times are those of the monotonic clock.
 
     `read` is the time of the last answer, `tried` that of the last lookup, and `failed` is True if that failed.
+    `refused` is the time of the last recorded refusal.
     """
 
     found: tuple[KeyRow, bytes] | None
     read: float
     tried: float
     failed: bool = False
+    refused: float = float("-inf")
 
     def is_usable(self, now: float) -> bool:
         """Return True if a request does not need to wait for the database."""
@@ -175,11 +177,29 @@ class Auth:
         if due:
             with suppress(RuntimeError):  # closed
                 self._background.submit(self._refresh, key_id)
-        return _principal(known, secret)
+        return self._principal(known, secret)
 
     def _by_database(self, key: str) -> Principal:
         key_id, secret = _parts(key)
-        return _principal(self._look_up(key_id), secret)
+        return self._principal(self._look_up(key_id), secret)
+
+    def _principal(self, known: _Known, secret: str) -> Principal:
+        """Return the caller with a key; write its refusal down, at most every `KNOWN_S` seconds."""
+        try:
+            return _principal(known, secret)
+        except ApiError:
+            now = self._monotonic()
+            with self._lock:
+                due = known.found is not None and now - known.refused >= KNOWN_S
+                known.refused = now if due else known.refused
+            if due and known.found is not None:
+                with suppress(RuntimeError):  # closed
+                    self._background.submit(self._note_refusal, known.found[0].key_id)
+            raise
+
+    def _note_refusal(self, key_id: str) -> None:
+        with suppress(StorageUnavailable):
+            self._storage.keys.refused(key_id, time.time())
 
     def _refresh(self, key_id: str) -> None:
         with suppress(ApiError, StorageUnavailable):
@@ -200,7 +220,7 @@ class Auth:
                 raise
             before.failed = True
             return before
-        known = _Known(found=found, read=now, tried=now)
+        known = _Known(found=found, read=now, tried=now, refused=float("-inf") if before is None else before.refused)
         with self._lock:
             if found is not None and before is None:
                 self._lookups.give_back()  # only guesses count

@@ -271,11 +271,11 @@ class NoteTakers:
     def __init__(self, storage: Storage) -> None:
         self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, str | None], None] = OrderedDict()
 
-    def note(self, org_id: str, run_id: str) -> None:
-        """Record in a thread that a run takes notes, unless that is known."""
-        run = (org_id, run_id)
+    def note(self, org_id: str, run_id: str, project_id: str | None = None) -> None:
+        """Record in a thread that a run takes notes, unless that is known. `project_id` is that of the key."""
+        run = (org_id, run_id, project_id)
         with self._lock:
             if run in self._known:
                 return
@@ -291,9 +291,10 @@ class NoteTakers:
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _store(self, run: tuple[str, str]) -> None:
+    def _store(self, run: tuple[str, str, str | None]) -> None:
+        org_id, run_id, project_id = run
         try:
-            self._storage.runs.takes_notes(*run, time.time())
+            self._storage.runs.takes_notes(org_id, run_id, time.time(), project_id)
         except StorageUnavailable:
             with self._lock:  # the run's next evaluation tries again
                 self._known.pop(run, None)

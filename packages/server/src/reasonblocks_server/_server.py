@@ -69,8 +69,9 @@ class Sweeping:
     The first deletion is some minutes after the start, so that repeated restarts do not delete each time.
     """
 
-    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S) -> None:
-        self._storage, self._first_s, self._ended = storage, first_s, threading.Event()
+    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S, every_s: float = SWEEP_S) -> None:
+        self._storage, self._first_s, self._every_s = storage, first_s, every_s
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="reasonblocks-sweep", daemon=True)
         self._thread.start()
 
@@ -81,13 +82,15 @@ class Sweeping:
     def _repeat(self) -> None:
         pause = self._first_s
         while not self._ended.wait(pause):
-            pause = SWEEP_S
+            pause = self._every_s
             try:
                 with self._storage.lock("sweep") as held:
                     if held:
                         logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
-                logger.warning("cannot delete old runs now: %s", error)
+                logger.warning("old runs are not deleted now: %s", error)
+            except Exception:  # such as tables that are not made yet: the thread has to try again
+                logger.exception("old runs are not deleted now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class Settings:
             key, _, org = given.partition("@")
             if not key or not key.isascii() or not key.isprintable() or " " in key or ("@" in given and not org):
                 raise ConfigError("static_keys", f"{key[:4]}...", "must be KEY or KEY@ORG, in ASCII without spaces")
-        if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgresql")):
+        if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgres")):
             kind = self.database_url.partition(":")[0]
             raise ConfigError("database_url", f"{kind}:...", "must be sqlite:///PATH or postgresql://...")
         if self.qdrant_url is not None and not self.qdrant_url.startswith(("http://", "https://")):

@@ -28,7 +28,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """A key without its secret. `revoked` and `expires` are times, None for never."""
+    """A key without its secret. The times are None for never.
+
+    `refused` is the time of the last request that was refused: the key was over, or the secret wrong.
+    """
 
     key_id: str
     org_id: str
@@ -39,6 +42,7 @@ class KeyRow:
     expires: float | None = None
     revoked: float | None = None
     used: float | None = None
+    refused: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +147,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRow:
-    """An operator's note. `told_step` is the call that carried it."""
+    """An operator's note. `told_step` is the call that carried it, `project_id` the project of its run."""
 
     note_id: str
     org_id: str
@@ -154,6 +158,7 @@ class NoteRow:
     created: float
     expires: float
     told_step: int | None = None
+    project_id: str = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

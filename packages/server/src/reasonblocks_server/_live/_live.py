@@ -60,20 +60,34 @@ class Live:
         """Runs whose notes have changed in this worker."""
         self._failing = False
 
-    def waiting(self, org_id: str, run_id: str, told: Collection[str] = ()) -> tuple[Note, ...]:
-        """Return the oldest waiting note of a run, without the notes that its client reports as told."""
+    def waiting(
+        self, org_id: str, run_id: str, told: Collection[str] = (), *, project_id: str | None = None
+    ) -> tuple[Note, ...]:
+        """Return the oldest waiting note of a run, without the notes that its client reports as told.
+
+        A client with a project gets only the notes of that project's runs.
+        """
         now, before = time.monotonic(), self._asked
         self._asked = now
         if now - before >= ASKED_SECONDS:  # the thread may be asleep
             self._start()
             self._wake.set()
-        self.told(org_id, run_id, told)
-        note = self._notes.oldest(org_id, run_id)
+        self.told(org_id, run_id, told, project_id=project_id)
+        note = self._notes.oldest(org_id, run_id, project_id)
         return () if note is None else (note,)
 
-    def told(self, org_id: str, run_id: str, ids: Collection[str], step: int | None = None) -> None:
+    def told(
+        self,
+        org_id: str,
+        run_id: str,
+        ids: Collection[str],
+        step: int | None = None,
+        *,
+        project_id: str | None = None,
+    ) -> None:
         """Drop notes that a run has been told. The thread records this."""
-        if ids and self._notes.tell(Told(org_id=org_id, run_id=run_id, note_ids=tuple(ids), step=step)):
+        told = Told(org_id=org_id, run_id=run_id, note_ids=tuple(ids), step=step)
+        if ids and self._notes.tell(told, project_id):
             self._touch(org_id, run_id)
 
     def note_added(self, row: NoteRow) -> None:

@@ -45,12 +45,12 @@ class WaitingNotes:
         with self._lock:
             return sum(map(len, self._rows.values())) + len(self._unwritten)
 
-    def oldest(self, org_id: str, run_id: str) -> Note | None:
-        """Return the oldest waiting note of a run."""
+    def oldest(self, org_id: str, run_id: str, project_id: str | None = None) -> Note | None:
+        """Return the oldest waiting note of a run, if the run is in the project."""
         now = self._clock()
         with self._lock:
             rows = self._rows.get((org_id, run_id), ())
-        row = next((row for row in rows if row.expires > now), None)
+        row = next((row for row in rows if row.expires > now and project_id in (None, row.project_id)), None)
         return None if row is None else Note(id=row.note_id, text=row.text)
 
     def add(self, row: NoteRow) -> None:
@@ -60,15 +60,16 @@ class WaitingNotes:
             key = (row.org_id, row.run_id)
             self._rows[key] = (*self._rows.get(key, ()), row)
 
-    def drop(self, org_id: str, run_id: str, ids: Collection[str]) -> tuple[str, ...]:
-        """Drop notes that no longer wait, and return the ids of those that did."""
+    def drop(self, org_id: str, run_id: str, ids: Collection[str], project_id: str | None = None) -> tuple[str, ...]:
+        """Drop notes that no longer wait, if their run is in the project; return the ids of those that did wait."""
         key = (org_id, run_id)
         with self._lock:
             rows = self._rows.get(key, ())
-            dropped = tuple([row.note_id for row in rows if row.note_id in ids])
+            ours = [row.note_id for row in rows if project_id in (None, row.project_id)]
+            dropped = tuple([note_id for note_id in ours if note_id in ids])
             if not dropped:
                 return ()
-            self._keep(key, tuple([row for row in rows if row.note_id not in ids]))
+            self._keep(key, tuple([row for row in rows if row.note_id not in dropped]))
             for note_id in dropped:
                 self._added.pop(note_id, None)
                 self._gone[note_id] = None
@@ -76,9 +77,9 @@ class WaitingNotes:
                 del self._gone[next(iter(self._gone))]
         return dropped
 
-    def tell(self, told: Told) -> bool:
+    def tell(self, told: Told, project_id: str | None = None) -> bool:
         """Drop notes that a run has been told, and remember to record this. Return False if none of them waited."""
-        dropped = self.drop(told.org_id, told.run_id, told.note_ids)
+        dropped = self.drop(told.org_id, told.run_id, told.note_ids, project_id)
         if not dropped:
             return False
         with self._lock:

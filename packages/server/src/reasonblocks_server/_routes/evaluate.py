@@ -60,12 +60,12 @@ async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
 
 
 def _notes(server: Server, caller: Principal, body: EvaluateRequest) -> tuple[Note, ...]:
-    if body.notes_told:
-        server.live.told(caller.org_id, body.run_id, body.notes_told)
+    live, project = server.live, caller.project_id
     if not body.notes:
+        live.told(caller.org_id, body.run_id, body.notes_told, project_id=project)
         return ()
-    server.takers.note(caller.org_id, body.run_id)
-    return server.live.waiting(caller.org_id, body.run_id, body.notes_told)
+    server.takers.note(caller.org_id, body.run_id, project)
+    return live.waiting(caller.org_id, body.run_id, body.notes_told, project_id=project)
 
 
 def _wants_lesson(body: EvaluateRequest, answer: EvaluateResponse) -> bool:

@@ -146,8 +146,10 @@ def _store_one(server: Server, caller: Principal, event: Body) -> None:
 def _store(server: Server, caller: Principal, events: Sequence[Mapping[str, Any]]) -> Ingested:
     stored = server.storage.runs.ingest(caller.org_id, events, now=time.time(), project_id=caller.project_id)
     runs = {run_id for event in events if isinstance(run_id := event.get("run_id"), str)}
-    for event in events:
-        _forget_told(server, caller.org_id, event)
+    refused = {at for at, _ in stored.refused}
+    for at, event in enumerate(events):
+        if at not in refused:
+            _forget_told(server, caller.org_id, event)
     server.live.events_stored(caller.org_id, runs)
     server.counting.finished(caller.org_id, stored.finished)
     return stored

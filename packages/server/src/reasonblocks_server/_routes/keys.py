@@ -41,6 +41,7 @@ class KeyBody(BaseModel):
     expires: float | None
     revoked: float | None
     used: float | None
+    refused: float | None
 
 
 class NewKey(KeyBody):

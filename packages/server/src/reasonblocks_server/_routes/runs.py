@@ -23,7 +23,10 @@ MAX_INDEX = 2**53
 
 
 class RunList(BaseModel):
-    """A page of runs, the newest first. `next_cursor` is null on the last page."""
+    """Runs, the newest first. `next_cursor` is null at their end.
+
+    A page of a search or of filters may have fewer runs than asked for, even none, before their end.
+    """
 
     runs: list[RunBody]
     next_cursor: str | None
@@ -42,7 +45,7 @@ class HealthSummary(BaseModel):
     """Counts of the runs since a time.
 
     `monitors` has the runs in which each fired; `recovered`, by failure type, has the texts after which the run
-    recovered, and those that were judged.
+    recovered, and those that were judged. These, `faults` and `dropped` are of the newest 20,000 finished runs.
     """
 
     runs: int

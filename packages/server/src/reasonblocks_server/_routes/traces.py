@@ -13,7 +13,7 @@ from reasonblocks.wire import WireStep
 from .._auth import Caller
 from .._server import Used
 from .._values import Principal
-from ._common import Given, Id, problems
+from ._common import Given, Id, check_whole_org, problems
 
 router = APIRouter(tags=["traces"])
 Sender = Annotated[Principal, Caller("ingest")]
@@ -60,6 +60,7 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = MAX_LISTED,
 ) -> TraceList:
     """List the stored traces after the one with the id `after`."""
+    check_whole_org(caller)
     found = server.storage.traces.list(caller.org_id, limit, after or None)
     last = str(found[-1]["trace_id"]) if len(found) == limit else None
     return TraceList(traces=found, next_after=last)

@@ -75,6 +75,11 @@ class Keys:
         with self._db.writing() as connection:
             connection.execute(update(keys).where(keys.c.key_id.in_(sorted(key_ids))).values(used=now))
 
+    def refused(self, key_id: str, now: float) -> None:
+        """Write down when a request with this key's id was refused last."""
+        with self._db.writing() as connection:
+            connection.execute(update(keys).where(keys.c.key_id == text_of(key_id)).values(refused=now))
+
     def login(self, key_id: str, *, expires: float) -> str:
         """Return the token of a new login with this key."""
         return self._token(logins, "login_hash", key_id, expires)

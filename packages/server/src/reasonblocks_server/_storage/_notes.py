@@ -19,6 +19,8 @@ MOST_NOTES = 10
 MOST_WAITING = 3
 """The most notes of a run that wait at the same time."""
 QUEUED = notes.c.state == "queued"
+DEFAULT_PROJECT = "default"
+COLUMNS = [notes.c[name] for name in NoteRow.__dataclass_fields__ if name != "project_id"]
 
 
 NoteRows: TypeAlias = list[NoteRow]
@@ -33,27 +35,25 @@ class Notes:
 
     def add(self, org_id: str, run_id: str, text: str, *, key_id: str, now: float, expires: float) -> NoteRow:
         """Queue a note. Raises `ApiError` 429 if the run has too many."""
-        note = NoteRow(
-            note_id=token_hex(8),
-            org_id=org_id,
-            run_id=id_of(run_id),
-            text=text_of(text),
-            key_id=key_id,
-            state="queued",
-            created=now,
-            expires=expires,
-        )
         with self._db.writing() as connection:
-            _lock_run(connection, org_id, run_id)
+            note = NoteRow(
+                note_id=token_hex(8),
+                org_id=org_id,
+                run_id=id_of(run_id),
+                text=text_of(text),
+                key_id=key_id,
+                state="queued",
+                created=now,
+                expires=expires,
+                project_id=_lock_run(connection, org_id, run_id),
+            )
             waits = func.count().filter(QUEUED, notes.c.expires > now)
             total, waiting = connection.execute(select(func.count(), waits).where(_of(org_id, run_id))).one()
             if total >= MOST_NOTES:
                 raise ApiError(429, f"the run has {total} notes, and takes no more")
             if waiting >= MOST_WAITING:
-                raise ApiError(
-                    429, f"{waiting} notes of the run are waiting: try again when the agent has been told one"
-                )
-            connection.execute(notes.insert(), {name: getattr(note, name) for name in NoteRow.__dataclass_fields__})
+                raise ApiError(429, f"{waiting} notes of the run are waiting: try again when one was told")
+            connection.execute(notes.insert(), {column.name: getattr(note, column.name) for column in COLUMNS})
         return note
 
     def list(self, org_id: str, run_id: str) -> NoteRows:
@@ -92,15 +92,18 @@ class Notes:
             return connection.execute(over).rowcount
 
     def _rows(self, *wanted: ColumnElement[bool]) -> NoteRows:
-        query = select(notes).where(*wanted).order_by(notes.c.created, notes.c.note_id)
+        of_run = and_(runs.c.org_id == notes.c.org_id, runs.c.run_id == notes.c.run_id)
+        project = func.coalesce(runs.c.project_id, DEFAULT_PROJECT).label("project_id")
+        query = select(*COLUMNS, project).join_from(notes, runs, of_run, isouter=True).where(*wanted)
+        query = query.order_by(notes.c.created, notes.c.note_id)
         with self._db.reading() as connection:
             return [NoteRow(**row) for row in connection.execute(query).mappings()]
 
 
-def _lock_run(connection: Connection, org_id: str, run_id: str) -> None:
-    """Lock the notes of a run for other writers."""
-    one = select(runs.c.run_id).where(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
-    connection.execute(one.with_for_update())
+def _lock_run(connection: Connection, org_id: str, run_id: str) -> str:
+    """Lock the notes of a run for other writers. Return the run's project."""
+    one = select(runs.c.project_id).where(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
+    return connection.execute(one.with_for_update()).scalar() or DEFAULT_PROJECT
 
 
 def _of(org_id: str, run_id: str) -> ColumnElement[bool]:

@@ -37,8 +37,9 @@ class Orgs:
             put(connection, orgs, {"org_id": org_id, "retention_days": retention_days})
 
     def erase(self, org_id: str) -> int:
-        """Delete all rows of an org, including its keys. Return the number of runs."""
-        return self._db.repeated(lambda connection: _erase(connection, org_id))
+        """Delete all rows of an org, its keys last. Return the number of runs."""
+        count = self._drop(runs.c.org_id == org_id)
+        return count + self._db.repeated(lambda connection: _erase(connection, org_id))
 
     def sweep(self, now: float) -> int:
         """Delete old runs, traces and audit entries, and expired logins and links. Return the number of runs."""

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from reasonblocks.report._health import Bar, Group
 from reasonblocks.report._view import Fact
 
-from .._values import Body
+from .._values import Body, KeyRow
 from ._pages import render
 from ._visit import Visit
 
@@ -38,8 +38,15 @@ def health(visit: Visit) -> Response:
         spans=[(name, words, name == span) for name, (words, _) in SPANS.items()],
         runs=counts["runs"],
         facts=facts_of(counts),
-        health=list(_groups(counts)),
+        health=[*_groups(counts), _refused_keys(visit.server.storage.keys.list(visit.org), since)],
     )
+
+
+def _refused_keys(keys: Iterable[KeyRow], since: float | None) -> Group:
+    """Return the number of keys with which a request was refused: the key was over, or its secret wrong."""
+    number = sum(key.refused is not None and key.refused >= (since or 0.0) for key in keys)
+    rows = (Bar(name="keys with refused requests", value=f"{number:,}"),)
+    return Group(title="Keys", note="expired, revoked, or with a wrong secret", rows=rows)
 
 
 def facts_of(counts: Body) -> list[Fact]:

@@ -86,6 +86,7 @@ def patterns(visit: Visit) -> Response:
         "patterns.html",
         "Patterns",
         rows=shown,
+        may_add=visit.may("admin") and visit.key.project_id is None,
         total=len(everything),
         fit=len(fit),
         tiers=[(name, words, sum(one.pattern.tier == name for one in everything)) for name, words in TIERS.items()],
@@ -103,12 +104,14 @@ def pattern(visit: Visit, pattern_id: str) -> Response:
 
 def new(visit: Visit) -> Response:
     """Show the form for a new pattern of a tier."""
+    visit.needs_whole_org()
     tier = visit.asked("tier") if visit.asked("tier") in TIERS else "e1"
     return _form(visit, None, Draft(id="", tier=tier, texts={}))
 
 
 def add(visit: Visit) -> Response:
     """Add a pattern."""
+    visit.needs_whole_org()
     draft = _draft(visit, visit.form.get("id", "").strip(), visit.form.get("tier", ""))
     try:
         if any(one.id == draft.id for one in visit.server.patterns.list(visit.org)):
@@ -121,7 +124,8 @@ def add(visit: Visit) -> Response:
 
 
 def save(visit: Visit, pattern_id: str) -> Response:
-    """Save a changed pattern, unless someone else has saved it in the meantime."""
+    """Save a changed pattern, unless somebody else has saved it meanwhile."""
+    visit.needs_whole_org()
     stored = visit.server.patterns.get(visit.org, pattern_id)
     draft = _draft(visit, pattern_id, stored.tier)
     try:
@@ -137,6 +141,7 @@ def save(visit: Visit, pattern_id: str) -> Response:
 
 def switch(visit: Visit, pattern_id: str) -> Response:
     """Turn a pattern off or on."""
+    visit.needs_whole_org()
     off = visit.form.get("off") == "1"
     given = {**pattern_json(visit.server.patterns.get(visit.org, pattern_id)), "off": off}
     saved = visit.server.patterns.put(visit.org, pattern_id, given, _revision(visit))
@@ -145,7 +150,8 @@ def switch(visit: Visit, pattern_id: str) -> Response:
 
 
 def delete(visit: Visit, pattern_id: str) -> Response:
-    """Delete a pattern, unless someone else has changed it in the meantime."""
+    """Delete a pattern that nobody has changed meanwhile."""
+    visit.needs_whole_org()
     visit.server.patterns.remove(visit.org, pattern_id, _revision(visit))
     visit.audit("pattern.delete", pattern_id)
     return back(LIST, "pattern-deleted")
@@ -161,6 +167,7 @@ def _form(
     code: int = 200,
 ) -> Response:
     shown = draft or _draft_of(stored)
+    may_change = visit.may("admin") and visit.key.project_id is None
     known = {name for name, _, _ in FIELDS[shown.tier]} if shown.tier in FIELDS else set()
     return render(
         visit,
@@ -175,7 +182,7 @@ def _form(
         summary=_summary(stored) if stored is not None else None,
         others=[] if stored is None else [(name, _text(value)) for name, value in stored.fields.items()
                                           if name not in known and name != "trigger_state"],
-        editable=visit.may("admin") and (stored is None or stored.org_id == visit.org),
+        editable=may_change and (stored is None or stored.org_id == visit.org),
         problem=problem,
         json=canonical(pattern_json(stored)) if stored is not None else "",
     )  # fmt: skip

@@ -48,9 +48,13 @@ class Part:
 def run_of(visit: Visit, run_id: str) -> RunRow:
     """Return a run of the visitor's org. Raises `Refusal` for one that does not exist."""
     row = visit.server.storage.runs.get(visit.org, run_id)
-    if row is None or visit.key.project_id not in (None, row.project_id):
-        raise Refusal(404, "No such run", "This server has never received this run, or has deleted it.")
+    if row is None or not _may_see(visit, row):
+        raise Refusal(404, "No such run", "It has never been sent to this server, or it is older than the retention.")
     return row
+
+
+def _may_see(visit: Visit, row: RunRow) -> bool:
+    return visit.key.project_id in (None, row.project_id)
 
 
 def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code: int = 200) -> Response:
@@ -62,7 +66,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
     storage = visit.server.storage
     page = page_of(storage, row, visit.now)
     part = _part(page, row, visit.asked("call"), visit.asked("after"))
-    children = storage.runs.children(visit.org, run_id)
+    children = [one for one in storage.runs.children(visit.org, run_id) if _may_see(visit, one)]
     context = run_context(page, rows=part.rows, page_of=_page_of(page, part, row), text_href=_text_href(row))
     deaf = why_deaf(row)
     newest = page.rows[-1] if page.rows else None
