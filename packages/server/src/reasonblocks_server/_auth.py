@@ -184,7 +184,7 @@ class Auth:
         return self._principal(self._look_up(key_id), secret)
 
     def _principal(self, known: _Known, secret: str) -> Principal:
-        """Return the caller with a key; write its refusal down, at most every `KNOWN_S` seconds."""
+        """Return the caller with a key. Record a refusal, at most once in `KNOWN_S` seconds."""
         try:
             return _principal(known, secret)
         except ApiError:

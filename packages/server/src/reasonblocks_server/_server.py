@@ -88,9 +88,9 @@ class Sweeping:
                     if held:
                         logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
-                logger.warning("old runs are not deleted now: %s", error)
+                logger.warning("cannot delete old runs now: %s", error)
             except Exception:  # such as tables that are not made yet: the thread has to try again
-                logger.exception("old runs are not deleted now")
+                logger.exception("cannot delete old runs now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Principal:
 class KeyRow:
     """A key without its secret. The times are None for never.
 
-    `refused` is the time of the last request that was refused: the key was over, or the secret wrong.
+    `refused` is the time of the last refused request: the key had expired or was revoked, or the secret was wrong.
     """
 
     key_id: str
@@ -147,7 +147,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRow:
-    """An operator's note. `told_step` is the call that carried it, `project_id` the project of its run."""
+    """An operator's note. `told_step` is the call that contained it, `project_id` the project of its run."""
 
     note_id: str
     org_id: str

@@ -61,7 +61,7 @@ class WaitingNotes:
             self._rows[key] = (*self._rows.get(key, ()), row)
 
     def drop(self, org_id: str, run_id: str, ids: Collection[str], project_id: str | None = None) -> tuple[str, ...]:
-        """Drop notes that no longer wait, if their run is in the project; return the ids of those that did wait."""
+        """Drop notes that no longer wait, if their run is in the project. Return the ids of those that did wait."""
         key = (org_id, run_id)
         with self._lock:
             rows = self._rows.get(key, ())

@@ -76,7 +76,7 @@ class Keys:
             connection.execute(update(keys).where(keys.c.key_id.in_(sorted(key_ids))).values(used=now))
 
     def refused(self, key_id: str, now: float) -> None:
-        """Write down when a request with this key's id was refused last."""
+        """Record the last refusal of a request with this key's id."""
         with self._db.writing() as connection:
             connection.execute(update(keys).where(keys.c.key_id == text_of(key_id)).values(refused=now))
 

@@ -52,7 +52,9 @@ class Notes:
             if total >= MOST_NOTES:
                 raise ApiError(429, f"the run has {total} notes, and takes no more")
             if waiting >= MOST_WAITING:
-                raise ApiError(429, f"{waiting} notes of the run are waiting: try again when one was told")
+                raise ApiError(
+                    429, f"{waiting} notes of the run are waiting: try again when the agent has been told one"
+                )
             connection.execute(notes.insert(), {column.name: getattr(note, column.name) for column in COLUMNS})
         return note
 

@@ -25,9 +25,9 @@ MOST_NARROW = 1_000
 MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 CHOSEN_FROM = 5_000
-"""The newest runs whose values a list may be filtered by."""
+"""The number of newest runs whose values a list can be filtered by."""
 MOST_SCANNED = 20_000
-"""Runs that one page of a list looks at, if no index has its filters."""
+"""The most runs that one page of a list examines if no index covers its filters."""
 MOST_QUERY = 500
 """Characters of a search."""
 NEWEST = (runs.c.started.desc(), runs.c.run_id)
@@ -59,9 +59,9 @@ class Runs:
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
     def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
-        """Mark a run whose client asks for notes; the run may have no event yet.
+        """Mark a run whose client asks for notes. The run may have no event yet.
 
-        With the `project_id` of a client's key, a run of another project stays as it is.
+        If `project_id` is given, a run of another project is not changed.
         """
         chosen = _of(org_id, run_id)
         if project_id is not None:
@@ -138,7 +138,7 @@ class Runs:
         return self._rows(RUN, MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
 
     def choices(self, org_id: str, project_id: str | None = None) -> dict[str, Names]:
-        """Return the values of the newest runs that a list may be filtered by."""
+        """Return the values of the newest runs, for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
         newest = select(*columns.values(), runs.c.project_id).where(runs.c.org_id == org_id)
@@ -165,7 +165,7 @@ class Runs:
         return True
 
     def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts over the runs that started since then."""
+        """Return the counts of the runs that started since a time."""
         indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
         with self._db.reading() as connection:
             return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
@@ -209,12 +209,12 @@ def _same_run() -> ColumnElement[bool]:
 
 
 def _later(started: float, run_id: str) -> ColumnElement[bool]:
-    """Choose the runs that a list has after this one."""
+    """Return the condition for the runs that follow this one in a list."""
     return or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > run_id))
 
 
 def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
-    """Return the conditions that an index has, and the others."""
+    """Return the conditions that an index covers, and the others."""
     indexed = _equal({runs.c.agent_name: chosen.agent, runs.c.experiment_id: chosen.experiment_id})
     if chosen.since is not None:
         indexed.append(runs.c.started >= chosen.since)
