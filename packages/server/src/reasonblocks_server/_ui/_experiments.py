@@ -58,12 +58,12 @@ def _facts(report: Report) -> Iterator[Fact]:
             low, high = decimal(one.low, digits), decimal(one.high, digits)
             yield Fact(f"{name}, on − off", decimal(one.value, digits), f"{low} to {high}")
     expected = "" if report.expected_on is None else f", {decimal(report.expected_on)} expected"
-    yield Fact("Planned share on", share(report.on_fraction), f"{counted(report.on.units, 'unit')} on{expected}")
+    yield Fact("Planned share in arm on", share(report.on_fraction), f"{counted(report.on.units, 'unit')} on{expected}")
     if report.p is not None:
         yield Fact(
-            "Chance of these numbers",
+            "p-value of the assignment",
             "under 0.001" if report.p < 0.001 else decimal(report.p, 3),
-            "with a correct assignment",
+            "of a chi-square test",
         )
 
 
