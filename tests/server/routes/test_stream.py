@@ -243,6 +243,15 @@ def test_a_silent_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> Non
     assert asyncio.run(texts()) == ["retry: 2000\n\n", ": still here\n\n", event_text(message())]
 
 
+def test_a_stream_ends_after_some_time_so_that_its_key_is_checked_again() -> None:
+    async def texts() -> list[str]:
+        busy = listener()
+        busy.offer(message())
+        return [text async for text in lines_of(busy, life=0.05)]
+
+    assert asyncio.run(texts())[:2] == ["retry: 2000\n\n", event_text(message())]
+
+
 @pytest.mark.parametrize(
     ("text", "number"), [("3", 3.0), ("-1", -1.0), ("", None), ("nan", None), ("inf", None), ("-2", None), ("x", None)]
 )

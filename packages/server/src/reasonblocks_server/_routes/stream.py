@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,6 +28,8 @@ router = APIRouter(tags=["runs"])
 Reader = Annotated[Principal, Caller("read")]
 HEARTBEAT_SECONDS = 15.0
 """The longest time without a line. Proxies close connections that are silent for 30 to 60 seconds."""
+LIFE_SECONDS = 300.0
+"""The time after which a stream ends; its client reconnects, and its key is checked again."""
 RETRY_MS = 2_000
 """Milliseconds after which a client reconnects."""
 MAX_INDEX = 2**53
@@ -50,12 +53,13 @@ class EventStream(StreamingResponse):
             self._listener.close()
 
 
-async def lines_of(listener: Subscription) -> AsyncIterator[str]:
-    """Yield the messages as server-sent events, and a comment whenever there is none for a while."""
+async def lines_of(listener: Subscription, life: float = LIFE_SECONDS) -> AsyncIterator[str]:
+    """Yield the messages as server-sent events for some time, and a comment whenever there is none for a while."""
     yield f"retry: {RETRY_MS}\n\n"
-    while True:
+    ends = time.monotonic() + life
+    while (left := ends - time.monotonic()) > 0:
         try:
-            message = await asyncio.wait_for(listener.__anext__(), HEARTBEAT_SECONDS)
+            message = await asyncio.wait_for(listener.__anext__(), min(HEARTBEAT_SECONDS, left))
         except asyncio.TimeoutError:
             yield ": still here\n\n"
         except StopAsyncIteration:
@@ -86,7 +90,8 @@ async def stream(
 ) -> Any:
     """Stream the changes of a run, its steps after `after`, and its notes; without `run_id`, those of all runs.
 
-    A client that reconnects continues after the event in `Last-Event-ID`. An event of a run's step has
+    A stream ends after five minutes. A client that reconnects, as browsers do by themselves, continues after the event
+    in `Last-Event-ID`. An event of a run's step has
     the fields of its event; the texts of a large one are cut, and `shortened` is true.
     """
     if run_id is None:

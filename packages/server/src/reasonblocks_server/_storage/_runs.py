@@ -141,11 +141,10 @@ class Runs:
         """Return the values of the newest runs that a list may be filtered by."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
-        newest = select(*columns.values(), runs.c.project_id).where(runs.c.org_id == org_id)
-        chosen = newest.order_by(*NEWEST).limit(CHOSEN_FROM).subquery()
-        query = select(*[chosen.c[column.name] for column in columns.values()]).distinct()
+        newest = select(*columns.values()).where(runs.c.org_id == org_id)
         if project_id is not None:
-            query = query.where(chosen.c.project_id == project_id)
+            newest = newest.where(runs.c.project_id == project_id)
+        query = select(newest.order_by(*NEWEST).limit(CHOSEN_FROM).subquery()).distinct()
         with self._db.reading() as connection:
             rows = connection.execute(query).all()
         return {name: sorted({row[at] for row in rows if row[at]})[:MOST_CHOICES] for at, name in enumerate(columns)}
@@ -215,7 +214,13 @@ def _later(started: float, run_id: str) -> ColumnElement[bool]:
 
 def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
     """Return the conditions that an index has, and the others."""
-    indexed = _equal({runs.c.agent_name: chosen.agent, runs.c.experiment_id: chosen.experiment_id})
+    indexed = _equal(
+        {
+            runs.c.agent_name: chosen.agent,
+            runs.c.experiment_id: chosen.experiment_id,
+            runs.c.project_id: chosen.project_id or "",
+        }
+    )
     if chosen.since is not None:
         indexed.append(runs.c.started >= chosen.since)
     others = _equal(
@@ -223,7 +228,6 @@ def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnEl
             runs.c.state: chosen.state,
             runs.c.failure_type: chosen.failure_type,
             runs.c.arm: chosen.arm,
-            runs.c.project_id: chosen.project_id or "",
         }
     )
     if chosen.outcome:
