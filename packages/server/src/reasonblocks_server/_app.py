@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -53,7 +53,6 @@ def create_app(settings: Settings) -> FastAPI:
     for module in _modules():
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
     app.include_router(_ui.router)
-    app.include_router(_ui.router, dependencies=decoded)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
@@ -61,12 +60,6 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(SafeHeaders)
     app.add_middleware(Paths)
     return app
-
-
-def _decoding(router: APIRouter) -> list[Any]:
-    """Return the dependency that decodes the parameters in paths, for a router that has some."""
-    has_some = any("{" in getattr(route, "path", "") for route in router.routes)
-    return [Depends(decode_path_params)] if has_some else []
 
 
 def _modules() -> list[ModuleType]:
