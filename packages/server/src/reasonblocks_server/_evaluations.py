@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.concurrency import run_in_threadpool
 
@@ -265,24 +265,34 @@ class Profiles:
                 self._unknown.popitem(last=False)
 
 
+Taker: TypeAlias = "tuple[str, str, str | None]"
+"""An org, one of its runs, and the project of its client's key."""
+
+
 class NoteTakers:
     """Stores which runs take operators' notes, once for each run and worker, beside the evaluations."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._known: OrderedDict[Taker, bool] = OrderedDict()
+        """Runs that take notes, or that are on their way to the database: True for those that have arrived."""
 
-    def note(self, org_id: str, run_id: str) -> None:
+    def note(self, org_id: str, run_id: str, project_id: str | None = None) -> None:
         """Store that a run takes notes, in a thread, if this is not known."""
-        run = (org_id, run_id)
+        taker = (org_id, run_id, project_id)
         with self._lock:
-            if run in self._known:
+            if taker in self._known:
                 return
-            self._known[run] = None
+            self._known[taker] = False
             while len(self._known) > RUNS:
                 self._known.popitem(last=False)
-        self._pool.submit(self._store, run)
+        self._pool.submit(self._store, taker)
+
+    def may_hear(self, org_id: str, run_id: str, project_id: str | None) -> bool:
+        """Return True if notes of a run concern a client: one of a project has to have asked for them before."""
+        with self._lock:
+            return project_id is None or self._known.get((org_id, run_id, project_id), False)
 
     def settle(self, seconds: float) -> None:
         """Wait until the runs so far are stored. Raises `TimeoutError` if that takes longer."""
@@ -291,9 +301,14 @@ class NoteTakers:
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _store(self, run: tuple[str, str]) -> None:
+    def _store(self, taker: Taker) -> None:
+        org_id, run_id, project_id = taker
         try:
-            self._storage.runs.takes_notes(*run, time.time())
+            stored = self._storage.runs.takes_notes(org_id, run_id, time.time(), project_id=project_id)
         except StorageUnavailable:
-            with self._lock:  # the run's next evaluation tries again
-                self._known.pop(run, None)
+            stored = False
+        with self._lock:
+            if stored:
+                self._known[taker] = True
+            else:  # the run's next evaluation tries again
+                self._known.pop(taker, None)

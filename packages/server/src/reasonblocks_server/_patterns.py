@@ -107,6 +107,13 @@ class Patterns:
             self._check_own(org_id, pattern_id, revision, any_revision=revision is None)
             self.store.remove(pattern_id)
 
+    def erase(self, org_id: str) -> None:
+        """Remove all patterns of an org."""
+        with self._one_writer():
+            for pattern in self.store.list(org_id, layer=False):
+                if pattern.org_id == org_id:
+                    self.store.remove(pattern.id)
+
     def counts(self, org_id: str) -> OrgCounts:
         """Return the counts of the patterns that an org sees."""
         return OrgCounts(self.store, org_id)

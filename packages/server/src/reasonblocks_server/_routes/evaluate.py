@@ -60,11 +60,14 @@ async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
 
 
 def _notes(server: Server, caller: Principal, body: EvaluateRequest) -> tuple[Note, ...]:
+    if body.notes:
+        server.takers.note(caller.org_id, body.run_id, caller.project_id)
+    if not server.takers.may_hear(caller.org_id, body.run_id, caller.project_id):
+        return ()  # the client asks again before its next call
     if body.notes_told:
         server.live.told(caller.org_id, body.run_id, body.notes_told)
     if not body.notes:
         return ()
-    server.takers.note(caller.org_id, body.run_id)
     return server.live.waiting(caller.org_id, body.run_id, body.notes_told)
 
 

@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 from reasonblocks.wire import WireStep
 
 from .._auth import Caller
+from .._errors import ApiError
 from .._server import Used
 from .._values import Principal
-from ._common import Given, Id, problems
+from ._common import Given, Id, check_whole_org, problems
 
 router = APIRouter(tags=["traces"])
 Sender = Annotated[Principal, Caller("ingest")]
@@ -44,11 +45,12 @@ class TraceList(BaseModel):
     next_after: str | None
 
 
-@router.post("/traces", status_code=202, responses=problems(400))
+@router.post("/traces", status_code=202, responses=problems(400, 409))
 def add_trace(given: TraceGiven, caller: Sender, server: Used) -> TraceStored:
     """Store a finished run. Nothing is learned from it unasked."""
     body = {"run_id": given.trace_id, **given.model_dump(exclude_none=True)}
-    server.storage.traces.add(caller.org_id, given.trace_id, body, time.time())
+    if not server.storage.traces.add(caller.org_id, given.trace_id, body, time.time(), project_id=caller.project_id):
+        raise ApiError(409, "trace_id: the trace belongs to another project")
     return TraceStored(trace_id=given.trace_id)
 
 
@@ -60,6 +62,7 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = MAX_LISTED,
 ) -> TraceList:
     """List the stored traces after the one with the id `after`."""
+    check_whole_org(caller)
     found = server.storage.traces.list(caller.org_id, limit, after or None)
     last = str(found[-1]["trace_id"]) if len(found) == limit else None
     return TraceList(traces=found, next_after=last)

@@ -103,12 +103,14 @@ def pattern(visit: Visit, pattern_id: str) -> Response:
 
 def new(visit: Visit) -> Response:
     """Show the form for a new pattern of a tier."""
+    visit.needs_whole_org()
     tier = visit.asked("tier") if visit.asked("tier") in TIERS else "e1"
     return _form(visit, None, Draft(id="", tier=tier, texts={}))
 
 
 def add(visit: Visit) -> Response:
     """Add a pattern."""
+    visit.needs_whole_org()
     draft = _draft(visit, visit.form.get("id", "").strip(), visit.form.get("tier", ""))
     try:
         if any(one.id == draft.id for one in visit.server.patterns.list(visit.org)):
@@ -122,6 +124,7 @@ def add(visit: Visit) -> Response:
 
 def save(visit: Visit, pattern_id: str) -> Response:
     """Save a changed pattern, unless somebody else has saved it meanwhile."""
+    visit.needs_whole_org()
     stored = visit.server.patterns.get(visit.org, pattern_id)
     draft = _draft(visit, pattern_id, stored.tier)
     try:
@@ -137,6 +140,7 @@ def save(visit: Visit, pattern_id: str) -> Response:
 
 def switch(visit: Visit, pattern_id: str) -> Response:
     """Turn a pattern off or on."""
+    visit.needs_whole_org()
     off = visit.form.get("off") == "1"
     given = {**pattern_json(visit.server.patterns.get(visit.org, pattern_id)), "off": off}
     saved = visit.server.patterns.put(visit.org, pattern_id, given, _revision(visit))
@@ -146,6 +150,7 @@ def switch(visit: Visit, pattern_id: str) -> Response:
 
 def delete(visit: Visit, pattern_id: str) -> Response:
     """Delete a pattern that nobody has changed meanwhile."""
+    visit.needs_whole_org()
     visit.server.patterns.remove(visit.org, pattern_id, _revision(visit))
     visit.audit("pattern.delete", pattern_id)
     return back(LIST, "pattern-deleted")
@@ -175,7 +180,7 @@ def _form(
         summary=_summary(stored) if stored is not None else None,
         others=[] if stored is None else [(name, _text(value)) for name, value in stored.fields.items()
                                           if name not in known and name != "trigger_state"],
-        editable=visit.may("admin") and (stored is None or stored.org_id == visit.org),
+        editable=visit.may("admin") and visit.key.project_id is None and (stored is None or stored.org_id == visit.org),
         problem=problem,
         json=canonical(pattern_json(stored)) if stored is not None else "",
     )  # fmt: skip

@@ -79,7 +79,7 @@ def _facts(visit: Visit) -> list[Fact]:
 
 
 def _filters(visit: Visit, chosen: dict[str, str]) -> list[Filter]:
-    choices = visit.server.storage.runs.choices(visit.org)
+    choices = visit.server.storage.runs.choices(visit.org, project_id=visit.key.project_id)
     rows = (
         ("agent", "agent", choices.get("agents", ())),
         ("state", "state", STATES),
