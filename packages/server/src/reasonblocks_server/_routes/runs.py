@@ -25,7 +25,7 @@ MAX_INDEX = 2**53
 class RunList(BaseModel):
     """Runs, the newest first. `next_cursor` is null at their end.
 
-    A page of a search or of filters may have fewer runs than asked for, even none, before their end.
+    With filters, a page before the last one may have fewer runs than `limit`, or none.
     """
 
     runs: list[RunBody]

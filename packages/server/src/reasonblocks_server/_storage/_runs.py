@@ -29,9 +29,9 @@ AT_ONCE = 32
 MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 CHOSEN_FROM = 5_000
-"""The newest runs whose values a list may be filtered by."""
+"""The number of newest runs whose values a list can be filtered by."""
 MOST_SCANNED = 20_000
-"""Runs that one page of a list looks at, if no index has its filters."""
+"""The most runs that one page of a list examines if no index covers its filters."""
 MOST_QUERY = 500
 """Characters of a search."""
 NEWEST = (runs.c.started.desc(), runs.c.run_id)
@@ -55,7 +55,7 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
+        """Store about 1,000 events at most in one transaction. An invalid event is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
@@ -63,9 +63,9 @@ class Runs:
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
     def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
-        """Mark a run whose client asks for notes; the run may have no event yet.
+        """Mark a run whose client asks for notes. The run may have no event yet.
 
-        With the `project_id` of a client's key, a run of another project stays as it is.
+        If `project_id` is given, a run of another project is not changed.
         """
         chosen = _of(org_id, run_id)
         if project_id is not None:
@@ -109,13 +109,13 @@ class Runs:
         return [_clean.body_in(text) for text in texts], len(texts) == limit or size >= MOST_CHARS
 
     def finish_body(self, org_id: str, run_id: str) -> Body | None:
-        """Return the `run_finish` event; None for a run without one."""
+        """Return the `run_finish` event, or None."""
         with self._db.reading() as connection:
             text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
         return _clean.body_in(text) if text else None
 
     def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
-        """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
+        """Return the first 1,000 steps of each run, without their texts. Unknown runs are left out."""
         names = {id_of(name): name for name in run_ids}
         with self._db.reading() as connection:
             days = connection.execute(
@@ -132,8 +132,8 @@ class Runs:
     ) -> tuple[RunRows, str | None]:
         """Return a page of runs, the newest start first, and the cursor of the next page.
 
-        A page with filters that no index has ends after `scan` runs, so that it may have fewer than `limit` rows, even
-        none, and a cursor nevertheless. The rows lack `body`. Raises `ValueError` for a cursor that this method has not
+        With filters that no index covers, a page ends after `scan` runs. It may then have fewer than `limit` rows, even
+        none, and still a cursor. The rows lack `body`. Raises `ValueError` for a cursor that this method has not
         made.
         """
         indexed, others = _chosen(chosen)
@@ -159,7 +159,7 @@ class Runs:
         return self._rows(RUN, MOST_CHILDREN, *named)
 
     def choices(self, org_id: str, project_id: str | None = None) -> dict[str, Names]:
-        """Return the values of the newest runs that a list may be filtered by."""
+        """Return the values of the newest runs, for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
         newest = select(*columns.values()).where(runs.c.org_id == org_id)
@@ -171,7 +171,7 @@ class Runs:
         return {name: sorted({row[at] for row in rows if row[at]})[:MOST_CHOICES] for at, name in enumerate(columns)}
 
     def delete(self, org_id: str, run_id: str) -> bool:
-        """Delete a run with its steps and notes. Return False if there is none."""
+        """Delete a run with its steps and notes. Return False if it does not exist."""
         with self._db.writing() as connection:
             day = connection.execute(select(runs.c.day).where(_of(org_id, run_id)).with_for_update()).scalar()
             if day is None:
@@ -185,7 +185,7 @@ class Runs:
         return True
 
     def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts over the runs that started since then."""
+        """Return the counts of the runs that started since a time."""
         indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
         with self._db.reading() as connection:
             return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
@@ -233,7 +233,7 @@ def _same_run() -> ColumnElement[bool]:
 
 
 def _later(started: float, run_id: str) -> ColumnElement[bool]:
-    """Choose the runs that a list has after this one."""
+    """Return the condition for the runs that follow this one in a list."""
     return or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > run_id))
 
 

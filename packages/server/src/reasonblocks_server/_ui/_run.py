@@ -48,7 +48,7 @@ def run_of(visit: Visit, run_id: str) -> RunRow:
     """Return a run of the visitor's org. Raises `Refusal` for one that does not exist."""
     row = visit.server.storage.runs.get(visit.org, run_id)
     if row is None or not _may_see(visit, row):
-        raise Refusal(404, "No such run", "It has never been sent to this server, or it is older than the retention.")
+        raise Refusal(404, "No such run", "This server has never received this run, or has deleted it.")
     return row
 
 
