@@ -107,7 +107,7 @@ def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | No
         stack.callback(live.join)
         stack.callback(ended.set)
         print(f"Key for runs of your own: {key}")
-    print(f"Dashboard, one login within 15 minutes: {login}")
+    print(f"Dashboard, for one login within 15 minutes: {login}")
     print(f"ReasonBlocks server: {url} (data in {data}). Ctrl-C ends it.", flush=True)
 
 

@@ -22,7 +22,7 @@ def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytes
     for name, days in (("old", 11), ("new", 9)):
         event = {"event": "run_finish", "run_id": name, "outcome": "success", "timestamp": 1.0}
         storage.runs.ingest("acme", [event], now=time.time() - days * DAY_S)
-    done = Said("1 old runs deleted")
+    done = Said("deleted 1 old runs")
     logger = logging.getLogger("reasonblocks.server")
     logger.addHandler(done)
     with caplog.at_level(logging.INFO, logger.name):
@@ -39,7 +39,7 @@ def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytes
 def test_a_missing_database_is_a_line_in_the_log(tmp_path: Path) -> None:
     storage = Storage.open(f"sqlite:///{tmp_path / 'nothing' / 'server.db'}")
     (tmp_path / "nothing").mkdir()
-    done = Said("old runs are not deleted now: ")
+    done = Said("cannot delete old runs now: ")
     logger = logging.getLogger("reasonblocks.server")
     logger.addHandler(done)
     sweeping = Sweeping(storage, first_s=0)

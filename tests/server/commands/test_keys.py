@@ -24,7 +24,7 @@ def test_a_created_key_is_all_that_stdout_has(keys: Command) -> None:
     assert done.code == 0
     assert done.out.startswith("rbk_")
     assert done.out.count("\n") == 1
-    assert "ingest, evaluate; it is shown only now" in done.err
+    assert "ingest, evaluate; it is shown only once" in done.err
 
 
 def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_a_command_changes_is_in_the_audit(keys: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("argv", "code", "reason"),
     [
-        (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is no scope; valid: ingest, evaluate, read"),
+        (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is not a scope; valid: ingest, evaluate, read"),
         (["create", "--name", "ci", "--expires-days", "0"], 2, "--expires-days: must be more than 0"),
         (["create"], 2, "the following arguments are required: --name"),
         (["revoke", "nothing"], 1, "org default has no valid key 'nothing'"),

@@ -27,7 +27,7 @@ def test_a_person_logs_in_by_a_key_and_out_again(show: Show, site: Board) -> Non
 
 def test_a_wrong_key_is_refused_with_a_reason(watched: Watched, site: Board) -> None:
     page = watched.open("/ui/login", login=False)
-    for key, why in (("rbk_no_key", "does not know the key"), (site.running.make_key("ingest"), "no scope read")):
+    for key, why in (("rbk_no_key", "does not know this key"), (site.running.make_key("ingest"), "no scope read")):
         page.locator("#key").fill(key)
         page.get_by_role("button", name="Log in").click()
         assert why in page.get_by_role("alert").inner_text()
@@ -98,7 +98,7 @@ def test_a_new_key_is_shown_once_and_can_be_revoked(show: Show, site: Board) -> 
     page = show("/ui/keys")
     page.locator("#name").fill("ci agents")
     page.get_by_label("ingest").check()
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create the key").click()
     key = page.locator(".secret pre").first.inner_text().strip()
     assert site.running.server.auth.check(key).scopes == {"ingest"}
     page.goto(site.url + "/ui/keys")

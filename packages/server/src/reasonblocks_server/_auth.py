@@ -273,7 +273,7 @@ def Caller(scope: Scope) -> Any:
         principal = await auth.caller(request.headers.get("authorization", ""))
         auth.take(principal)
         if scope not in principal.scopes:
-            raise ApiError(403, f"the key has not the scope {scope!r}")
+            raise ApiError(403, f"the key does not have the scope {scope!r}")
         return principal
 
     return Depends(caller_of)

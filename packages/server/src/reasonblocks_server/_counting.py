@@ -93,11 +93,11 @@ class Counting:
             try:
                 _count(events, self._counts(org_id))
             except (ReasonBlocksError, StorageUnavailable) as exc:
-                logger.warning("the patterns of run %r are not counted: %s", run_id, exc)
+                logger.warning("cannot count the patterns of run %r: %s", run_id, exc)
             except Exception:  # the thread serves all runs of the worker
-                logger.exception("the patterns of run %r are not counted", run_id)
+                logger.exception("cannot count the patterns of run %r", run_id)
             return
-        logger.warning("the patterns of run %r are not counted: the database is not available", run_id)
+        logger.warning("cannot count the patterns of run %r: the database is not available", run_id)
 
     def _events(self, org_id: str, run_id: str) -> Iterator[Event]:
         """Yield the steps of a run, without their texts, and its end."""

@@ -259,7 +259,7 @@ class Profiles:
         key = f"{org}\n{name[:100]}"
         if key not in self._unknown:
             self._unknown[key] = None
-            text = "task profile %r of org %r is neither built in nor stored: its steps are judged as %r"
+            text = "task profile %r of org %r is neither built in nor stored: its steps are evaluated as %r"
             logger.warning(text, name[:100], org, DEFAULT_PROFILE)
             while len(self._unknown) > ORGS:
                 self._unknown.popitem(last=False)

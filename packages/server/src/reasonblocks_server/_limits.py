@@ -201,7 +201,7 @@ class Bodies:
         if encoding in ("", "identity"):
             return sent
         if encoding not in ("gzip", "x-gzip"):
-            raise ApiError(415, f"the content encoding {encoding[:40]!r} is not known: send gzip or none")
+            raise ApiError(415, f"the content encoding {encoding[:40]!r} is not supported: send gzip or none")
         found = _unpack(sent) if len(sent) <= UNPACKED_INLINE else await run_in_threadpool(_unpack, sent)
         holding.take(len(found))
         return found
@@ -265,9 +265,9 @@ def _unpack(sent: bytes) -> bytes:
     except zlib.error as exc:
         raise ApiError(400, f"the body is not gzip: {exc}") from exc
     if len(found) > MAX_UNPACKED_BYTES:
-        raise _too_large(f"the body is larger than {MAX_UNPACKED_BYTES} bytes when it is unpacked")
+        raise _too_large(f"the body is larger than {MAX_UNPACKED_BYTES} bytes after decompression")
     if not unpacking.eof or unpacking.unused_data:
-        raise ApiError(400, "the body is not one whole gzip")
+        raise ApiError(400, "the body must be one complete gzip stream")
     return found
 
 
@@ -291,4 +291,4 @@ def _finite(text: str) -> float:
 
 
 def _no_number(text: str) -> float:
-    raise ApiError(422, f"the body has the number {text[:40]}")
+    raise ApiError(422, f"the body has the number {text[:40]}, which is not finite")

@@ -85,7 +85,7 @@ class Patterns:
         The org, the revision and the counts are set here, whatever was given.
         """
         if not 1 <= len(given) <= MAX_GIVEN:
-            raise ApiError(422, f"patterns: must be 1 to {MAX_GIVEN}")
+            raise ApiError(422, f"patterns: must be a list of 1 to {MAX_GIVEN}")
         patterns = {pattern.id: pattern for pattern in (_given(org_id, one) for one in given)}
         with self._one_writer():
             for name in patterns:
@@ -125,12 +125,12 @@ class Patterns:
     def _check_free(self, org_id: str, pattern_id: str) -> None:
         found = self.store.get(pattern_id)
         if found is not None and found.org_id != org_id:
-            raise ApiError(409, f"the id {pattern_id!r} is taken: give the pattern another one")
+            raise ApiError(409, f"the id {pattern_id!r} is taken: choose another one")
 
     def _check_own(self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False) -> None:
         found = self.get(org_id, pattern_id)
         if found.org_id is None:
-            raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key changes it")
+            raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key can change it")
         if not any_revision and found.revision != revision:
             raise ApiError(412, f"the pattern has the revision {found.revision}: send it as If-Match")
 

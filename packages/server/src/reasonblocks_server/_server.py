@@ -41,7 +41,7 @@ class Migrating:
         self._storage, self._ended = storage, threading.Event()
         self._thread: threading.Thread | None = None
         if not self._is_done():
-            logger.error("the database does not answer: until it does, only evaluations for static keys are answered")
+            logger.error("the database does not answer: until then, only keys of REASONBLOCKS_KEYS can evaluate")
             self._thread = threading.Thread(target=self._repeat, name="reasonblocks-migrate", daemon=True)
             self._thread.start()
 
@@ -86,7 +86,7 @@ class Sweeping:
             try:
                 with self._storage.lock("sweep") as held:
                     if held:
-                        logger.info("%d old runs deleted", self._storage.orgs.sweep(time.time()))
+                        logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
                 logger.warning("old runs are not deleted now: %s", error)
             except Exception:  # such as tables that are not made yet: the thread has to try again

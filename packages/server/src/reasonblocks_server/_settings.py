@@ -130,7 +130,9 @@ def secret_of(settings: Settings) -> bytes:
         _make(path)
     found = path.read_bytes()
     if len(found) < SECRET_BYTES:
-        raise ConfigError("secret", str(path), "the file is damaged: remove it, and runs lose their monitors' memory")
+        raise ConfigError(
+            "secret", str(path), "the file is damaged: delete it (live runs then lose their monitors' memory)"
+        )
     return found
 
 

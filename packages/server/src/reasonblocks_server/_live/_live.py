@@ -182,10 +182,10 @@ class Live:
             self._tell_listeners(self._notes.read(lambda: self._storage.notes.waiting(time.time())))
         except StorageUnavailable as exc:
             if not self._failing:
-                logger.warning("notes and live pages have to wait: %s", exc)
+                logger.warning("notes and live pages are delayed: %s", exc)
             self._fail()
         except Exception:  # the thread serves all agents and listeners of the worker
-            logger.exception("a poll for notes and live pages failed")
+            logger.exception("cannot poll for notes and live pages")
             self._fail()
         else:
             self._failing = False

@@ -1,4 +1,4 @@
-"""Keeps the retention of an org, and erases an org."""
+"""Shows and changes the retention of an org, and erases an org."""
 
 from __future__ import annotations
 

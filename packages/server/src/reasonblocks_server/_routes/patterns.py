@@ -49,7 +49,7 @@ def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dic
 
 @router.get("/patterns/{pattern_id:path}", responses=problems(404))
 def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
-    """Return a pattern; its revision is also the `ETag`."""
+    """Return a pattern. The `ETag` is its revision."""
     return _answer(as_json(server.patterns.get(caller.org_id, pattern_id)))
 
 
@@ -72,7 +72,7 @@ def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = 
 
 
 def _named(ids: Sequence[str]) -> str:
-    """Return the ids for the audit; of many their number, and the first ones."""
+    """Return the ids for the audit. For several, return their number and the first ids."""
     if len(ids) == 1:
         return ids[0]
     return f"{len(ids)} patterns: {preview(', '.join(ids), NAMED_CHARS)}"

@@ -30,7 +30,7 @@ SILENT_MS = 10_000
 """Milliseconds without an answer of PostgreSQL's host, after which a connection is given up."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 PAGE_BYTES = 8_192
-"""A page of SQLite's file: a step of 2.1 KB takes 2.8 KB, with pages of half the size 4.0 KB."""
+"""The page size of SQLite's file. A step of 2.2 KB takes 2.8 KB, and with pages of half the size 4.0 KB."""
 CONNECTIONS = 16
 """Connections that a process keeps open, and as many more under load."""
 UNAVAILABLE = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
@@ -298,5 +298,5 @@ def _url(given: str) -> URL:
     except (exc.ArgumentError, KeyError):
         raise ValueError("database_url: use sqlite:///PATH or postgresql://...") from None  # it may have a password
     if driver == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ValueError("database_url: a database in memory is lost at once; use sqlite:///PATH")
+        raise ValueError("database_url: a database in memory is not kept; use sqlite:///PATH")
     return url.set(drivername=driver)

@@ -50,7 +50,7 @@ class Notes:
             waits = func.count().filter(QUEUED, notes.c.expires > now)
             total, waiting = connection.execute(select(func.count(), waits).where(_of(org_id, run_id))).one()
             if total >= MOST_NOTES:
-                raise ApiError(429, f"the run has {total} notes, the most that a run may have")
+                raise ApiError(429, f"the run has {total} notes, and takes no more")
             if waiting >= MOST_WAITING:
                 raise ApiError(429, f"{waiting} notes of the run are waiting: try again when one was told")
             connection.execute(notes.insert(), {column.name: getattr(note, column.name) for column in COLUMNS})

@@ -263,4 +263,4 @@ def _read_cursor(cursor: str) -> tuple[float, str]:
             return number, id_of(name)
     except (ValueError, TypeError):
         pass
-    raise ValueError(f"cursor={cursor[:100]!r}: not one that this server has made")
+    raise ValueError(f"cursor={cursor[:100]!r}: this server has not made it")

@@ -21,30 +21,30 @@ from ._visit import Refusal, Visit, whole
 
 PAGE = 100
 LIST = "/ui/patterns"
-TIERS: Mapping[str, str] = {"e1": "lessons for a task", "e2": "texts for a failure", "e3": "standing rules"}
+TIERS: Mapping[str, str] = {"e1": "lessons", "e2": "interventions", "e3": "standing rules"}
 FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "e1": (
-        ("observation", "Observation", "what was learned in earlier runs"),
-        ("recommended_action", "Recommended action", "what the agent should do"),
+        ("observation", "Observation", "the lesson from earlier runs"),
+        ("recommended_action", "Recommended action", "the advice to the agent"),
         (
             "task_context_embedding_text",
-            "Found by",
-            "a description of the tasks that it is for; it is matched with the agent's task",
+            "Applies to",
+            "a description of the tasks; the search compares it with the agent's task",
         ),
     ),
     "e2": (
-        ("diagnosis", "Diagnosis", "what goes wrong"),
-        ("intervention", "Intervention", "what the agent is told"),
-        ("anti_pattern", "Anti-pattern", "what it should not do"),
+        ("diagnosis", "Diagnosis", "the cause of the failure"),
+        ("intervention", "Intervention", "the text that the agent is told"),
+        ("anti_pattern", "Anti-pattern", "the behaviour that the agent should avoid"),
         (
             "trajectory_description",
-            "Found by",
-            "a description of the steps that it is for; it is matched with the agent's newest steps",
+            "Applies to",
+            "a description of the steps; the search compares it with the agent's newest steps",
         ),
     ),
-    "e3": (("instruction", "Instruction", "what every run is told at its start"),),
+    "e3": (("instruction", "Instruction", "the text that every agent is told at the start of a run"),),
 }
-"""The texts of a pattern by its tier: their names, and what they are."""
+"""The texts of a pattern by its tier, each with its name, its label and a hint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A pattern in its form. `revision` is that of the pattern that it was made from, 0 for a new one."""
+    """A pattern in its form. `revision` is that of the stored pattern, 0 for a new one."""
 
     id: str
     tier: str
@@ -115,7 +115,7 @@ def add(visit: Visit) -> Response:
     draft = _draft(visit, visit.form.get("id", "").strip(), visit.form.get("tier", ""))
     try:
         if any(one.id == draft.id for one in visit.server.patterns.list(visit.org)):
-            raise ApiError(409, f"there is a pattern {draft.id!r} already: choose another id")
+            raise ApiError(409, f"a pattern {draft.id!r} exists already: choose another id")
         visit.server.patterns.add(visit.org, [_given({}, draft)])
     except (ApiError, ConfigError) as error:
         return _form(visit, None, draft, problem=_reason(error), code=422)
@@ -190,7 +190,7 @@ def _form(
 
 def _draft(visit: Visit, pattern_id: str, tier: str) -> Draft:
     if tier not in TIERS:
-        raise Refusal(422, "No such tier", "A pattern is of the tier e1, e2 or e3.")
+        raise Refusal(422, "No such tier", "The tier of a pattern is e1, e2 or e3.")
     texts = {name: visit.form.get(f"field-{name}", "").strip() for name, _, _ in FIELDS[tier]}
     return Draft(
         id=pattern_id,
@@ -223,7 +223,7 @@ def _draft_of(stored: Pattern | None) -> Draft:
 
 
 def _given(stored: Mapping[str, Any], draft: Draft) -> dict[str, Any]:
-    """Return the pattern of a form: fields that it does not show stay as they are stored."""
+    """Return the pattern from a form. Fields that the form does not show keep their stored values."""
     before = stored.get("fields")
     fields: dict[str, Any] = dict(before) if isinstance(before, Mapping) else {}
     for name, value in draft.texts.items():
