@@ -133,7 +133,7 @@ def test_a_stream_continues_when_the_database_is_back(
     with stream(caller, run_id="r") as reader:
         reader.until("run")
         with monkeypatch.context() as gone:
-            gone.setattr(world.server.storage.runs, "steps", unavailable)
+            gone.setattr(world.server.storage.runs, "page", unavailable)
             caller.send(step("r", 0))
             until(lambda: world.server.live._failing)
         assert reader.until("step")[2]["step_index"] == 0
@@ -231,9 +231,12 @@ def test_a_listener_whose_loop_has_ended_is_closed() -> None:
 def test_a_silent_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
 
+    async def still_valid() -> bool:
+        return True
+
     async def texts() -> list[str]:
         silent = listener()
-        lines = lines_of(silent)
+        lines = lines_of(silent, still_valid)
         found = [await lines.__anext__(), await lines.__anext__()]
         silent.offer(message())
         found.append(await lines.__anext__())
@@ -255,3 +258,13 @@ def test_no_text_breaks_out_of_its_event() -> None:
     assert text.splitlines()[:2] == ["event: step", "id: 1"]
     assert text.count("\n") == 4
     assert "\r" not in text
+
+
+def test_the_stream_of_a_revoked_key_ends(world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("reasonblocks_server._routes.stream.CHECK_SECONDS", 0.0)
+    with stream(caller):
+        until(lambda: any(it.org_id == caller.org_id for it in world.server.live._listeners))
+        world.server.storage.keys.revoke(caller.org_id, caller.key_id, time.time())
+        world.server.auth.forget(caller.key_id)
+        until(lambda: all(it.closed for it in world.server.live._listeners if it.org_id == caller.org_id))

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,39 @@ def test_a_stopped_postgresql_is_unavailable_until_it_is_back(postgres: Postgres
         assert [body["step_index"] for body in storage.runs.steps("o", "r")] == [0, 1]
     finally:
         storage.close()
+
+
+def test_a_locked_row_of_postgresql_is_waited_for_some_time(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    first, second = Storage.open(url), Storage.open(url, busy_s=0.2)
+    try:
+        first.migrate()
+        first.runs.ingest("o", [step("r", 0)], now=1.0)
+        with first._db.writing() as connection:
+            connection.exec_driver_sql("SELECT * FROM runs FOR UPDATE")
+            with pytest.raises(StorageUnavailable, match="lock timeout"):
+                second.runs.ingest("o", [step("r", 1)], now=1.0)
+        assert second.runs.ingest("o", [step("r", 1)], now=1.0).accepted == 1
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_silent_host_of_postgresql_is_noticed_while_it_owes_an_answer(postgres: Postgres) -> None:
+    storage = Storage.open(postgres.new_database())
+    with storage._db.reading() as connection:
+        driver: Any = connection.connection.driver_connection
+        given = driver.info.get_parameters()
+    storage.close()
+    assert (given["tcp_user_timeout"], given["keepalives_idle"]) == ("10000", "5")
+
+
+def test_a_database_without_tables_is_unavailable(postgres: Postgres) -> None:
+    storage = Storage.open(postgres.new_database())
+    for use in USES:
+        with pytest.raises(StorageUnavailable, match="does not exist"):
+            use(storage)
+    storage.close()
 
 
 def write_and_stop(storage: Storage, postgres: Postgres) -> None:

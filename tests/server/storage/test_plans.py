@@ -15,6 +15,8 @@ PLANS: dict[str, tuple[Callable[[Storage], Any], str]] = {
     "list": (lambda s: s.runs.list("o", RunFilter(), limit=50), "runs_started"),
     "list of an agent": (lambda s: s.runs.list("o", RunFilter(agent="a"), limit=50), "runs_agent"),
     "list of an experiment": (lambda s: s.runs.list("o", RunFilter(experiment_id="e"), limit=50), "runs_experiment"),
+    "list of a project": (lambda s: s.runs.list("o", RunFilter(project_id="p"), limit=50), "runs_project"),
+    "choices of a project": (lambda s: s.runs.choices("o", "p"), "runs_project"),
     "choices": (lambda s: s.runs.choices("o"), "runs_started"),
     "health": (lambda s: s.runs.health("o", since=1.0), "runs_started"),
     "children": (lambda s: s.runs.children("o", "p"), "runs_parent"),

@@ -72,7 +72,8 @@ def test_a_search_looks_at_some_runs_a_page_and_misses_none(storage: Storage) ->
         task = "odd" if number % 4 == 1 else "even"
         storage.runs.ingest("o", [start(f"r{number}", float(number % 5), task=task)], now=1.0)
     order = [row.run_id for row in storage.runs.list("o", RunFilter(), limit=9)[0]]
-    pages, cursor = [], None
+    pages: list[list[str]] = []
+    cursor = None
     while cursor is not None or not pages:
         rows, cursor = storage.runs.list("o", RunFilter(q="odd"), limit=9, cursor=cursor, scan=3)
         pages.append([row.run_id for row in rows])

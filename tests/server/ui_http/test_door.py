@@ -144,15 +144,17 @@ def test_another_org_sees_nothing(enter: Enter, site: Board) -> None:
 
 def test_a_key_of_one_project_sees_its_runs_only(enter: Enter, site: Board) -> None:
     site.start("billing-1", project_id="billing", task="In billing.")
+    site.start("secret-child", project_id="payroll", task="In payroll.", parent_run_id="billing-1", agent_name="payer")
     person = enter(project_id="billing")
     listed = person.get("/ui/").text
+    assert "payer" not in listed
+    assert "In payroll." not in person.get("/ui/runs/billing-1").text
     assert "In billing." in listed
     assert "Fix the failing tests." not in listed
     assert person.get("/ui/runs/billing-1").status_code == 200
     assert person.get(site.paths["run"]).status_code == 404
-    assert [person.get(path).status_code for path in ("/ui/audit", "/ui/org", "/ui/agents", "/ui/experiments")] == [
-        403
-    ] * 4
+    of_the_org = ("/ui/audit", "/ui/org", "/ui/agents", "/ui/experiments", "/ui/new-pattern")
+    assert [person.get(path).status_code for path in of_the_org] == [403] * 5
     assert person.post("/ui/keys", name="wider", **{"scope-read": "1", "project": "other"}).status_code == 422
 
 

@@ -103,13 +103,13 @@ class Counting:
         """Yield the steps of a run, without their texts, and its end."""
         after = -1
         while True:
-            steps = self._storage.runs.steps(org_id, run_id, after=after, limit=STEPS)
+            steps, has_more = self._storage.runs.page(org_id, run_id, after=after, limit=STEPS)
             for body in steps:
                 try:
                     yield event_of({name: body[name] for name in READ if name in body})
                 except EventError:  # of another version
                     continue
-            if len(steps) < STEPS:
+            if not steps or not has_more:
                 break
             after = steps[-1]["step_index"]
         finish = self._storage.runs.finish_body(org_id, run_id)

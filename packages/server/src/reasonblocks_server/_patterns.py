@@ -110,7 +110,7 @@ class Patterns:
     def erase(self, org_id: str) -> None:
         """Remove all patterns of an org."""
         with self._one_writer():
-            for pattern in self.list(org_id):
+            for pattern in self.store.list(org_id, layer=False):
                 if pattern.org_id == org_id:
                     self.store.remove(pattern.id)
 

@@ -242,9 +242,9 @@ class Live:
         for group in (current, *[[it] for it in ready if it.is_behind]):
             if group:
                 after = min(it.after for it in group)
-                steps = self._storage.runs.steps(*key, after=after, limit=STEPS)
+                steps, has_more = self._storage.runs.page(*key, after=after, limit=STEPS)
                 for listener in group:
-                    _tell_of_run(listener, row, steps, notes)
+                    _tell_of_run(listener, row, steps, notes, is_behind=has_more)
         if any(it.is_behind and it.has_room() for it in ready):
             self._wake.set()
 
@@ -293,14 +293,18 @@ def _tell_of_runs(listener: Subscription, rows: Sequence[RunRow]) -> None:
 
 
 def _tell_of_run(
-    listener: Subscription, row: RunRow, steps: Sequence[Mapping[str, object]], notes: Sequence[NoteRow]
+    listener: Subscription,
+    row: RunRow,
+    steps: Sequence[Mapping[str, object]],
+    notes: Sequence[NoteRow],
+    *,
+    is_behind: bool,
 ) -> None:
     """Offer the run, as many of the missing steps as fit, and the changed notes."""
     state = _state(row)
     if state != listener.run_state:
         listener.run_state = state
         listener.offer(Message("run", str(listener.after), live_run(row)))
-    is_behind = len(steps) == STEPS
     for step in steps:
         index = step["step_index"]
         if not isinstance(index, int) or index <= listener.after:

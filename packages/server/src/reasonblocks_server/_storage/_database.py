@@ -38,6 +38,8 @@ UNAVAILABLE = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.
 CONFLICTS = ("40001", "40P01")
 """PostgreSQL's codes for a transaction that conflicted with another one and may be repeated."""
 ATTEMPTS = 5
+NO_TABLE = "42P01"
+"""PostgreSQL's code of a database that is not migrated yet, which SQLite reports as an error of the database."""
 
 
 class NewerDatabase(Exception):
@@ -122,18 +124,7 @@ class Database:
 
     def _engine(self, *, create: bool) -> Engine:
         if self.path is None:
-            return create_engine(
-                self.url,
-                pool_pre_ping=True,
-                pool_size=CONNECTIONS,
-                max_overflow=CONNECTIONS,
-                pool_timeout=self.busy_s,
-                connect_args={
-                    "connect_timeout": max(1, round(self.busy_s)),
-                    "tcp_user_timeout": SILENT_MS,
-                    "prepare_threshold": None,  # PgBouncer loses prepared statements
-                },
-            )
+            return self._postgresql()
         engine = create_engine(
             self.url,
             creator=lambda: self._connected(create=create),
@@ -143,6 +134,29 @@ class Database:
             pool_timeout=self.busy_s,
         )
         event.listen(engine, "begin", _begin)
+        return engine
+
+    def _postgresql(self) -> Engine:
+        engine = create_engine(
+            self.url,
+            pool_pre_ping=True,
+            pool_size=CONNECTIONS,
+            max_overflow=CONNECTIONS,
+            pool_timeout=self.busy_s,
+            connect_args={
+                "connect_timeout": max(1, round(self.busy_s)),
+                "tcp_user_timeout": SILENT_MS,
+                "keepalives_idle": SILENT_MS // 2_000,  # also while it waits for an answer
+                "keepalives_interval": SILENT_MS // 2_000,
+                "prepare_threshold": None,  # a prepared statement is lost behind PgBouncer
+            },
+        )
+
+        def limit_waiting(connection: Any, record: object) -> None:
+            connection.execute(f"SET lock_timeout = {round(1_000 * self.busy_s)}")
+            connection.commit()
+
+        event.listen(engine, "connect", limit_waiting)
         return engine
 
     def _connected(self, *, create: bool) -> sqlite3.Connection:
@@ -264,6 +278,8 @@ def _wrapped() -> Iterator[None]:
     except UNAVAILABLE as error:
         raise StorageUnavailable(_reason(error)) from error
     except exc.DatabaseError as error:
+        if getattr(error.orig, "sqlstate", None) == NO_TABLE:
+            raise StorageUnavailable(_reason(error)) from error
         if isinstance(error, (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)):
             raise
         raise StorageUnavailable(_reason(error)) from error

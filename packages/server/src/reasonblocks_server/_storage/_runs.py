@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import Column, ColumnElement, and_, delete, false, func, not_, or_, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, not_, or_, select, update
 
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
@@ -22,6 +22,10 @@ from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
 """Steps of one run in `narrow`."""
+MOST_CHARS = 16_000_000
+"""Characters of the events that a query returns, so that the memory of a worker holds those of any run."""
+AT_ONCE = 32
+"""Events that are fetched at once: each may have 5 MB."""
 MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 CHOSEN_FROM = 5_000
@@ -78,17 +82,31 @@ class Runs:
         return None if row is None else run_row(row)
 
     def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
-        """Return the events of the steps after the given one, in the order of the steps."""
-        query = (
-            select(steps.c.body)
-            .join_from(runs, steps, _same_run())
-            .where(_of(org_id, run_id), steps.c.step_index > after)
-            .order_by(steps.c.step_index)
-            .limit(limit)
-        )
+        """Return the events of the steps after the given one, in their order: at most `limit`, or some 16 MB."""
+        return self.page(org_id, run_id, after=after, limit=limit)[0]
+
+    def page(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> tuple[Bodies, bool]:
+        """Return the same as `steps`, and True if there may be more steps."""
+        query = _bodies_of(org_id, run_id).where(steps.c.step_index > after).order_by(steps.c.step_index)
+        return self._bodies(query.limit(limit), limit)
+
+    def newest_steps(self, org_id: str, run_id: str, *, limit: int) -> Bodies:
+        """Return the events of the newest steps, in their order: at most `limit`, or some 16 MB."""
+        found, _ = self._bodies(_bodies_of(org_id, run_id).order_by(steps.c.step_index.desc()).limit(limit), limit)
+        return found[::-1]
+
+    def _bodies(self, query: Select[Any], limit: int) -> tuple[Bodies, bool]:
+        """Read as many bodies as are held in memory at once."""
+        texts, size = list[str](), 0
         with self._db.reading() as connection:
-            texts = connection.execute(query).scalars().all()
-        return [_clean.body_in(text) for text in texts]
+            rows = connection.execution_options(yield_per=AT_ONCE).execute(query)
+            for (text,) in rows:
+                texts.append(text)
+                size += len(text)
+                if size >= MOST_CHARS:
+                    break
+            rows.close()
+        return [_clean.body_in(text) for text in texts], len(texts) == limit or size >= MOST_CHARS
 
     def finish_body(self, org_id: str, run_id: str) -> Body | None:
         """Return the `run_finish` event, or None."""
@@ -133,19 +151,21 @@ class Runs:
             return rows[:limit], _cursor(rows[limit - 1].started, rows[limit - 1].run_id)
         return rows, None if end is None else _cursor(*end)
 
-    def children(self, org_id: str, run_id: str) -> RunRows:
-        """Return the newest runs whose parent is this one."""
-        return self._rows(RUN, MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+    def children(self, org_id: str, run_id: str, *, project_id: str | None = None) -> RunRows:
+        """Return the newest runs that name this one as their parent; with `project_id` only those of that project."""
+        named = [runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id)]
+        if project_id is not None:
+            named.append(runs.c.project_id == project_id)
+        return self._rows(RUN, MOST_CHILDREN, *named)
 
     def choices(self, org_id: str, project_id: str | None = None) -> dict[str, Names]:
         """Return the values of the newest runs, for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
-        newest = select(*columns.values(), runs.c.project_id).where(runs.c.org_id == org_id)
-        chosen = newest.order_by(*NEWEST).limit(CHOSEN_FROM).subquery()
-        query = select(*[chosen.c[column.name] for column in columns.values()]).distinct()
+        newest = select(*columns.values()).where(runs.c.org_id == org_id)
         if project_id is not None:
-            query = query.where(chosen.c.project_id == project_id)
+            newest = newest.where(runs.c.project_id == project_id)
+        query = select(newest.order_by(*NEWEST).limit(CHOSEN_FROM).subquery()).distinct()
         with self._db.reading() as connection:
             rows = connection.execute(query).all()
         return {name: sorted({row[at] for row in rows if row[at]})[:MOST_CHOICES] for at, name in enumerate(columns)}
@@ -204,6 +224,10 @@ def _of(org_id: str, run_id: str) -> ColumnElement[bool]:
     return and_(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
 
 
+def _bodies_of(org_id: str, run_id: str) -> Select[Any]:
+    return select(steps.c.body).join_from(runs, steps, _same_run()).where(_of(org_id, run_id))
+
+
 def _same_run() -> ColumnElement[bool]:
     return and_(steps.c.day == runs.c.day, steps.c.org_id == runs.c.org_id, steps.c.run_id == runs.c.run_id)
 
@@ -214,8 +238,14 @@ def _later(started: float, run_id: str) -> ColumnElement[bool]:
 
 
 def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
-    """Return the conditions that an index covers, and the others."""
-    indexed = _equal({runs.c.agent_name: chosen.agent, runs.c.experiment_id: chosen.experiment_id})
+    """Return the conditions that an index has, and the others."""
+    indexed = _equal(
+        {
+            runs.c.agent_name: chosen.agent,
+            runs.c.experiment_id: chosen.experiment_id,
+            runs.c.project_id: chosen.project_id or "",
+        }
+    )
     if chosen.since is not None:
         indexed.append(runs.c.started >= chosen.since)
     others = _equal(
@@ -223,7 +253,6 @@ def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnEl
             runs.c.state: chosen.state,
             runs.c.failure_type: chosen.failure_type,
             runs.c.arm: chosen.arm,
-            runs.c.project_id: chosen.project_id or "",
         }
     )
     if chosen.outcome:

@@ -141,6 +141,7 @@ runs = Table(
 )
 Index("runs_started", runs.c.org_id, runs.c.started.desc(), runs.c.run_id)
 Index("runs_agent", runs.c.org_id, runs.c.agent_name, runs.c.started.desc(), runs.c.run_id)
+Index("runs_project", runs.c.org_id, runs.c.project_id, runs.c.started.desc(), runs.c.run_id)
 Index("runs_seen", runs.c.org_id, runs.c.seen)
 Index("runs_experiment", runs.c.org_id, runs.c.experiment_id, runs.c.started.desc(), runs.c.run_id)
 Index("runs_parent", runs.c.org_id, runs.c.parent_run_id, runs.c.started.desc(), runs.c.run_id)

@@ -147,12 +147,19 @@ class Traces:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, org_id: str, trace_id: str, body: Body, now: float) -> None:
-        """Add a trace, or replace the one with this id."""
-        text = written({**body, "trace_id": id_of(trace_id)})
-        row = {"org_id": org_id, "trace_id": id_of(trace_id), "created": now, "body": text}
+    def add(self, org_id: str, trace_id: str, body: Body, now: float, *, project_id: str | None = None) -> bool:
+        """Add a trace, or replace the one of this id. Return False if a caller of a project finds it in another one."""
+        name = id_of(trace_id)
+        own = {} if project_id is None else {"project_id": project_id}
+        row = {"org_id": org_id, "trace_id": name, "created": now, "body": written({**body, "trace_id": name, **own})}
+        known = select(traces.c.body).where(traces.c.org_id == org_id, traces.c.trace_id == name)
         with self._db.writing() as connection:
+            if project_id is not None:
+                before = connection.execute(known.with_for_update()).scalar()
+                if before is not None and body_in(before).get("project_id") != project_id:
+                    return False
             put(connection, traces, row)
+        return True
 
     def list(self, org_id: str, limit: int, after: str | None = None) -> list[Body]:
         """Return traces in the order of their ids, beginning after the given id."""

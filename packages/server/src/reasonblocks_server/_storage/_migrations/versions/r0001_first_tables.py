@@ -184,6 +184,7 @@ def _runs() -> None:
     op.create_index("runs_changed", "runs", ["seen"])
     op.create_index("runs_experiment", "runs", ["org_id", "experiment_id", text("started DESC"), "run_id"])
     op.create_index("runs_parent", "runs", ["org_id", "parent_run_id", text("started DESC"), "run_id"])
+    op.create_index("runs_project", "runs", ["org_id", "project_id", text("started DESC"), "run_id"])
     op.create_index("runs_seen", "runs", ["org_id", "seen"])
     op.create_index("runs_started", "runs", ["org_id", text("started DESC"), "run_id"])
 
