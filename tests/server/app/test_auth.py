@@ -1,4 +1,4 @@
-"""Keys name their caller, are remembered for a while, and have a rate; the clock is moved by hand."""
+"""Keys identify their caller, are cached for a while, and have a rate limit. The clock is moved by hand."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_revoked_key_is_refused_after_its_time_in_the_cache(world: World) -> N
     assert status_of(world.auth, key) == 401
 
 
-def test_a_busy_key_is_looked_up_beside_its_requests(world: World) -> None:
+def test_a_busy_key_is_looked_up_while_its_requests_are_answered(world: World) -> None:
     key_id, key = world.key()
     assert status_of(world.auth, key) == 200
     world.storage.keys.revoke("acme", key_id, time.time())
@@ -140,7 +140,7 @@ def test_known_keys_outlive_the_database_for_five_minutes(world: World) -> None:
     assert status_of(world.auth, "plain") == 200
 
 
-def test_guesses_reach_the_database_only_so_often(world: World) -> None:
+def test_lookups_of_guessed_keys_are_limited(world: World) -> None:
     _, key = world.key()
     assert status_of(world.auth, key) == 200
     answers = [status_of(world.auth, f"rbk_guess{number}_x") for number in range(LOOKUP_BURST + 10)]

@@ -1,4 +1,4 @@
-"""Settings come from code or from the environment, and an invalid one names itself and the rule."""
+"""Settings come from code or from the environment, and the error for an invalid one has its name and the rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old runs are deleted by one worker at a time, and a missing database does not end that."""
+"""One worker at a time deletes old runs, and a missing database does not end this."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_fault_does_not_end_the_sweeps(tmp_path: Path, caplog: pytest.LogCaptu
     storage.migrate()
     days: Any = "no number"
     storage.orgs.put("acme", days)
-    failed, done = Said("old runs are not deleted now"), Said("0 old runs deleted")
+    failed, done = Said("cannot delete old runs now"), Said("deleted 0 old runs")
     logger = logging.getLogger("reasonblocks.server")
     logger.addHandler(failed)
     logger.addHandler(done)

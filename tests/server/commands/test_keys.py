@@ -19,7 +19,7 @@ def keys(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     return lambda *argv: command("keys", *argv)
 
 
-def test_a_created_key_is_all_that_stdout_has(keys: Command) -> None:
+def test_stdout_has_only_the_created_key(keys: Command) -> None:
     done = keys("create", "--name", "ci")
     assert done.code == 0
     assert done.out.startswith("rbk_")
@@ -64,7 +64,7 @@ def test_a_key_of_another_org_is_not_revoked(keys: Command) -> None:
     assert keys("list", "--org", "acme", "--json").objects[0]["revoked"] is None
 
 
-def test_what_a_command_changes_is_in_the_audit(keys: Command, tmp_path: Path) -> None:
+def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path) -> None:
     key_id = keys("create", "--name", "ci", "--json").objects[0]["key_id"]
     keys("revoke", key_id)
     storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
@@ -99,7 +99,7 @@ def test_a_mistake_is_one_line_and_an_exit_code(keys: Command, argv: list[str], 
     [["list"], ["list", "--json"], ["revoke", EVIL], ["create", "--name", "x", "--scopes", EVIL], [EVIL]],
     ids=["list", "list json", "revoke", "scopes", "command"],
 )
-def test_no_command_prints_what_a_terminal_obeys(keys: Command, argv: list[str]) -> None:
+def test_no_command_prints_control_characters(keys: Command, argv: list[str]) -> None:
     keys("create", "--name", f"name{EVIL}", "--project", f"project{EVIL}")
     done = keys(*argv)
     assert (obeyed(done.out), obeyed(done.err)) == ([], [])

@@ -44,7 +44,7 @@ def test_a_note_is_sent_until_its_client_has_told_it(world: World, caller: Calle
     ]
 
 
-def test_a_step_tells_when_its_call_had_the_note(caller: Caller, live_run: str) -> None:
+def test_a_step_reports_which_call_had_the_note(caller: Caller, live_run: str) -> None:
     note_id = caller.post("/runs/r/notes", {"text": "Stop."}, 201)["note_id"]
     caller.send(step("r", 3, metadata={"note_ids": [note_id]}))
     (note,) = caller.get("/runs/r/notes")["notes"]
@@ -118,7 +118,9 @@ def test_an_expired_note_is_not_told(world: World, caller: Caller, live_run: str
         ([start("r", mode="observe", timestamp=1_000.0)], "only observed"),
     ],
 )
-def test_a_run_that_cannot_be_told_has_a_reason(caller: Caller, live_run: str, events: list[Body], reason: str) -> None:
+def test_a_run_that_takes_no_notes_refuses_them_with_the_reason(
+    caller: Caller, live_run: str, events: list[Body], reason: str
+) -> None:
     if events[0]["event"] == "run_start":
         caller("DELETE", "/monitor/runs/r")
     caller.send(*events)

@@ -1,4 +1,4 @@
-"""Profiles, agents' usual levels, keys and the org are kept by org, and their changes are audited."""
+"""Profiles, agents' summaries, keys and settings belong to an org, and their changes are audited."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestKeys:
         assert audited(world, caller) == [("key.revoke", other.key_id)]
         assert caller("DELETE", "/keys/none").status_code == 404
 
-    def test_a_key_gives_no_scope_that_it_has_not(self, world: World) -> None:
+    def test_a_key_gives_no_scope_that_it_lacks(self, world: World) -> None:
         caller = world.caller("admin")
         assert caller("POST", "/keys", json={"name": "n", "scopes": ["admin", "steer"]}).status_code == 403
         assert [row["key_id"] for row in caller.get("/keys")["keys"]] == [caller.key_id]

@@ -1,4 +1,4 @@
-"""The stream sends the changes of runs, goes on where its reader was, and never outlasts the server."""
+"""The stream sends the changes of runs, continues where its reader was, and ends with the server."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_run_is_sent_with_its_steps_and_notes(world: World, caller: Caller) ->
         reader.until("run", outcome="success", steps=3)
 
 
-def test_a_reader_goes_on_where_it_was(caller: Caller) -> None:
+def test_a_reader_continues_where_it_was(caller: Caller) -> None:
     caller.send(start("r"), *[step("r", index) for index in range(4)])
     with stream(caller, run_id="r") as reader:
         _, place, _ = reader.until("step", step_index=1)
@@ -126,14 +126,14 @@ def test_a_large_step_is_shortened(caller: Caller) -> None:
     assert len(json.dumps(body)) < LIVE_STEP_BYTES
 
 
-def test_a_stream_goes_on_when_the_database_is_back(
+def test_a_stream_continues_when_the_database_is_back(
     world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller.send(start("r"))
     with stream(caller, run_id="r") as reader:
         reader.until("run")
         with monkeypatch.context() as gone:
-            gone.setattr(world.server.storage.runs, "steps", unavailable)
+            gone.setattr(world.server.storage.runs, "page", unavailable)
             caller.send(step("r", 0))
             until(lambda: world.server.live._failing)
         assert reader.until("step")[2]["step_index"] == 0
@@ -185,7 +185,7 @@ def test_a_slow_reader_is_closed_at_64_kb() -> None:
     assert asyncio.run(unread()) == [message(MAX_UNREAD // 4)] * 3
 
 
-def test_a_reader_is_given_the_steps_that_it_has_room_for() -> None:
+def test_a_reader_receives_the_steps_that_fit() -> None:
     async def read() -> None:
         drained: list[bool] = []
         slow = listener(drained=lambda: drained.append(True))
@@ -231,9 +231,12 @@ def test_a_listener_whose_loop_has_ended_is_closed() -> None:
 def test_a_silent_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
 
+    async def still_valid() -> bool:
+        return True
+
     async def texts() -> list[str]:
         silent = listener()
-        lines = lines_of(silent)
+        lines = lines_of(silent, still_valid)
         found = [await lines.__anext__(), await lines.__anext__()]
         silent.offer(message())
         found.append(await lines.__anext__())
@@ -241,15 +244,6 @@ def test_a_silent_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> Non
         return [*found, *[text async for text in lines]]
 
     assert asyncio.run(texts()) == ["retry: 2000\n\n", ": still here\n\n", event_text(message())]
-
-
-def test_a_stream_ends_after_some_time_so_that_its_key_is_checked_again() -> None:
-    async def texts() -> list[str]:
-        busy = listener()
-        busy.offer(message())
-        return [text async for text in lines_of(busy, life=0.05)]
-
-    assert asyncio.run(texts())[:2] == ["retry: 2000\n\n", event_text(message())]
 
 
 @pytest.mark.parametrize(
@@ -264,3 +258,13 @@ def test_no_text_breaks_out_of_its_event() -> None:
     assert text.splitlines()[:2] == ["event: step", "id: 1"]
     assert text.count("\n") == 4
     assert "\r" not in text
+
+
+def test_the_stream_of_a_revoked_key_ends(world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("reasonblocks_server._routes.stream.CHECK_SECONDS", 0.0)
+    with stream(caller):
+        until(lambda: any(it.org_id == caller.org_id for it in world.server.live._listeners))
+        world.server.storage.keys.revoke(caller.org_id, caller.key_id, time.time())
+        world.server.auth.forget(caller.key_id)
+        until(lambda: all(it.closed for it in world.server.live._listeners if it.org_id == caller.org_id))

@@ -36,7 +36,7 @@ def path_of(storage: Storage) -> Path:
 
 @pytest.fixture
 def impatient(sqlite: Storage) -> Iterator[Storage]:
-    """A storage that waits for nobody."""
+    """A storage that does not wait for locks."""
     opened = Storage.open(f"sqlite:///{path_of(sqlite)}", busy_s=0.01)
     try:
         yield opened
@@ -111,7 +111,7 @@ def test_a_file_of_something_else_is_unavailable(tmp_path: Path, use: Callable[[
 
 @contextmanager
 def without_rights(folder: Path) -> Iterator[None]:
-    """Act as somebody who may read the folder and not write into it."""
+    """Act as a user who can read the folder but not write to it."""
     folder.chmod(0o555)
     for path in folder.iterdir():
         path.chmod(0o444)

@@ -9,7 +9,7 @@ from tests.server.running import ORG
 from tests.server.ui.conftest import Show, Watched
 
 
-def test_a_person_logs_in_by_a_key_and_out_again(show: Show, site: Board) -> None:
+def test_a_person_logs_in_with_a_key_and_out_again(show: Show, site: Board) -> None:
     page = show("/ui/health?days=30", login=False)
     assert page.url.startswith(f"{site.url}/ui/login?to=")
     page.locator("#key").fill(site.running.make_key("read", name="Mira"))
@@ -61,7 +61,7 @@ def test_a_note_is_written_and_withdrawn(show: Show, site: Board) -> None:
     assert site.running.server.live.waiting(ORG, "told", ()) == ()
 
 
-def test_a_note_that_is_not_taken_keeps_its_text(watched: Watched, site: Board) -> None:
+def test_a_refused_note_keeps_its_text(watched: Watched, site: Board) -> None:
     site.start("full")
     page = watched.open("/ui/runs/full")
     for text in ("one", "two", "three", "four"):
@@ -72,7 +72,7 @@ def test_a_note_that_is_not_taken_keeps_its_text(watched: Watched, site: Board) 
     watched.expected("429")
 
 
-def test_what_a_key_may_not_do_is_not_offered(show: Show, site: Board) -> None:
+def test_a_page_offers_only_actions_that_the_key_allows(show: Show, site: Board) -> None:
     site.start("read-only")
     page = show("/ui/runs/read-only", "read")
     assert page.locator("textarea, .danger, nav a[href='/ui/keys']").count() == 0

@@ -1,4 +1,4 @@
-"""Counts what the patterns shown in finished runs have achieved, once a run, in a background thread."""
+"""Counts the effects of patterns in finished runs, once for each run, in a background thread."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ._storage import Storage
 logger = logging.getLogger("reasonblocks.server")
 
 MAX_WAITING = 10_000
-"""Finished runs that wait for their counting; beyond, the oldest is not counted."""
+"""The most finished runs that wait to be counted. Beyond this, the oldest is dropped."""
 RETRY_SECONDS = 5.0
 ATTEMPTS = 12
-"""Attempts to count a run while the database or the pattern store is not available: those of a minute."""
+"""Attempts to count a run while the database or the pattern store is not available: one minute in all."""
 STEPS = 500
 """Steps of one query."""
 READ = ("event", "run_id", "step_index", "timestamp", "monitors_fired", "composite", "metadata")
-"""The fields of a step that counting reads: the texts of a long run would not fit into memory."""
+"""The fields of a step that counting reads. The texts of a long run would not fit into memory."""
 
 
 class Counting:
-    """Reads the events of each finished run back, and counts them into the patterns of its org.
+    """Reads the events of each finished run, and adds to the counts of its org's patterns.
 
     A run that finishes again is not counted again. Runs that still wait when the process ends are not counted.
     """
 
     def __init__(self, storage: Storage, counts: Callable[[str], Counts]) -> None:
-        """`counts` returns the patterns of an org; it ignores ids of patterns that the org does not have."""
+        """`counts` returns the counts of an org's patterns. They ignore the ids of other patterns."""
         self._storage, self._counts = storage, counts
         self._waiting: deque[tuple[str, str]] = deque(maxlen=MAX_WAITING)
         self._lock = threading.Condition()
@@ -43,7 +43,7 @@ class Counting:
         self._thread: threading.Thread | None = None
 
     def finished(self, org_id: str, run_ids: Iterable[str]) -> None:
-        """Count these runs soon."""
+        """Queue these runs to be counted."""
         runs = [(org_id, run_id) for run_id in run_ids]
         if not runs:
             return
@@ -82,7 +82,7 @@ class Counting:
             self._try(org_id, run_id)
 
     def _try(self, org_id: str, run_id: str) -> None:
-        """Count a run; try again while its events cannot be read. Counts that were made are never made again."""
+        """Count a run. Try again while its events cannot be read. Nothing is counted twice."""
         for _ in range(ATTEMPTS):
             try:
                 events = list(self._events(org_id, run_id))
@@ -103,13 +103,13 @@ class Counting:
         """Yield the steps of a run, without their texts, and its end."""
         after = -1
         while True:
-            steps = self._storage.runs.steps(org_id, run_id, after=after, limit=STEPS)
+            steps, has_more = self._storage.runs.page(org_id, run_id, after=after, limit=STEPS)
             for body in steps:
                 try:
                     yield event_of({name: body[name] for name in READ if name in body})
                 except EventError:  # of another version
                     continue
-            if len(steps) < STEPS:
+            if not steps or not has_more:
                 break
             after = steps[-1]["step_index"]
         finish = self._storage.runs.finish_body(org_id, run_id)

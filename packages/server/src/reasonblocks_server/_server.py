@@ -25,13 +25,13 @@ from ._values import Principal
 logger = logging.getLogger("reasonblocks.server")
 
 MIGRATE_AGAIN_S = 0.5
-"""Seconds after which a database that did not answer at the start is tried again."""
+"""Seconds between attempts to migrate a database that does not answer."""
 FIRST_SWEEP_S, SWEEP_S = 300.0, 3_600.0
-"""Seconds from the start to the first deletion of old runs, and from one to the next."""
+"""Seconds from the start to the first deletion of old runs, and between deletions."""
 
 
 class Migrating:
-    """Migrates the database at the start; while it does not answer, tries again beside the rest of the server.
+    """Migrates the database at the start. While the database does not answer, a thread tries again.
 
     Raises `NewerDatabase` if the database belongs to a newer version. `done` is set when it is migrated.
     """
@@ -64,9 +64,9 @@ class Migrating:
 
 
 class Sweeping:
-    """Deletes what is over, such as old runs, every hour, in one worker of all.
+    """Deletes old runs, expired logins and similar rows every hour, in one of all workers.
 
-    The first sweep is some minutes after the start, so that restarts in a row do not all sweep.
+    The first deletion is some minutes after the start, so that repeated restarts do not delete each time.
     """
 
     def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S, every_s: float = SWEEP_S) -> None:
@@ -88,16 +88,16 @@ class Sweeping:
                     if held:
                         logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
-                logger.warning("old runs are not deleted now: %s", error)
+                logger.warning("cannot delete old runs now: %s", error)
             except Exception:  # such as tables that are not made yet: the thread has to try again
-                logger.exception("old runs are not deleted now")
+                logger.exception("cannot delete old runs now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """The parts of a worker. All are safe to use from any thread.
 
-    `pool` runs evaluations of many steps and searches for patterns, apart from the threads that wait for the database.
+    `pool` runs evaluations of many steps, separately from the threads that wait for the database.
     """
 
     settings: Settings

@@ -63,7 +63,7 @@ class Stored(BaseModel):
 
 @router.get("/monitor/agents", responses=problems())
 def list_agents(caller: Reader, server: Used) -> Agents:
-    """List the agents with kept runs."""
+    """List the agents that have summaries of runs."""
     check_whole_org(caller)
     rows = server.storage.agents.list(caller.org_id)
     found = [Agent(agent_name=name, task_profile=task, runs=runs, newest=newest) for name, task, runs, newest in rows]

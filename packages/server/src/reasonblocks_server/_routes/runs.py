@@ -25,7 +25,7 @@ MAX_INDEX = 2**53
 class RunList(BaseModel):
     """Runs, the newest first. `next_cursor` is null at their end.
 
-    A page of a search or of filters may have fewer runs than asked for, even none, before their end.
+    With filters, a page before the last one may have fewer runs than `limit`, or none.
     """
 
     runs: list[RunBody]
@@ -104,7 +104,7 @@ def show_run(
     """Return a run, its steps after `after`, and its notes."""
     row = run_of(server, caller, run_id)
     runs = server.storage.runs
-    steps = runs.steps(caller.org_id, run_id, after=after, limit=limit)
+    steps, has_more = runs.page(caller.org_id, run_id, after=after, limit=limit)
     detail = RunDetail(
         **RunBody.model_validate(row).model_dump(),
         start=dict(row.body) or None,
@@ -115,7 +115,7 @@ def show_run(
         run=detail,
         steps=steps,
         notes=[NoteBody.model_validate(note) for note in notes],
-        next_after=steps[-1]["step_index"] if len(steps) == limit else None,
+        next_after=steps[-1]["step_index"] if has_more else None,
     )
 
 

@@ -6,19 +6,22 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from reasonblocks._json import compact
 
-from .._auth import Caller
+from .._auth import Auth, Caller
+from .._errors import ApiError, StorageUnavailable
 from .._live import Live, Message, Subscription
 from .._server import Used
 from .._values import Principal
@@ -28,8 +31,8 @@ router = APIRouter(tags=["runs"])
 Reader = Annotated[Principal, Caller("read")]
 HEARTBEAT_SECONDS = 15.0
 """The longest time without a line. Proxies close connections that are silent for 30 to 60 seconds."""
-LIFE_SECONDS = 300.0
-"""The time after which a stream ends; its client reconnects, and its key is checked again."""
+CHECK_SECONDS = 15.0
+"""Seconds after which a key is checked again, so that the stream of a revoked one ends."""
 RETRY_MS = 2_000
 """Milliseconds after which a client reconnects."""
 MAX_INDEX = 2**53
@@ -37,13 +40,17 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers with which nginx forwards each line at once."""
 
 
+MayGoOn: TypeAlias = Callable[[], Awaitable[bool]]
+"""Returns False when the key of a listener is not valid any more."""
+
+
 class EventStream(StreamingResponse):
     """The messages of a listener. It is closed whenever the response ends."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, listener: Subscription) -> None:
-        super().__init__(lines_of(listener), headers=HEADERS)
+    def __init__(self, listener: Subscription, may_go_on: MayGoOn) -> None:
+        super().__init__(lines_of(listener, may_go_on), headers=HEADERS)
         self._listener = listener
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,13 +60,17 @@ class EventStream(StreamingResponse):
             self._listener.close()
 
 
-async def lines_of(listener: Subscription, life: float = LIFE_SECONDS) -> AsyncIterator[str]:
-    """Yield the messages as server-sent events for some time, and a comment whenever there is none for a while."""
+async def lines_of(listener: Subscription, may_go_on: MayGoOn) -> AsyncIterator[str]:
+    """Yield the messages as server-sent events, and a comment whenever there is none for a while."""
     yield f"retry: {RETRY_MS}\n\n"
-    ends = time.monotonic() + life
-    while (left := ends - time.monotonic()) > 0:
+    checked = time.monotonic()
+    while True:
+        if time.monotonic() - checked >= CHECK_SECONDS:
+            if not await may_go_on():
+                return
+            checked = time.monotonic()
         try:
-            message = await asyncio.wait_for(listener.__anext__(), min(HEARTBEAT_SECONDS, left))
+            message = await asyncio.wait_for(listener.__anext__(), HEARTBEAT_SECONDS)
         except asyncio.TimeoutError:
             yield ": still here\n\n"
         except StopAsyncIteration:
@@ -82,6 +93,7 @@ def event_text(message: Message) -> str:
     },
 )
 async def stream(
+    request: Request,
     caller: Reader,
     server: Used,
     run_id: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL)] = None,
@@ -90,16 +102,29 @@ async def stream(
 ) -> Any:
     """Stream the changes of a run, its steps after `after`, and its notes; without `run_id`, those of all runs.
 
-    A stream ends after five minutes. A client that reconnects continues after the event in `Last-Event-ID`. An event
-    of a run's step has the fields of its event; the texts of a large one are cut, and `shortened` is true.
+    A client that reconnects, as browsers do by themselves, continues after the event in `Last-Event-ID`. An event of a
+    run's step has the fields of its event; the texts of a large one are cut, and `shortened` is true.
     """
+    may_go_on = partial(is_valid, server.auth, request.headers.get("authorization", ""))
     if run_id is None:
         since = number_in(last_event_id)
-        return EventStream(server.live.subscribe(caller.org_id, project_id=caller.project_id, since=since))
+        return EventStream(server.live.subscribe(caller.org_id, project_id=caller.project_id, since=since), may_go_on)
     row = await run_in_threadpool(run_of, server, caller, run_id)
     seen = number_in(last_event_id)
     start = after if seen is None else max(after, int(min(seen, MAX_INDEX)))
-    return EventStream(server.live.subscribe(caller.org_id, row.run_id, project_id=caller.project_id, after=start))
+    listener = server.live.subscribe(caller.org_id, row.run_id, project_id=caller.project_id, after=start)
+    return EventStream(listener, may_go_on)
+
+
+async def is_valid(auth: Auth, authorization: str) -> bool:
+    """Return False for the header of a key that is revoked or over."""
+    try:
+        await auth.caller(authorization)
+    except ApiError as error:
+        return error.status != 401
+    except StorageUnavailable:
+        pass
+    return True
 
 
 def number_in(last_event_id: str) -> float | None:

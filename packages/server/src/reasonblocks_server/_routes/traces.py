@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from reasonblocks.wire import WireStep
 
 from .._auth import Caller
+from .._errors import ApiError
 from .._server import Used
 from .._values import Principal
 from ._common import Given, Id, check_whole_org, problems
@@ -44,11 +45,12 @@ class TraceList(BaseModel):
     next_after: str | None
 
 
-@router.post("/traces", status_code=202, responses=problems(400))
+@router.post("/traces", status_code=202, responses=problems(400, 409))
 def add_trace(given: TraceGiven, caller: Sender, server: Used) -> TraceStored:
     """Store a finished run. The server itself does not learn from it."""
     body = {"run_id": given.trace_id, **given.model_dump(exclude_none=True)}
-    server.storage.traces.add(caller.org_id, given.trace_id, body, time.time())
+    if not server.storage.traces.add(caller.org_id, given.trace_id, body, time.time(), project_id=caller.project_id):
+        raise ApiError(409, "trace_id: the trace belongs to another project")
     return TraceStored(trace_id=given.trace_id)
 
 

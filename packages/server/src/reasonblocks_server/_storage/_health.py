@@ -1,4 +1,4 @@
-"""Counts over the runs of an org: its health summary."""
+"""Counts the runs of an org and their results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._values import Body
 from ._tables import runs
 
 MOST_SUMMARIES = 20_000
-"""The newest finished runs whose summaries are counted."""
+"""The most finished runs whose summaries are counted: the newest ones."""
 KINDS = ("success", "failure", "stopped")
 
 
 def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
-    """Return the counts of the chosen runs. Those of monitors, effects and faults are of finished runs alone."""
+    """Return the counts of the chosen runs. Monitors, effects and faults are counted in finished runs only."""
     outcomes, states, injections = Counter[str](), Counter[str](), 0
     ended = runs.c.finished.is_not(None)
     alike = (ended, runs.c.outcome, runs.c.state)
@@ -48,7 +48,7 @@ def _effects(connection: Connection, chosen: ColumnElement[bool]) -> Body:
 
 
 def _counted(summaries: Iterable[tuple[str, Body]]) -> Body:
-    """Count the summaries; the agent of an observed run was told nothing, so it has not recovered from it either."""
+    """Count the summaries. The agent of an observed run was told nothing, so its recoveries do not count."""
     monitors, judged, recovered, totals = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for mode, summary in summaries:
         monitors.update(summary["monitors"])

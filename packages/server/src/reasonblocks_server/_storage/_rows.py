@@ -20,7 +20,7 @@ NARROW = [column for column in steps.c if column.name not in ("day", "org_id", "
 
 
 def run_row(row: Mapping[Any, Any]) -> RunRow:
-    """Return a run from the columns of `RUN_ONLY`, and possibly `summary` and `body`: then the task is not cut."""
+    """Return a run from the columns `RUN_ONLY`, and possibly `summary` and `body`. With `body`, its task is whole."""
     columns = {column.name: row[column.name] for column in RUN_ONLY}
     summary, body = row.get("summary"), body_in(row.get("body"))
     task = text_of(body["task"]) if body else columns["task"]

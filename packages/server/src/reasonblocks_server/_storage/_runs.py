@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import Column, ColumnElement, and_, delete, false, func, not_, or_, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, not_, or_, select, update
 
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
@@ -22,12 +22,16 @@ from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
 """Steps of one run in `narrow`."""
+MOST_CHARS = 16_000_000
+"""Characters of the events that a query returns, so that the memory of a worker holds those of any run."""
+AT_ONCE = 32
+"""Events that are fetched at once: each may have 5 MB."""
 MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
 CHOSEN_FROM = 5_000
-"""The newest runs whose values a list may be filtered by."""
+"""The number of newest runs whose values a list can be filtered by."""
 MOST_SCANNED = 20_000
-"""Runs that one page of a list looks at, if no index has its filters."""
+"""The most runs that one page of a list examines if no index covers its filters."""
 MOST_QUERY = 500
 """Characters of a search."""
 NEWEST = (runs.c.started.desc(), runs.c.run_id)
@@ -51,7 +55,7 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
+        """Store about 1,000 events at most in one transaction. An invalid event is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
@@ -59,9 +63,9 @@ class Runs:
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
     def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
-        """Mark a run whose client asks for notes; the run may have no event yet.
+        """Mark a run whose client asks for notes. The run may have no event yet.
 
-        With the `project_id` of a client's key, a run of another project stays as it is.
+        If `project_id` is given, a run of another project is not changed.
         """
         chosen = _of(org_id, run_id)
         if project_id is not None:
@@ -78,26 +82,40 @@ class Runs:
         return None if row is None else run_row(row)
 
     def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
-        """Return the events of the steps after the given one, in the order of the steps."""
-        query = (
-            select(steps.c.body)
-            .join_from(runs, steps, _same_run())
-            .where(_of(org_id, run_id), steps.c.step_index > after)
-            .order_by(steps.c.step_index)
-            .limit(limit)
-        )
+        """Return the events of the steps after the given one, in their order: at most `limit`, or some 16 MB."""
+        return self.page(org_id, run_id, after=after, limit=limit)[0]
+
+    def page(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> tuple[Bodies, bool]:
+        """Return the same as `steps`, and True if there may be more steps."""
+        query = _bodies_of(org_id, run_id).where(steps.c.step_index > after).order_by(steps.c.step_index)
+        return self._bodies(query.limit(limit), limit)
+
+    def newest_steps(self, org_id: str, run_id: str, *, limit: int) -> Bodies:
+        """Return the events of the newest steps, in their order: at most `limit`, or some 16 MB."""
+        found, _ = self._bodies(_bodies_of(org_id, run_id).order_by(steps.c.step_index.desc()).limit(limit), limit)
+        return found[::-1]
+
+    def _bodies(self, query: Select[Any], limit: int) -> tuple[Bodies, bool]:
+        """Read as many bodies as are held in memory at once."""
+        texts, size = list[str](), 0
         with self._db.reading() as connection:
-            texts = connection.execute(query).scalars().all()
-        return [_clean.body_in(text) for text in texts]
+            rows = connection.execution_options(yield_per=AT_ONCE).execute(query)
+            for (text,) in rows:
+                texts.append(text)
+                size += len(text)
+                if size >= MOST_CHARS:
+                    break
+            rows.close()
+        return [_clean.body_in(text) for text in texts], len(texts) == limit or size >= MOST_CHARS
 
     def finish_body(self, org_id: str, run_id: str) -> Body | None:
-        """Return the `run_finish` event; None for a run without one."""
+        """Return the `run_finish` event, or None."""
         with self._db.reading() as connection:
             text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
         return _clean.body_in(text) if text else None
 
     def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
-        """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
+        """Return the first 1,000 steps of each run, without their texts. Unknown runs are left out."""
         names = {id_of(name): name for name in run_ids}
         with self._db.reading() as connection:
             days = connection.execute(
@@ -114,8 +132,8 @@ class Runs:
     ) -> tuple[RunRows, str | None]:
         """Return a page of runs, the newest start first, and the cursor of the next page.
 
-        A page with filters that no index has ends after `scan` runs, so that it may have fewer than `limit` rows, even
-        none, and a cursor nevertheless. The rows lack `body`. Raises `ValueError` for a cursor that this method has not
+        With filters that no index covers, a page ends after `scan` runs. It may then have fewer than `limit` rows, even
+        none, and still a cursor. The rows lack `body`. Raises `ValueError` for a cursor that this method has not
         made.
         """
         indexed, others = _chosen(chosen)
@@ -133,12 +151,15 @@ class Runs:
             return rows[:limit], _cursor(rows[limit - 1].started, rows[limit - 1].run_id)
         return rows, None if end is None else _cursor(*end)
 
-    def children(self, org_id: str, run_id: str) -> RunRows:
-        """Return the newest runs that name this one as their parent."""
-        return self._rows(RUN, MOST_CHILDREN, runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
+    def children(self, org_id: str, run_id: str, *, project_id: str | None = None) -> RunRows:
+        """Return the newest runs that name this one as their parent; with `project_id` only those of that project."""
+        named = [runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id)]
+        if project_id is not None:
+            named.append(runs.c.project_id == project_id)
+        return self._rows(RUN, MOST_CHILDREN, *named)
 
     def choices(self, org_id: str, project_id: str | None = None) -> dict[str, Names]:
-        """Return the values of the newest runs that a list may be filtered by."""
+        """Return the values of the newest runs, for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
         newest = select(*columns.values()).where(runs.c.org_id == org_id)
@@ -150,7 +171,7 @@ class Runs:
         return {name: sorted({row[at] for row in rows if row[at]})[:MOST_CHOICES] for at, name in enumerate(columns)}
 
     def delete(self, org_id: str, run_id: str) -> bool:
-        """Delete a run with its steps and notes. Return False if there is none."""
+        """Delete a run with its steps and notes. Return False if it does not exist."""
         with self._db.writing() as connection:
             day = connection.execute(select(runs.c.day).where(_of(org_id, run_id)).with_for_update()).scalar()
             if day is None:
@@ -164,7 +185,7 @@ class Runs:
         return True
 
     def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts over the runs that started since then."""
+        """Return the counts of the runs that started since a time."""
         indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
         with self._db.reading() as connection:
             return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
@@ -203,12 +224,16 @@ def _of(org_id: str, run_id: str) -> ColumnElement[bool]:
     return and_(runs.c.org_id == org_id, runs.c.run_id == id_of(run_id))
 
 
+def _bodies_of(org_id: str, run_id: str) -> Select[Any]:
+    return select(steps.c.body).join_from(runs, steps, _same_run()).where(_of(org_id, run_id))
+
+
 def _same_run() -> ColumnElement[bool]:
     return and_(steps.c.day == runs.c.day, steps.c.org_id == runs.c.org_id, steps.c.run_id == runs.c.run_id)
 
 
 def _later(started: float, run_id: str) -> ColumnElement[bool]:
-    """Choose the runs that a list has after this one."""
+    """Return the condition for the runs that follow this one in a list."""
     return or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > run_id))
 
 

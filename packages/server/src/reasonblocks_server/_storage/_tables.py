@@ -25,7 +25,7 @@ METADATA = MetaData()
 Number = Float(53)
 """A double, also in PostgreSQL."""
 Identity = BigInteger().with_variant(Integer, "sqlite")
-"""A number that the database counts up: SQLite does so only for a column of the type INTEGER."""
+"""An auto-incremented number. SQLite needs a column of the type INTEGER for this."""
 
 
 def _key(name: str) -> Column[str]:

@@ -43,7 +43,7 @@ def health(visit: Visit) -> Response:
 
 
 def _refused_keys(keys: Iterable[KeyRow], since: float | None) -> Group:
-    """Return the number of keys with which a request was refused: the key was over, or its secret wrong."""
+    """Return the number of keys with refused requests: the key had expired or was revoked, or the secret was wrong."""
     number = sum(key.refused is not None and key.refused >= (since or 0.0) for key in keys)
     rows = (Bar(name="keys with refused requests", value=f"{number:,}"),)
     return Group(title="Keys", note="expired, revoked, or with a wrong secret", rows=rows)

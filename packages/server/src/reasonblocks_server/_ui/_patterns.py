@@ -124,7 +124,7 @@ def add(visit: Visit) -> Response:
 
 
 def save(visit: Visit, pattern_id: str) -> Response:
-    """Save a changed pattern, unless somebody else has saved it meanwhile."""
+    """Save a changed pattern, unless someone else has saved it in the meantime."""
     visit.needs_whole_org()
     stored = visit.server.patterns.get(visit.org, pattern_id)
     draft = _draft(visit, pattern_id, stored.tier)
@@ -150,7 +150,7 @@ def switch(visit: Visit, pattern_id: str) -> Response:
 
 
 def delete(visit: Visit, pattern_id: str) -> Response:
-    """Delete a pattern that nobody has changed meanwhile."""
+    """Delete a pattern, unless someone else has changed it in the meantime."""
     visit.needs_whole_org()
     visit.server.patterns.remove(visit.org, pattern_id, _revision(visit))
     visit.audit("pattern.delete", pattern_id)

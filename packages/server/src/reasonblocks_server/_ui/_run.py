@@ -18,7 +18,7 @@ from .._bodies import NoteBody, RunBody
 from .._errors import ApiError
 from .._notes import EXPIRES_SECONDS, add_note, why_deaf
 from .._storage import Storage
-from .._values import Body, RunRow
+from .._values import RunRow
 from ._lines import lines_of
 from ._pages import back, render, text
 from ._paths import HOME, run_href, with_query
@@ -29,7 +29,6 @@ ROWS = 200
 """Steps on a page of the table."""
 MOST = 2_000
 """The most steps that the page of a run reads: the newest ones."""
-CHUNK = 500
 CHILDREN = 100
 
 
@@ -49,7 +48,7 @@ def run_of(visit: Visit, run_id: str) -> RunRow:
     """Return a run of the visitor's org. Raises `Refusal` for one that does not exist."""
     row = visit.server.storage.runs.get(visit.org, run_id)
     if row is None or not _may_see(visit, row):
-        raise Refusal(404, "No such run", "It has never been sent to this server, or it is older than the retention.")
+        raise Refusal(404, "No such run", "This server has never received this run, or has deleted it.")
     return row
 
 
@@ -66,7 +65,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
     storage = visit.server.storage
     page = page_of(storage, row, visit.now)
     part = _part(page, row, visit.asked("call"), visit.asked("after"))
-    children = [one for one in storage.runs.children(visit.org, run_id) if _may_see(visit, one)]
+    children = storage.runs.children(visit.org, run_id, project_id=visit.key.project_id)
     context = run_context(page, rows=part.rows, page_of=_page_of(page, part, row), text_href=_text_href(row))
     deaf = why_deaf(row)
     newest = page.rows[-1] if page.rows else None
@@ -84,7 +83,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
         is_update=bool(visit.asked("after")),
         status=status(row, visit.now),
         newest=newest,
-        left_out=max(0, row.steps - MOST) if len(page.rows) >= MOST else 0,
+        left_out=max(0, row.steps - len(page.rows)),
         notes=storage.notes.list(visit.org, run_id),
         deaf=deaf,
         children=lines_of(storage, visit.org, children[:CHILDREN], visit.now),
@@ -95,7 +94,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
 
 def page_of(storage: Storage, row: RunRow, now: float) -> RunPage:
     """Return the page of a stored run."""
-    steps = [event_of(body) for body in _bodies(storage, row)]
+    steps = [event_of(body) for body in storage.runs.newest_steps(row.org_id, row.run_id, limit=MOST)]
     start = event_of(row.body) if row.body else None
     body = storage.runs.finish_body(row.org_id, row.run_id)
     finish = event_of(body) if body is not None else None
@@ -108,18 +107,6 @@ def page_of(storage: Storage, row: RunRow, now: float) -> RunPage:
         line=1,
     )
     return replace(page_of_log(log), status=status(row, now))
-
-
-def _bodies(storage: Storage, row: RunRow) -> list[Body]:
-    found: list[Body] = []
-    after = max(-1, row.steps - MOST - 1)
-    while len(found) < MOST:
-        some = storage.runs.steps(row.org_id, row.run_id, after=after, limit=CHUNK)
-        found += some
-        if len(some) < CHUNK:
-            break
-        after = some[-1]["step_index"]
-    return found
 
 
 def _part(page: RunPage, row: RunRow, call: str, after: str) -> Part:
@@ -181,7 +168,7 @@ def as_json(visit: Visit, run_id: str) -> Response:
     storage = visit.server.storage
     body = {
         "run": RunBody.model_validate(row).model_dump(),
-        "steps": _bodies(storage, row),
+        "steps": storage.runs.newest_steps(row.org_id, row.run_id, limit=MOST),
         "notes": [NoteBody.model_validate(note).model_dump() for note in storage.notes.list(visit.org, run_id)],
     }
     return text(canonical(body), "application/json")

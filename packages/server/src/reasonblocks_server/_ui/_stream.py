@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from .._errors import ApiError
+from .._errors import ApiError, StorageUnavailable
 from .._live import Subscription
 from .._server import Server
 from ._pages import HEADERS
@@ -20,6 +21,8 @@ SECONDS = 300.0
 """The duration of a stream. The browser then opens the next one, and its login is checked again."""
 BEAT = 15.0
 """Seconds between comments, which show the proxies and us whether the connection is still open."""
+CHECK = 15.0
+"""Seconds after which the login is checked again."""
 BEFORE = 10.0
 """Seconds before the start of the stream whose changes it reports, because the page was made earlier."""
 
@@ -41,17 +44,22 @@ async def stream(request: Request) -> Response:
         )
     except ApiError as error:
         return Response(error.detail, error.status, {**HEADERS, **error.headers}, "text/plain")
-    events = _events(subscription)
+    events = _events(subscription, visit)
     headers = {**HEADERS, "X-Accel-Buffering": "no"}
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def _events(subscription: Subscription) -> AsyncIterator[str]:
-    ends = time.monotonic() + SECONDS
+async def _events(subscription: Subscription, visit: Visit) -> AsyncIterator[str]:
+    checked = time.monotonic()
+    ends = checked + SECONDS
     yield "retry: 2000\n\n"
     try:
         waiting = asyncio.ensure_future(anext(subscription))
         while (left := ends - time.monotonic()) > 0:
+            if time.monotonic() - checked >= CHECK:
+                if not await run_in_threadpool(_is_valid, visit):
+                    return
+                checked = time.monotonic()
             done, _ = await asyncio.wait({waiting}, timeout=min(BEAT, left))
             if not done:
                 yield ": here\n\n"
@@ -65,3 +73,11 @@ async def _events(subscription: Subscription) -> AsyncIterator[str]:
     finally:
         waiting.cancel()
         subscription.close()
+
+
+def _is_valid(visit: Visit) -> bool:
+    """Return False for a login that is over, or whose key is."""
+    try:
+        return admitted(replace(visit, login=None, now=time.time())).login is not None
+    except StorageUnavailable:
+        return True

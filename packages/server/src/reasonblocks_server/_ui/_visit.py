@@ -202,4 +202,8 @@ def _same_origin(request: Request) -> bool:
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if origin is None or origin == "null":
         return site == "same-origin" or (site is None and origin == "null")
-    return urlsplit(origin).netloc == request.headers.get("host") and site in (None, "same-origin")
+    try:
+        place = urlsplit(origin).netloc
+    except ValueError:  # as "http://[", which no browser sends
+        return False
+    return place == request.headers.get("host") and site in (None, "same-origin")

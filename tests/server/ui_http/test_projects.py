@@ -1,0 +1,51 @@
+"""A person with a key of one project sees nothing of another one, and changes nothing of the whole org."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from reasonblocks.events import RunStart
+from reasonblocks.types import RunInfo
+from tests.server.board import Board
+from tests.server.running import ORG
+from tests.server.ui_http.conftest import Enter
+
+SECRET = "only for the others"
+
+
+@pytest.fixture(scope="module")
+def two_projects(site: Board) -> None:
+    """Runs of two projects, one of which names the other's as its parent."""
+    for project, run_id, parent in (("mine", "of-mine", None), ("theirs", "of-theirs", "of-mine")):
+        run = RunInfo(run_id=run_id, agent_name=project if parent is None else SECRET, task=SECRET if parent else "",
+                      parent_run_id=parent, project_id=project)  # fmt: skip
+        site.ingest(RunStart(run=run, timestamp=time.time()))
+
+
+@pytest.mark.usefixtures("two_projects")
+def test_pages_show_nothing_of_another_project(enter: Enter) -> None:
+    everyone, mine = enter(), enter(project_id="mine")
+    for path in ("/ui/", "/ui/runs/of-mine"):
+        assert SECRET in everyone.get(path).text
+        answer = mine.get(path)
+        assert (answer.status_code, SECRET in answer.text) == (200, False)
+
+
+def test_a_key_of_a_project_changes_no_pattern(site: Board, enter: Enter) -> None:
+    mine = enter(project_id="mine")
+    given = {"id": "by-project", "tier": "e3", "field-instruction": "Obey."}
+    assert mine.get("/ui/new-pattern").status_code == 403
+    assert mine.post("/ui/new-pattern", **given).status_code == 403
+    assert enter().post("/ui/new-pattern", **given).status_code == 303
+    page = "/ui/patterns/by-project"
+    assert "<textarea" not in mine.get(page).text
+    for path in (page, f"{page}/switch", f"{page}/delete"):
+        assert mine.post(path, revision="1", off="1").status_code == 403
+    site.running.server.patterns.remove(ORG, "by-project")
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//"])
+def test_a_form_with_an_origin_that_is_no_address_is_refused(enter: Enter, origin: str) -> None:
+    assert enter(login=False).post("/ui/login", origin=origin, key="rbk_x_y").status_code == 403
