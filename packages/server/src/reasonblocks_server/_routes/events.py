@@ -124,7 +124,11 @@ def finish_run(run_id: RunId, given: FinishGiven, caller: Sender, server: Used) 
 
 @router.post("/monitor/events", responses=problems(400))
 def add_events(given: EventsRequest, caller: Sender, server: Used) -> EventsResponse:
-    """Store a batch of events. Events that are known already change nothing; refused ones are listed."""
+    """Store a batch of events. Events that are known already change nothing; refused ones are listed.
+
+    Each event has `event` ("run_start", "step" or "run_finish"), `run_id`, `timestamp` in seconds since the epoch, and
+    the fields of `POST /monitor/runs`, `.../steps` or `.../finish`, which store one event.
+    """
     if len(given.events) > MAX_EVENTS:
         raise ApiError(413, f"{len(given.events):,} events, at most {MAX_EVENTS:,} are allowed")
     stored = _store(server, caller, given.events)

@@ -60,7 +60,7 @@ class KeyList(BaseModel):
 def make_key(given: KeyGiven, caller: Admin, server: Used) -> NewKey:
     """Make a key of the same org. A key of one project makes keys of that project only."""
     if beyond := sorted({*given.scopes} - caller.scopes):
-        raise ApiError(403, f"the key has not the scopes {', '.join(beyond)}, so that it cannot give them")
+        raise ApiError(403, f"the key lacks the scopes {', '.join(beyond)}, so that it cannot give them")
     project = given.project_id or caller.project_id
     if caller.project_id not in (None, project):
         raise ApiError(403, f"the key belongs to the project {caller.project_id!r}, and gives keys of that only")
