@@ -124,7 +124,7 @@ def _fault(visit: Visit, name: str, scopes: tuple[Scope, ...], project: str | No
     if not scopes:
         return "Choose what the key may do: at least one scope."
     if beyond := [scope for scope in scopes if not visit.may(scope)]:
-        return f"Your own key has not the scopes {', '.join(beyond)}, so it cannot give them."
+        return f"Your own key lacks the scopes {', '.join(beyond)}, so it cannot give them."
     if project is not None and (len(project) > MAX_NAME or "\0" in project):
         return f"A project has at most {MAX_NAME} characters."
     if visit.key.project_id not in (None, project):
