@@ -110,7 +110,10 @@ def start_run(given: StartGiven, caller: Sender, server: Used) -> Started:
 
 @router.post("/monitor/runs/{run_id:path}/steps", responses=problems(400))
 def add_step(run_id: RunId, given: StepGiven, caller: Sender, server: Used) -> Scored:
-    """Store a step."""
+    """Store a step: call `step_index`, with the action and the result before it.
+
+    So call 0 has none, and the last action of a run belongs to a last step with `{"metadata": {"final": true}}`.
+    """
     _store_one(server, caller, {**_event("step", given), "run_id": run_id})
     return Scored(scores=given.scores or {}, total_score=given.composite or 0.0, fired=given.monitors_fired or [])
 
