@@ -42,6 +42,13 @@ def test_a_run_that_ended_for_a_reason_of_its_own_is_no_success() -> None:
     ]
 
 
+def test_a_note_names_the_key_of_its_author(enter: Enter, site: Board) -> None:
+    person = enter("read", "steer", name="Ada")
+    site.start("named")
+    person.post("/ui/runs/named/notes", text="Run the unit tests only.", expires="900")
+    assert "by key <bdi>Ada</bdi>" in person.get("/ui/runs/named").text
+
+
 def test_hostile_texts_become_no_element_and_no_attribute(enter: Enter, site: Board) -> None:
     person = enter()
     for name, path in site.paths.items():
