@@ -70,6 +70,8 @@ LIVE: Sequence[Turn] = (
     ("I book it.", "book", "4711", "error 409: the order is locked"),
     ("I book it again.", "book", "4711", "error 409: the order is locked"),
     ("I try it once more.", "book", "4711", "error 409: the order is locked"),
+    ("It may be free by now.", "book", "4711", "error 409: the order is locked"),
+    ("One more time.", "book", "4711", "error 409: the order is locked"),
     ("I release the lock first.", "release", "4711", "released"),
     ("Now I book it.", "book", "4711", "booked"),
     ("I look if it is in the books.", "read_book", "4711", "4711: 37.50, booked"),

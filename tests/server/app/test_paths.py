@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.server.routes.walk import KNOWN
+
 ODD = [
     "../x",
     "a/b?",
@@ -83,6 +85,24 @@ def test_the_document_has_each_route_once_with_its_version(client: httpx.Client)
     operations = {path: [*methods.values()] for path, methods in document["paths"].items()}
     open_paths = {path for path, found in operations.items() if any("security" not in one for one in found)}
     assert open_paths == {"/v1/health", "/v1/ready"}
+
+
+def test_each_route_of_the_document_names_its_scope(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    for (method, path), route in KNOWN.items():
+        wanted = [] if route.scope is None else [{"key": [route.scope]}]
+        assert paths[f"/v1{path}"][method.lower()].get("security", []) == wanted, path
+
+
+def test_the_page_of_the_documentation_has_whole_schemas(client: httpx.Client) -> None:
+    page = client.get("/docs").text
+    assert "Scope: <code>ingest</code>" in page
+    assert "$ref" not in page
+
+
+def test_a_body_without_its_content_type_gets_a_hint(client: httpx.Client) -> None:
+    answer = client.post("/score", content='{"text": "t"}', headers={"Content-Type": "text/plain"})
+    assert answer.json() == {"detail": "body: send it with the header Content-Type: application/json"}
 
 
 def test_the_page_of_the_documentation_names_every_route_and_loads_nothing(client: httpx.Client) -> None:

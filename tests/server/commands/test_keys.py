@@ -58,6 +58,23 @@ def test_a_revoked_key_is_listed_as_such(keys: Command) -> None:
     assert "revoked 20" in keys("list").out
 
 
+def test_a_whole_key_is_revoked_and_its_secret_is_not_repeated(keys: Command) -> None:
+    secret = keys("create", "--name", "ci").out.strip()
+    done = [keys("revoke", secret), keys("revoke", secret)]
+    assert [one.code for one in done] == [0, 1]
+    assert "org default has no valid key" in done[1].err
+    assert secret.rpartition("_")[2] not in f"{done[0].out}{done[1].err}"
+
+
+def test_a_list_makes_no_folder(keys: Command, tmp_path: Path) -> None:
+    assert keys("list", "--data", str(tmp_path / "typo")).code == 1
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_created_key_names_the_data_that_it_is_for(keys: Command, tmp_path: Path) -> None:
+    assert f"of org default in {tmp_path}: ingest" in keys("create", "--name", "ci").err
+
+
 def test_a_key_of_another_org_is_not_revoked(keys: Command) -> None:
     key_id = keys("create", "--name", "ci", "--org", "acme", "--json").objects[0]["key_id"]
     assert keys("revoke", key_id).code == 1
@@ -82,8 +99,9 @@ def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path
         (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is not a scope; valid: ingest, evaluate, read"),
         (["create", "--name", "ci", "--expires-days", "0"], 2, "--expires-days: must be more than 0"),
         (["create"], 2, "the following arguments are required: --name"),
-        (["revoke", "nothing"], 1, "org default has no valid key 'nothing'"),
-        (["list", "--data", "/dev/null/data"], 1, "cannot write to /dev/null/data: not a directory"),
+        (["revoke", "nothing"], 1, "no server has been started with /"),
+        (["list", "--data", "/dev/null/data"], 1, "no server has been started with /dev/null/data; --data names"),
+        (["create", "--name", "ci", "--data", "/dev/null/data"], 1, "cannot write to /dev/null/data: not a directory"),
         (["list", "--database-url", "mysql://127.0.0.1/x"], 2, "must be sqlite:///PATH or postgresql://..."),
         (["list", "--database-url", "postgresql://127.0.0.1:9/x"], 1, "the database is not available"),
     ],

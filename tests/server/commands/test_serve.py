@@ -58,6 +58,7 @@ def newer(folder: Path) -> Path:
         (["--port", "0", "--database-url", "mysql://u:secret@127.0.0.1/x"], 2, "must be sqlite:///PATH or postgresql"),
         (["--port", "0", "--database-url", "postgresql://u:secret@127.0.0.1:9/x"], 1, "the database is not available"),
         (["--qdrant-url", f"ftp://{EVIL}"], 2, "must be an http or https URL"),
+        (["--public-url", f"runs.example.org{EVIL}"], 2, "--public-url: must be an http or https URL"),
     ],
 )
 def test_a_mistake_is_one_line_and_an_exit_code(serve: Command, argv: list[str], code: int, reason: str) -> None:
@@ -83,14 +84,32 @@ def test_a_database_of_a_newer_version_is_left_alone(serve: Command, tmp_path: P
     assert "which a newer version wrote: upgrade reasonblocks-server" in done.err
 
 
-def test_a_missing_driver_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['psycopg'] = None; from reasonblocks.cli import main; sys.exit(main(sys.argv[1:]))"
+@pytest.mark.parametrize(
+    ("module", "argv", "problem"),
+    [
+        (
+            "psycopg", ["--database-url", "postgresql://127.0.0.1/x"],
+            "PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2.1'",
+        ),
+        (
+            "qdrant_client", ["--qdrant-url", "http://127.0.0.1:9"],
+            "QdrantStore needs qdrant-client: pip install 'httpx[http2]>=0.27' 'qdrant-client>=1.12'",
+        ),
+    ],
+    ids=["postgres", "qdrant"],
+)  # fmt: skip
+def test_a_missing_driver_is_named_with_the_command_that_installs_it(
+    tmp_path: Path, module: str, argv: list[str], problem: str
+) -> None:
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; from reasonblocks.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", code, "serve", "--port", "0", "--database-url", "postgresql://127.0.0.1/x"],
+        [sys.executable, "-c", code, "serve", "--port", "0", *argv],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "reasonblocks: PostgreSQL needs psycopg: pip install 'psycopg[binary]>=3.2.1'\n"
+    assert done.stderr == f"reasonblocks: {problem}\n"
 
 
 def test_the_list_of_commands_imports_no_web_framework_and_no_database() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasonblocks_server._ui
+from reasonblocks_server._ui._counts import facts_of
 from reasonblocks_server._ui._paths import EXPERIMENTS, PATTERNS, RUNS, href, id_in, local
 from tests.core.report.markup import parsed
 from tests.core.report.test_templates import INLINE_CODE, UNSAFE
@@ -32,6 +33,20 @@ def test_every_page_has_strict_headers(enter: Enter, site: Board) -> None:
         assert headers["content-security-policy"] == POLICY, path
         assert (headers["cache-control"], headers["referrer-policy"]) == ("no-store", "no-referrer")
         assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
+
+
+def test_a_run_that_ended_for_a_reason_of_its_own_is_no_success() -> None:
+    counts = {"runs": 5, "live": 1, "by_outcome": {"success": 1, "other": 3}, "recovered": {}, "injections": 0}
+    assert [(fact.value, fact.note) for fact in facts_of(counts) if fact.name == "Succeeded"] == [
+        ("25 %", "of 4 with a known outcome")
+    ]
+
+
+def test_a_note_names_the_key_of_its_author(enter: Enter, site: Board) -> None:
+    person = enter("read", "steer", name="Ada")
+    site.start("named")
+    person.post("/ui/runs/named/notes", text="Run the unit tests only.", expires="900")
+    assert "by key <bdi>Ada</bdi>" in person.get("/ui/runs/named").text
 
 
 def test_hostile_texts_become_no_element_and_no_attribute(enter: Enter, site: Board) -> None:

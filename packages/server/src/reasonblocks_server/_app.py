@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -12,6 +12,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from reasonblocks.exceptions import ConfigError, EventError, StoreError, Unavailable
 
 from . import __version__, _routes, _ui
-from ._auth import Auth
+from ._auth import SCOPE_OF, Auth
 from ._counting import Counting
 from ._errors import ApiError, StorageUnavailable
 from ._evaluations import NoteTakers, OrgEvaluations
@@ -31,6 +32,7 @@ from ._routes.stream import ends_streams
 from ._server import Migrating, Server, Sweeping
 from ._settings import Settings, secret_of
 from ._storage import Storage
+from ._values import Scope
 
 POOL = 4
 """Threads of a worker for evaluations of many steps."""
@@ -49,8 +51,10 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = settings
+    app.state.scopes = {}
     decoded = [Depends(decode_path_params)]
     for module in _modules():
+        app.state.scopes |= dict(_scopes(module.router))
         app.include_router(module.router, prefix=VERSION_PREFIX, dependencies=decoded)
     app.include_router(_ui.router)
     for error, handler in _HANDLERS.items():
@@ -60,6 +64,16 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(SafeHeaders)
     app.add_middleware(Paths)
     return app
+
+
+def _scopes(router: APIRouter) -> Iterator[tuple[tuple[str, str], list[Scope]]]:
+    """Yield the method and the path of each route, and the scopes that it asks for, for the documentation."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            calls = [dependency.call for dependency in route.dependant.dependencies]
+            scopes = [SCOPE_OF[call] for call in calls if call in SCOPE_OF]
+            for method in route.methods or ():
+                yield (method, f"{VERSION_PREFIX}{route.path_format}"), scopes
 
 
 def _modules() -> list[ModuleType]:
@@ -135,6 +149,8 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
+    if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", "application/json"):
+        return JSONResponse({"detail": "body: send it with the header Content-Type: application/json"}, 422)
     where = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
     return JSONResponse({"detail": f"{'.'.join(where) or 'body'}: {first['msg']}"}, 422)
 

@@ -262,6 +262,10 @@ def _refused() -> ApiError:
     return ApiError(401, "the key is missing or not valid", UNAUTHORIZED)
 
 
+SCOPE_OF: dict[Callable[..., Any], Scope] = {}
+"""The scope that each dependency of a route asks for."""
+
+
 def Caller(scope: Scope) -> Any:
     """Return the dependency for a route whose caller needs this scope.
 
@@ -273,7 +277,8 @@ def Caller(scope: Scope) -> Any:
         principal = await auth.caller(request.headers.get("authorization", ""))
         auth.take(principal)
         if scope not in principal.scopes:
-            raise ApiError(403, f"the key does not have the scope {scope!r}")
+            raise ApiError(403, f"the key lacks the scope {scope!r}")
         return principal
 
+    SCOPE_OF[caller_of] = scope
     return Depends(caller_of)

@@ -13,6 +13,7 @@ from reasonblocks.exceptions import ConfigError
 
 SECRET_BYTES = 32
 SECRET_FILE = "secret"
+DATABASE_FILE = "server.db"
 MAX_WORKERS = 64
 MAX_BODY_BYTES = 5_000_000
 """The largest body as it is sent."""
@@ -94,7 +95,7 @@ class Settings:
     @property
     def database(self) -> str:
         """The URL of the database."""
-        return self.database_url or f"sqlite:///{(self.data / 'server.db').absolute()}"
+        return self.database_url or f"sqlite:///{(self.data / DATABASE_FILE).absolute()}"
 
     @property
     def patterns_file(self) -> Path:

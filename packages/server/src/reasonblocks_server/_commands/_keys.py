@@ -36,7 +36,7 @@ def add_to(commands: Parsers) -> None:
     _add_create(subcommands)
     _add(subcommands, "list", "list the keys, without their secrets").set_defaults(command=_list)
     revoke = _add(subcommands, "revoke", "revoke a key")
-    revoke.add_argument("key_id", metavar="ID", help="the id of the key, as `list` prints it")
+    revoke.add_argument("key_id", metavar="ID", help="the id of the key, as `list` prints it, or the key")
     revoke.set_defaults(command=_revoke)
 
 
@@ -72,13 +72,14 @@ def _scopes(text: str) -> tuple[Scope, ...]:
 
 
 def _create(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, settings_of
+    from ._opened import opened, place_of, settings_of
 
     now, days = time.time(), arguments.expires_days
     if days is not None and not 0 < days <= 36_500:
         raise FlagError("--expires-days", "must be more than 0 and at most 36500")
     expires = None if days is None else now + days * DAY_S
-    with opened(settings_of(arguments)) as storage:
+    settings = settings_of(arguments)
+    with opened(settings) as storage:
         key, secret = storage.keys.add(
             arguments.org, name=arguments.name, scopes=arguments.scopes, project_id=arguments.project,
             expires=expires, now=now,
@@ -88,14 +89,15 @@ def _create(arguments: argparse.Namespace) -> int:
         say(json.dumps({**asdict(key), "key": secret}))
     else:
         say(secret)
-        warn(f"key {key.key_id} of org {key.org_id}: {', '.join(key.scopes)}; it is shown only once")
+        where = f"org {key.org_id} in {place_of(settings)}"
+        warn(f"key {key.key_id} of {where}: {', '.join(key.scopes)}; it is shown only once")
     return OK
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, settings_of
+    from ._opened import opened, used_settings_of
 
-    with opened(settings_of(arguments)) as storage:
+    with opened(used_settings_of(arguments)) as storage:
         keys = storage.keys.list(arguments.org)
     if arguments.json:
         for key in keys:
@@ -126,18 +128,23 @@ def _day(at: float | None) -> str:
 
 
 def _revoke(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, settings_of
+    from ._opened import opened, used_settings_of
 
-    now = time.time()
-    with opened(settings_of(arguments)) as storage:
-        done = storage.keys.revoke(arguments.org, arguments.key_id, now)
+    now, key_id = time.time(), _id_of(arguments.key_id)
+    with opened(used_settings_of(arguments)) as storage:
+        done = storage.keys.revoke(arguments.org, key_id, now)
         if done:
-            storage.audit.add(arguments.org, BY, "key.revoke", arguments.key_id, now)
+            storage.audit.add(arguments.org, BY, "key.revoke", key_id, now)
     if not done:
-        warn(f"reasonblocks keys: org {arguments.org} has no valid key {arguments.key_id!r}")
+        warn(f"reasonblocks keys: org {arguments.org} has no valid key {key_id!r}; `reasonblocks keys list` shows them")
         return PROBLEM
     if arguments.json:
-        say(json.dumps({"key_id": arguments.key_id, "revoked": now}))
+        say(json.dumps({"key_id": key_id, "revoked": now}))
     else:
-        say(f"revoked {arguments.key_id}; a running server refuses it within 30 seconds")
+        say(f"revoked {key_id}; a running server refuses it within 30 seconds")
     return OK
+
+
+def _id_of(given: str) -> str:
+    """Return the id in a whole key, so that no message repeats the secret."""
+    return given.removeprefix("rbk_").partition("_")[0] if given.startswith("rbk_") else given

@@ -16,7 +16,7 @@ from reasonblocks.cli._files import placed
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 
 from .._errors import StorageUnavailable
-from .._settings import Settings, secret_of
+from .._settings import DATABASE_FILE, Settings, secret_of
 
 if TYPE_CHECKING:
     from .._storage import Storage
@@ -44,14 +44,31 @@ def add_database(parser: ArgumentParser) -> None:
 
 def settings_of(arguments: Namespace, **given: Any) -> Settings:
     """Return the settings with the secret, which is created if it is missing. Options override the environment."""
-    data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
-    settings = Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
+    settings = _read(arguments, **given)
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         return replace(settings, secret=secret_of(settings))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error
+
+
+def used_settings_of(arguments: Namespace) -> Settings:
+    """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a folder without one."""
+    settings = _read(arguments)
+    if settings.database_url is None and not (settings.data / DATABASE_FILE).exists():
+        raise ReasonBlocksError(f"no server has been started with {settings.data}; --data names another folder")
+    return settings
+
+
+def place_of(settings: Settings) -> str:
+    """Return where the data is, without a password."""
+    return str(settings.data) if settings.database_url is None else shown_url(settings.database_url)
+
+
+def _read(arguments: Namespace, **given: Any) -> Settings:
+    data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
+    return Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from reasonblocks.cli._options import FlagError
 from reasonblocks.cli._output import OK, PROBLEM, Parsers, say, warn
 from reasonblocks.exceptions import ReasonBlocksError
 
@@ -79,10 +80,16 @@ def _add_storage(parser: argparse.ArgumentParser) -> None:
 
 def serve(arguments: argparse.Namespace) -> int:
     """Migrate the database, then keep the workers running. Return 1 if they cannot start."""
+    from reasonblocks.backends._stores.point_store import require  # imports numpy
+
     from ._opened import opened, settings_of
     from ._workers import keep_running
 
+    if arguments.public_url and not arguments.public_url.startswith(("http://", "https://")):
+        raise FlagError("--public-url", "must be an http or https URL")
     settings = settings_of(arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers)
+    if settings.qdrant_url is not None:
+        require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
     with _listener(arguments.host, arguments.port) as listener:
         with opened(settings) as storage:
             door = _door(storage, settings, (arguments.public_url or _url(listener)).rstrip("/"))

@@ -41,7 +41,7 @@ Errors are <code>{"detail": reason}</code>. The same description as <a href="/op
 {% for route in routes %}
 <section>
 <h2><code>{{ route.method }} {{ route.path }}</code></h2>
-<p>{{ route.summary }}</p>
+<p>{{ route.summary }}{% if route.scopes %} Scope: <code>{{ route.scopes|join(", ") }}</code>.{% endif %}</p>
 {% if route.parameters %}
 <table>
 <thead><tr><th scope="col">parameter</th><th scope="col">in</th><th scope="col">type</th></tr></thead>
@@ -74,6 +74,7 @@ class _Route:
     method: str
     path: str
     summary: str
+    scopes: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str, str], ...] = ()
     body: str = ""
     answer: str = ""
@@ -94,15 +95,15 @@ async def docs(request: Request) -> Response:
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, in which all routes except the health checks need a key."""
+    """Return the OpenAPI document. All routes except the health checks need a key, with the scope of the route."""
     known: dict[str, Any] | None = getattr(app.state, "document", None)
     if known is None:
         known = app.openapi()
         schemes = known.setdefault("components", {}).setdefault("securitySchemes", {})
         schemes["key"] = {"type": "http", "scheme": "bearer", "description": "rbk_ID_SECRET, or a static key"}
-        for _, _, operation in _operations(known):
+        for method, path, operation in _operations(known):
             if not OPEN_TAGS & {*operation.get("tags", ())}:
-                operation["security"] = [{"key": []}]
+                operation["security"] = [{"key": app.state.scopes.get((method.upper(), path), [])}]
         app.state.document = known
     return known
 
@@ -121,6 +122,7 @@ def _routes(document: Mapping[str, Any]) -> Iterator[_Route]:
             method=method.upper(),
             path=path,
             summary=operation.get("description") or operation.get("summary", ""),
+            scopes=tuple(scope for needed in operation.get("security", ()) for scope in needed["key"]),
             parameters=tuple(
                 (given["name"], given["in"], _kind(given.get("schema", {})))
                 for given in operation.get("parameters", ())
@@ -137,9 +139,18 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _schema(given: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """Return the JSON schema of a body. A reference at the top is replaced by its schema."""
+    """Return the JSON schema of a body, in which references are replaced by their schemas."""
     schema = given.get("content", {}).get("application/json", {}).get("schema")
-    if not schema:
-        return ""
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return json.dumps(document["components"]["schemas"].get(name, schema), indent=1)
+    return json.dumps(_whole(schema, document["components"]["schemas"]), indent=1) if schema else ""
+
+
+def _whole(schema: Any, known: Mapping[str, Any], inside: frozenset[str] = frozenset()) -> Any:
+    """Replace references by their schemas, except those of a schema to itself."""
+    if isinstance(schema, list):
+        return [_whole(one, known, inside) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    if name in known and name not in inside:
+        return _whole(known[name], known, inside | {name})
+    return {key: _whole(value, known, inside) for key, value in schema.items()}

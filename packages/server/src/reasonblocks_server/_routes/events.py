@@ -110,7 +110,10 @@ def start_run(given: StartGiven, caller: Sender, server: Used) -> Started:
 
 @router.post("/monitor/runs/{run_id:path}/steps", responses=problems(400))
 def add_step(run_id: RunId, given: StepGiven, caller: Sender, server: Used) -> Scored:
-    """Store a step."""
+    """Store a step: call `step_index`, with the action and the result before it.
+
+    So call 0 has none, and the last action of a run belongs to a last step with `{"metadata": {"final": true}}`.
+    """
     _store_one(server, caller, {**_event("step", given), "run_id": run_id})
     return Scored(scores=given.scores or {}, total_score=given.composite or 0.0, fired=given.monitors_fired or [])
 
@@ -124,7 +127,11 @@ def finish_run(run_id: RunId, given: FinishGiven, caller: Sender, server: Used) 
 
 @router.post("/monitor/events", responses=problems(400))
 def add_events(given: EventsRequest, caller: Sender, server: Used) -> EventsResponse:
-    """Store a batch of events. Repeated events change nothing. The answer lists the refused events."""
+    """Store a batch of events. Repeated events change nothing. The answer lists the refused events.
+
+    Each event has `event` ("run_start", "step" or "run_finish"), `run_id`, `timestamp` in seconds since the epoch, and
+    the fields of `POST /monitor/runs`, `.../steps` or `.../finish`, which store one event.
+    """
     if len(given.events) > MAX_EVENTS:
         raise ApiError(413, f"events: {len(given.events):,} events, but at most {MAX_EVENTS:,} are allowed")
     stored = _store(server, caller, given.events)

@@ -69,6 +69,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
     context = run_context(page, rows=part.rows, page_of=_page_of(page, part, row), text_href=_text_href(row))
     deaf = why_deaf(row)
     newest = page.rows[-1] if page.rows else None
+    notes = storage.notes.list(visit.org, run_id)
     return render(
         visit,
         "one_run.html",
@@ -84,7 +85,8 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
         status=status(row, visit.now),
         newest=newest,
         left_out=max(0, row.steps - len(page.rows)),
-        notes=storage.notes.list(visit.org, run_id),
+        notes=notes,
+        key_names={key.key_id: key.name for key in storage.keys.list(visit.org)} if notes else {},
         deaf=deaf,
         children=lines_of(storage, visit.org, children[:CHILDREN], visit.now),
         more_children=max(0, len(children) - CHILDREN),

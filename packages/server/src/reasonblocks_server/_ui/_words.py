@@ -11,7 +11,7 @@ from .._values import NoteRow, RunRow
 SILENT = 600.0
 """Seconds without an event after which a live run counts as silent."""
 NOTICES: Mapping[str, str] = {
-    "note-queued": "The note waits for the agent's next call.",
+    "note-queued": "The note is sent. Below it says whether the agent has been told.",
     "note-withdrawn": "The note is withdrawn.",
     "note-late": "The note can no longer be withdrawn.",
     "run-deleted": "The run is deleted.",
