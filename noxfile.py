@@ -103,7 +103,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True)
 def serve(session: nox.Session) -> None:
-    """The server with the demo's runs and a live one, until Ctrl-C; arguments go to `reasonblocks serve`."""
+    """Start the server with the demo's runs and a live one, until Ctrl-C. Arguments go to `reasonblocks serve`."""
     install_pinned(
         session,
         own(session),
@@ -282,7 +282,7 @@ def wheel(session: nox.Session) -> None:
 # --- test it on every Python and framework
 
 WHOLE = {"REASONBLOCKS_WHOLE": "1"}
-"""Asks for the tests that take minutes more (tests/whole.py)."""
+"""The variable that adds the tests that take minutes (tests/whole.py)."""
 CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]

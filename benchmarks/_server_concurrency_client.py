@@ -1,6 +1,6 @@
-"""Sends evaluations or events to a server from a process of its own, and prints the times as JSON.
+"""Sends evaluations or events to a server from a separate process, and prints the times as JSON.
 
-It speaks HTTP/1.1 over plain sockets, because a client library would take longer than the server.
+It uses HTTP/1.1 over plain sockets, because a client library would need more time than the server.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Connection:
 
 
 async def evaluate(url: str, key: str, runs: int, seconds: float) -> dict[str, Any]:
-    """Evaluate the steps of so many runs at once, each after the other, and return the times of all requests."""
+    """Evaluate the steps of several runs at once, and return the times of all requests."""
     connections = [await Connection.to(url, key) for _ in range(runs)]
     ends = time.perf_counter() + seconds
     started = time.perf_counter()
@@ -113,7 +113,7 @@ def made_step(random: Random) -> dict[str, Any]:
 
 
 async def ingest(url: str, key: str, clients: int, events: int) -> dict[str, Any]:
-    """Send so many events in batches, from several clients, and return the rate of those that are acknowledged."""
+    """Send events in batches from several clients, and return the rate of the acknowledged ones."""
     batches = list(batches_of(events))
     connections = [await Connection.to(url, key) for _ in range(clients)]
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Runs the real server, `reasonblocks serve`, in processes of its own on 127.0.0.1, for a benchmark."""
+"""Runs the real server, `reasonblocks serve`, in separate processes on 127.0.0.1, for a benchmark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ given = parser.parse_args(["serve", *sys.argv[1:]])
 if __name__ == "__main__":
     sys.exit(given.command(given))
 """
-"""The command without its entry point, which is missing if the package is on the path and not installed."""
+"""The command without its entry point, which is missing if the package is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """Measures the real server under load: the time of evaluations, and the events that it stores without loss.
 
-The server runs in processes of its own, on SQLite and, if its programs are found, on PostgreSQL, which is started for
-this; the client is another process. All of them share the cores of this machine. Evaluations are those of so many runs
-at once, each sending its next step as soon as the last one is answered. Events are sent in packed batches of 64 by 8
-clients; afterwards the runs are read back, and every event that was sent has to be there.
+The server runs in separate processes, with SQLite and, if PostgreSQL is installed, with a PostgreSQL server that is
+started for this. The client is another process. All of them share the cores of this machine. Each of several runs sends
+its next step as soon as it has the answer to the last one. 8 clients send events in compressed batches of 64; then the
+benchmark reads the runs back and counts the missing events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECONDS = 5.0
 EVENTS = 20_000
 CLIENTS = 8
 WARM_S = 0.5
-"""Seconds of evaluations that are not measured: each worker compiles and caches at first."""
+"""Seconds of evaluations before the measurement, in which each worker fills its caches."""
 TIMEOUT_S = 300.0
 
 
@@ -50,7 +50,7 @@ def database(name: str) -> Iterator[str | None]:
 
 
 def why_no_postgres() -> str | None:
-    """Return why PostgreSQL cannot be measured here; None if it can."""
+    """Return the reason why PostgreSQL cannot be measured here, or None."""
     sys.path.append(str(ROOT))  # the tests know how to start one
     from tests.server.postgres import why_not
 
@@ -67,7 +67,7 @@ def client(what: str, server: Serving, count: int, size: float) -> dict[str, Any
 
 
 def stored(server: Serving) -> int:
-    """Return the number of events that the server has, by its list of runs."""
+    """Return the number of events in the server's list of runs."""
     found, cursor = 0, ""
     while True:
         request = urllib.request.Request(
@@ -82,7 +82,7 @@ def stored(server: Serving) -> int:
 
 
 def measured(kind: str, workers: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one database and number of workers."""
+    """Yield the rows for one database and one number of workers."""
     common = {"database": kind, "workers": workers}
     with (
         TemporaryDirectory() as folder,

@@ -1,7 +1,7 @@
-"""The CPU time that the server needs for a request, and so the load that one core carries: evaluations and events.
+"""Measures the server's CPU time for evaluations and for events.
 
-The server is `reasonblocks serve` in processes of its own. Its CPU time is read from /proc, so that other work on the
-machine counts little; the latencies include it.
+The server is `reasonblocks serve` in separate processes. Its CPU time is read from /proc, so other work on the machine
+has little influence on it. The latencies include that work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server's storage: bytes of a step with all indices, and events stored in a second, in SQLite or PostgreSQL."""
+"""Measures the storage in SQLite and PostgreSQL: bytes of a step with all indexes, and events per second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = 112
 BATCH = 64
 """Events of a request, as the client sends them."""
 TEMPLATES = 20
-"""Runs that are made; they are stored again and again, each time under other ids."""
+"""Generated runs. They are stored repeatedly, each time with other ids."""
 
 
 class Collected:

@@ -1,4 +1,4 @@
-"""`./dev serve`: a ReasonBlocks server with the demo's runs, some others, and one that goes on until you stop it.
+"""`./dev serve`: a ReasonBlocks server with the demo's runs, other samples, and a live run that continues.
 
 The data is in a temporary folder, unless `--data FOLDER` names another one. All options go to `reasonblocks serve`.
 """
@@ -97,8 +97,8 @@ def serve(arguments: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | None) -> None:
-    """Fill a new server with runs, and print the ways into it."""
-    if key is not None:  # a folder that an earlier call has filled has a key already
+    """Fill a new server with runs, and print its address and a login link."""
+    if key is not None:  # without a new key, an earlier start has filled the folder
         print("Streaming some runs to the server ...", flush=True)
         finished_runs(url, key)
         ended = threading.Event()
@@ -107,7 +107,7 @@ def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | No
         stack.callback(live.join)
         stack.callback(ended.set)
         print(f"Key for runs of your own: {key}")
-    print(f"Dashboard, one login within 15 minutes: {login}")
+    print(f"Dashboard, for one login within 15 minutes: {login}")
     print(f"ReasonBlocks server: {url} (data in {data}). Ctrl-C ends it.", flush=True)
 
 
@@ -136,7 +136,7 @@ def finished_runs(url: str, key: str) -> None:
 
 
 def demo_run(rb: ReasonBlocks, run_id: str, mode: Mode) -> None:
-    """Run the agent of `./dev demo`. In the mode "observe" it is told nothing, and repeats itself."""
+    """Run the agent of `./dev demo`. With the mode "observe", it gets no guidance and repeats itself."""
     with tempfile.TemporaryDirectory() as folder:
         root = write_to(Path(folder).resolve())
         with rb.middleware(run_id=run_id, agent_name="bugfixer", task=TASK, mode=mode) as steering:
@@ -153,7 +153,7 @@ def play(rb: ReasonBlocks, turns: Sequence[Turn], outcome: str, options: RunOpti
 
 
 def live_runs(url: str, key: str, ended: threading.Event) -> None:
-    """Run an agent again and again, slowly. The server evaluates its steps, so that it can be sent notes."""
+    """Run an agent repeatedly and slowly. The server evaluates its steps, so people can send it notes."""
     with ReasonBlocks(base_url=url, api_key=key) as rb:
         while not ended.is_set():
             with rb.session(model=MODEL, agent_name="clerk", task="Book the waiting orders.") as session:

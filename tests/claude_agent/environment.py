@@ -1,4 +1,4 @@
-"""An environment of its own for the CLI: nothing is inherited, and no request leaves this machine."""
+"""A separate environment for the CLI: it inherits almost nothing, and no request leaves this machine."""
 
 from __future__ import annotations
 

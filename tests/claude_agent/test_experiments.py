@@ -1,4 +1,4 @@
-"""A client of an experiment prepares for what its unit may need."""
+"""A client in an experiment opens a gateway only if a run of its unit may be steered."""
 
 from __future__ import annotations
 

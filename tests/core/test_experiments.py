@@ -1,4 +1,4 @@
-"""A run of an experiment is steered or observed by the hash of its unit, everywhere the same."""
+"""The hash of a run's unit decides everywhere alike whether the run is steered or observed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_arm_of_known_units_never_changes() -> None:
 
 
 @pytest.mark.parametrize(("unit", "arm", "mode"), [(ON_UNIT, "on", "steer"), (OFF_UNIT, "off", "observe")])
-def test_a_run_has_the_mode_of_its_arm_and_says_so(unit: str, arm: str, mode: str) -> None:
+def test_a_run_has_the_mode_of_its_arm_and_records_it(unit: str, arm: str, mode: str) -> None:
     sink = RecordingSink()
     with client(speaks("Look again. It failed."), sinks=[sink]) as rb:
         session = rb.session(**EXPERIMENT, unit_id=unit, metadata={"ticket": 7})
@@ -130,7 +130,7 @@ def test_a_run_is_in_the_arm_of_the_run_that_starts_it() -> None:
         assert inner.run.metadata == innermost.run.metadata == outer.run.metadata
 
 
-def test_what_a_started_run_is_given_precedes_the_arm_of_its_caller() -> None:
+def test_the_options_of_a_started_run_precede_the_arm_of_its_caller() -> None:
     rb = client()
     outer = rb.session(experiment_id="lessons", run_id=OFF_UNIT).run.run_id
     assert rb.session(parent_run_id=outer, mode="steer").run.metadata == {}

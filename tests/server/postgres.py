@@ -1,4 +1,4 @@
-"""Starts a PostgreSQL server of its own for tests: on a socket in a folder of its own, safe from all but power cuts.
+"""Starts a PostgreSQL server for tests, on a socket in its own folder. Its data survives everything but a power cut.
 
 It needs the programs `initdb` and `postgres`. PostgreSQL refuses to run as root: then it runs as the user `postgres`.
 """
@@ -50,7 +50,7 @@ def why_not() -> str | None:
 
 
 class Postgres:
-    """A server that can be stopped and started again. It ends with this process, also if that is killed."""
+    """A server that can be stopped and started again. It ends with this process, even if that is killed."""
 
     def __init__(self, **settings: str) -> None:
         """`settings` are PostgreSQL's own, in place of those here."""

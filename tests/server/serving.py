@@ -27,7 +27,7 @@ EVENTUALLY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A running server, and a key that may do everything; None if an earlier start has made it."""
+    """A running server, and its first key with all scopes; None if an earlier start has created it."""
 
     process: subprocess.Popen[str]
     url: str
@@ -83,7 +83,7 @@ def kill(process: int) -> None:
 
 
 def eventually(probe: Callable[[], bool]) -> bool:
-    """Ask again and again, until the answer is yes or the time is over. Return the last answer."""
+    """Ask repeatedly, until the answer is yes or the time is over. Return the last answer."""
     until = time.monotonic() + EVENTUALLY_S
     while not (answer := probe()) and time.monotonic() < until:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""A finished run's summary says the same as the report of its events."""
+"""A finished run's summary agrees with the report of its events."""
 
 from __future__ import annotations
 

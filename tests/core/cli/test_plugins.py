@@ -63,7 +63,7 @@ def test_a_command_of_another_package_is_listed(command: Command, install: Insta
         (f"raise OSError({EVIL!r})", "OSError: \ufffd]0;pwned\ufffd\ufffd"),
     ],
 )
-def test_a_broken_package_costs_a_warning_and_no_other_command(
+def test_a_broken_package_causes_a_warning_and_breaks_no_other_command(
     command: Command, install: Install, code: str, reason: str
 ) -> None:
     install("a-broken", code, greet="add_to")

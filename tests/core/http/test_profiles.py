@@ -79,7 +79,7 @@ def test_a_server_answers_as_a_memory_does(api: ScriptedRbApi) -> None:
     exchange.close()
 
 
-def test_a_request_has_names_and_numbers_alone(api: ScriptedRbApi) -> None:
+def test_a_request_has_only_names_and_numbers(api: ScriptedRbApi) -> None:
     with client(api, strict=True) as rb:
         finished(rb, 1, run_id="a secret run", task="a secret task")
     read, added = at(api, PATH)
@@ -104,7 +104,9 @@ def test_a_client_that_only_sends_events_asks_for_none(api: ScriptedRbApi) -> No
 
 
 @pytest.mark.parametrize("options", [{"agent_name": ""}, {"org_id": "other"}])
-def test_what_a_server_cannot_tell_apart_stays_in_this_client(api: ScriptedRbApi, options: dict[str, Any]) -> None:
+def test_the_profile_of_an_unnamed_agent_or_another_org_stays_in_this_client(
+    api: ScriptedRbApi, options: dict[str, Any]
+) -> None:
     rb = client(api, strict=True)
     finished(rb, MIN_RUNS, **options)
     assert begun(rb, **options).step_log[0].judged_by.startswith("own:20 runs:")

@@ -1,4 +1,4 @@
-"""Keys name their caller, are remembered for a while, and have a rate; the clock is moved by hand."""
+"""Keys identify their caller, are cached for a while, and have a rate limit. The clock is moved by hand."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ class World:
     def settle(self) -> None:
         """Wait for the lookups in the background."""
         self.auth.close()
+
+    def drain(self) -> None:
+        """Wait until all is done that was begun in the background."""
+        self.auth._background.submit(int).result()
 
     def close(self) -> None:
         self.auth.close()
@@ -101,7 +105,7 @@ def test_a_revoked_key_is_refused_after_its_time_in_the_cache(world: World) -> N
     assert status_of(world.auth, key) == 401
 
 
-def test_a_busy_key_is_looked_up_beside_its_requests(world: World) -> None:
+def test_a_busy_key_is_looked_up_while_its_requests_are_answered(world: World) -> None:
     key_id, key = world.key()
     assert status_of(world.auth, key) == 200
     world.storage.keys.revoke("acme", key_id, time.time())
@@ -136,7 +140,7 @@ def test_known_keys_outlive_the_database_for_five_minutes(world: World) -> None:
     assert status_of(world.auth, "plain") == 200
 
 
-def test_guesses_reach_the_database_only_so_often(world: World) -> None:
+def test_lookups_of_guessed_keys_are_limited(world: World) -> None:
     _, key = world.key()
     assert status_of(world.auth, key) == 200
     answers = [status_of(world.auth, f"rbk_guess{number}_x") for number in range(LOOKUP_BURST + 10)]
@@ -194,3 +198,28 @@ def test_a_bucket_gives_no_more_than_its_rate_and_says_when_it_gives_again(
             now += wait * 1.001 + 1e-9
             assert bucket.take(now) == 0.0
             taken += 1
+
+
+def refused_at(world: World, key_id: str) -> float | None:
+    (row,) = [row for row in world.storage.keys.list("acme") if row.key_id == key_id]
+    return row.refused
+
+
+def test_a_refusal_is_written_down_and_a_good_request_is_not(world: World) -> None:
+    good, text = world.key()
+    guessed, _ = world.key()
+    assert status_of(world.auth, text) == 200
+    assert status_of(world.auth, f"rbk_{guessed}_wrong") == 401
+    world.drain()
+    assert (refused_at(world, good), refused_at(world, guessed) is not None) == (None, True)
+
+
+def test_the_refusals_of_a_key_are_written_down_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    key_id, _ = world.key()
+    written: list[str] = []
+    monkeypatch.setattr(world.storage.keys, "refused", lambda name, now: written.append(name))
+    for seconds in (0, 1, KNOWN_S - 2, 2, 1):
+        world.now += seconds
+        assert status_of(world.auth, f"rbk_{key_id}_wrong") == 401
+    world.drain()
+    assert written == [key_id, key_id]

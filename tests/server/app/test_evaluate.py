@@ -1,4 +1,4 @@
-"""Evaluations are those of the monitors, whichever client asks: with a sealed memory, or with all steps each time."""
+"""Evaluations are those of the monitors for every client: with a sealed memory, or with all steps each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restart, another secret, a killed worker and a lost database: the agent's path goes on."""
+"""Evaluations continue after a restart, with another secret, after a killed worker and without the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_after_a_restart_the_next_evaluation_is_exact(server: Running, client: h
     assert answer["scores"] != whole[-1]["scores"]
 
 
-def test_without_the_database_known_keys_go_on_evaluating(tmp_path: Path) -> None:
+def test_known_keys_can_evaluate_without_the_database(tmp_path: Path) -> None:
     event = {"event": "run_finish", "run_id": "r", "outcome": "success", "timestamp": time.time()}
     file = tmp_path / "server.db"
     with running(tmp_path, static_keys=("static@acme",)) as server, server.client() as client:
@@ -66,7 +66,7 @@ def test_an_answer_does_not_say_where_the_database_is(
     assert answer.json() == {"detail": "the database is not available: connection failed"}
 
 
-def test_a_server_starts_without_its_database_and_finds_it_later(
+def test_a_server_starts_without_its_database_and_migrates_it_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged = tmp_path / "server.db"

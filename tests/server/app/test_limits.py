@@ -1,4 +1,4 @@
-"""Bodies of any size and form are answered with 4xx, and requests beyond a worker's number with 503."""
+"""Invalid bodies of any size and form are answered with 4xx, and requests beyond a worker's limit with 503."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_deep_and_unreal_json_is_a_client_s_error(client: httpx.Client, path: st
 
 
 @pytest.mark.parametrize("text", ['"\\ud83d"', '"\\u0000"', '"' + "x" * 1_000_000 + '"', "9" * 5_000])
-def test_texts_that_no_database_stores_are_no_error_of_the_server(client: httpx.Client, text: str) -> None:
+def test_texts_that_no_database_stores_cause_no_server_error(client: httpx.Client, text: str) -> None:
     step = f'{{"thought": {text if text[0] == chr(34) else 1}, "tool_calls": [{{"name": "a", "arguments": {text}}}]}}'
     answer = client.post("/v1/monitors/evaluate", content=f'{{"steps": [{step}]}}'.encode(), headers=JSON)
     assert answer.status_code in (200, 400, 422), answer.text
@@ -187,7 +187,7 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
     assert "memory of codebases" in answers[5].json()["detail"]
 
 
-def test_a_key_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
+def test_a_key_over_its_rate_gets_a_retry_after(tmp_path: Path) -> None:
     limited: dict[str, Any] = {"static_keys": ("one", "two"), "rate_per_second": 0.1, "burst": 2}
     with (
         running(tmp_path, make_key=False, **limited) as server,
@@ -234,7 +234,7 @@ async def through(app: Any, body: bytes = b"", scope: Scope | None = None) -> tu
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
 
 
-def test_requests_beyond_the_number_in_flight_are_told_to_come_back() -> None:
+def test_requests_beyond_the_number_in_flight_get_a_retry_after() -> None:
     async def scenario() -> None:
         entered, leave = asyncio.Semaphore(0), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""A client of the real server decides as an embedded one: every field of every entry, over HTTP."""
+"""A client of the real server makes the same decisions as an embedded one, in every field of every entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings come from code or from the environment, and an invalid one names itself and the rule."""
+"""Settings come from code or from the environment, and the error for an invalid one has its name and the rule."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_server import Settings
 from reasonblocks_server._settings import SECRET_BYTES, secret_of
+from reasonblocks_server._storage import Storage
 
 
 def test_the_environment_sets_all_of_them() -> None:
@@ -80,6 +81,12 @@ def test_an_invalid_setting_is_named_with_its_rule(name: str, value: Any) -> Non
 def test_a_variable_that_is_no_number_is_named() -> None:
     with pytest.raises(ConfigError, match=r"^RATE_LIMIT_BURST='many': must be a number"):
         Settings.from_environ({"RATE_LIMIT_BURST": "many"})
+
+
+@pytest.mark.parametrize("url", ["sqlite:///server.db", "postgres://db/rb", "postgresql+psycopg://db/rb"])
+def test_every_usual_form_of_a_database_url_is_taken(url: str) -> None:
+    settings = Settings(database_url=url)
+    Storage.open(settings.database).close()
 
 
 def test_settings_show_no_secret_and_can_be_sent_to_workers() -> None:

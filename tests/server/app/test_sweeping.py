@@ -1,4 +1,4 @@
-"""Old runs are deleted by one worker at a time, and a missing database does not end that."""
+"""One worker at a time deletes old runs, and a missing database does not end this."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytes
     for name, days in (("old", 11), ("new", 9)):
         event = {"event": "run_finish", "run_id": name, "outcome": "success", "timestamp": 1.0}
         storage.runs.ingest("acme", [event], now=time.time() - days * DAY_S)
-    done = Said("1 old runs deleted")
+    done = Said("deleted 1 old runs")
     logger = logging.getLogger("reasonblocks.server")
     logger.addHandler(done)
     with caplog.at_level(logging.INFO, logger.name):
@@ -38,12 +39,32 @@ def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytes
 def test_a_missing_database_is_a_line_in_the_log(tmp_path: Path) -> None:
     storage = Storage.open(f"sqlite:///{tmp_path / 'nothing' / 'server.db'}")
     (tmp_path / "nothing").mkdir()
-    done = Said("old runs are not deleted now: ")
+    done = Said("cannot delete old runs now: ")
     logger = logging.getLogger("reasonblocks.server")
     logger.addHandler(done)
     sweeping = Sweeping(storage, first_s=0)
     assert done.event.wait(20)
     sweeping.end()
+    logger.removeHandler(done)
+    storage.close()
+
+
+def test_a_fault_does_not_end_the_sweeps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
+    storage.migrate()
+    days: Any = "no number"
+    storage.orgs.put("acme", days)
+    failed, done = Said("cannot delete old runs now"), Said("deleted 0 old runs")
+    logger = logging.getLogger("reasonblocks.server")
+    logger.addHandler(failed)
+    logger.addHandler(done)
+    with caplog.at_level(logging.INFO, logger.name):
+        sweeping = Sweeping(storage, first_s=0, every_s=0.01)
+        assert failed.event.wait(20)
+        storage.orgs.put("acme", 10)
+        assert done.event.wait(20)
+        sweeping.end()
+    logger.removeHandler(failed)
     logger.removeHandler(done)
     storage.close()
 

@@ -1,4 +1,4 @@
-"""Clients of a real server share what is usual for an agent, and judge as one client with all runs would."""
+"""Clients of a real server share the profiles of agents, and judge as one client with all runs would."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ def keys(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     return lambda *argv: command("keys", *argv)
 
 
-def test_a_created_key_is_all_that_stdout_has(keys: Command) -> None:
+def test_stdout_has_only_the_created_key(keys: Command) -> None:
     done = keys("create", "--name", "ci")
     assert done.code == 0
     assert done.out.startswith("rbk_")
     assert done.out.count("\n") == 1
-    assert "ingest, evaluate; it is shown only now" in done.err
+    assert "ingest, evaluate; it is shown only once" in done.err
 
 
 def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_key_of_another_org_is_not_revoked(keys: Command) -> None:
     assert keys("list", "--org", "acme", "--json").objects[0]["revoked"] is None
 
 
-def test_what_a_command_changes_is_in_the_audit(keys: Command, tmp_path: Path) -> None:
+def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path) -> None:
     key_id = keys("create", "--name", "ci", "--json").objects[0]["key_id"]
     keys("revoke", key_id)
     storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
@@ -79,7 +79,7 @@ def test_what_a_command_changes_is_in_the_audit(keys: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("argv", "code", "reason"),
     [
-        (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is no scope; valid: ingest, evaluate, read"),
+        (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is not a scope; valid: ingest, evaluate, read"),
         (["create", "--name", "ci", "--expires-days", "0"], 2, "--expires-days: must be more than 0"),
         (["create"], 2, "the following arguments are required: --name"),
         (["revoke", "nothing"], 1, "org default has no valid key 'nothing'"),
@@ -99,7 +99,7 @@ def test_a_mistake_is_one_line_and_an_exit_code(keys: Command, argv: list[str], 
     [["list"], ["list", "--json"], ["revoke", EVIL], ["create", "--name", "x", "--scopes", EVIL], [EVIL]],
     ids=["list", "list json", "revoke", "scopes", "command"],
 )
-def test_no_command_prints_what_a_terminal_obeys(keys: Command, argv: list[str]) -> None:
+def test_no_command_prints_control_characters(keys: Command, argv: list[str]) -> None:
     keys("create", "--name", f"name{EVIL}", "--project", f"project{EVIL}")
     done = keys(*argv)
     assert (obeyed(done.out), obeyed(done.err)) == ([], [])

@@ -1,4 +1,4 @@
-"""`reasonblocks serve`: one line for each mistake, and a process that starts with nothing and ends within seconds."""
+"""`reasonblocks serve` reports a mistake in one line, starts without preparation, and ends within seconds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def first(home: Path) -> Iterator[Served]:
         yield server
 
 
-def test_the_first_start_needs_nothing_and_makes_a_key_that_may_do_everything(first: Served, home: Path) -> None:
+def test_the_first_start_needs_no_preparation_and_creates_a_key_with_all_scopes(first: Served, home: Path) -> None:
     assert first.key is not None
     assert first.ask("/health")[0] == 200
     assert first.ask("/monitor/events", {"events": [RUN]})[1]["accepted"] == 1
@@ -133,7 +133,7 @@ def test_the_login_link_leads_to_a_page_of_this_server(first: Served) -> None:
         assert b"<button" in page.read()
 
 
-def test_a_key_made_beside_the_running_server_works_at_once(first: Served, home: Path) -> None:
+def test_a_key_that_is_created_while_the_server_runs_works_at_once(first: Served, home: Path) -> None:
     done = subprocess.run(
         command("keys", "create", "--name", "ci", "--scopes", "read"),
         env=environment(home), capture_output=True, text=True, check=True,

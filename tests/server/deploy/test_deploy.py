@@ -33,7 +33,7 @@ OF_UVICORN = {"FORWARDED_ALLOW_IPS"}
 
 
 def parsed(argv: list[str]) -> argparse.Namespace:
-    """Return the arguments of a command; a wrong one ends the test."""
+    """Return the arguments of a command. A wrong one fails the test."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     commands = parser.add_subparsers()
     add_serve(commands)
@@ -80,7 +80,7 @@ def test_the_routes_of_nginx_exist(tmp_path: Path) -> None:
     assert [path for path in named if f"/v1{path}" not in paths] == []
 
 
-def test_what_a_service_depends_on_and_stores_in_is_declared() -> None:
+def test_the_services_and_volumes_that_a_service_needs_are_declared() -> None:
     needed = {name for service in SERVICES.values() for name in service.get("depends_on", {})}
     stores = {one.split(":")[0] for name in ("postgres", "qdrant") for one in SERVICES[name]["volumes"]}
     assert needed <= {*SERVICES}

@@ -1,4 +1,4 @@
-"""The statements of docs/scale.md turn `steps` into a table with partitions, in which the server goes on."""
+"""The statements of docs/scale.md partition the table `steps`, and the server can use it before and after."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def begun(operator: Operator, run_id: str, rb: ReasonBlocks | None = None, calls
     return session
 
 
-def test_a_note_is_told_once_and_everybody_agrees_when(operator: Operator) -> None:
+def test_a_note_is_told_once_and_all_records_agree_when(operator: Operator) -> None:
     rb = operator.rb()
     session = begun(operator, "once", rb)
     note_id = operator.say("once")

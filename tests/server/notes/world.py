@@ -1,4 +1,4 @@
-"""An operator of a real server, the clients of that server, and a line to it that loses answers."""
+"""An operator of a real server, the clients of that server, and a proxy that drops answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Operator:
         return self.http.post(f"/v1/runs/{run_id}/notes", json={"text": text, **more})
 
     def say(self, run_id: str, text: str = TEXT, **more: Any) -> str:
-        """Write a note, and return its id. The server records behind its answers that a run takes notes."""
+        """Write a note, and return its id. The server may record only after its answer that a run takes notes."""
         ends = time.monotonic() + SECONDS
         while (answer := self.post(run_id, text, **more)).status_code in (404, 409) and time.monotonic() < ends:
             pass
@@ -77,7 +77,7 @@ def carrying(requests: Sequence[str]) -> list[int]:
 
 
 class LossyLine:
-    """A line to a server that loses the next answers to evaluations: the server has answered, and nobody hears it."""
+    """A proxy that drops the next answers to evaluations after the server has sent them."""
 
     def __init__(self, url: str) -> None:
         self.to_lose = 0

@@ -14,7 +14,7 @@ from tests.server.routes.world import Body, Caller, World, finish, start, step
 
 
 def shown(run_id: str, pattern_id: str) -> list[Body]:
-    """The events of a run in trouble that was told a pattern, and recovered."""
+    """Return the events of a run that was in trouble, was told a pattern, and recovered."""
     told = {"fsm_state": "SLOW", "pattern_ids": [pattern_id], "retrieved": {"e2": [pattern_id]}}
     return [
         start(run_id),
@@ -82,7 +82,7 @@ def test_a_run_whose_events_cannot_be_read_is_counted_later(
     assert store.counts == [("retrieved", "p"), ("injected", "p"), ("recovered", "p")]
 
 
-def test_runs_that_wait_are_bounded_and_end_with_the_process(world: World) -> None:
+def test_the_waiting_runs_are_bounded_and_end_with_the_process(world: World) -> None:
     counting = Counting(world.server.storage, lambda org_id: Store())
     with counting._lock:  # the thread cannot take one
         counting._waiting.extend(("o", str(number)) for number in range(MAX_WAITING + 5))

@@ -1,4 +1,4 @@
-"""Hostile ids and bodies get an answer of 4xx or are stored as they are; none is an error of the server."""
+"""Hostile ids and bodies are answered with 4xx or stored unchanged; none causes a server error."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ IDS = [
 
 
 def encoded(run_id: str) -> str:
-    """Percent-encode an id; a client would resolve the dots of a path of its own accord."""
+    """Percent-encode an id, including dots, which a client would resolve."""
     return quote(run_id, safe="").replace(".", "%2E")
 
 
 def found_again(caller: Caller, run_id: str) -> None:
-    """Store a run by both ways, and read, tell and delete it."""
+    """Store a run by both routes, read it, send it a note, and delete it."""
     name = encoded(run_id)
     path = f"/monitor/runs/{name}"
     caller.send(start(run_id), step(run_id, 0))
@@ -125,7 +125,7 @@ def test_a_hostile_body_is_refused_on_every_route(one: Caller, body: bytes) -> N
 
 
 def _is_harmless(path: str, body: bytes, answer: object) -> bool:
-    """A text that is scored and not stored, or an empty batch with an unknown field."""
+    """Return True for requests that store nothing: a text to score, and an empty batch with an unknown field."""
     if path == "/score":
         return b"text" in body
     nothing = {"accepted": 0, "repeated": 0, "refused": []}

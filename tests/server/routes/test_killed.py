@@ -1,4 +1,4 @@
-"""A server that is killed while it stores events has everything that it acknowledged, and a repeat changes nothing."""
+"""A server that is killed while it stores events keeps all acknowledged ones, and a repeat changes nothing."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check(caller: Caller, run_id: str, acknowledged: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process inherits a socket by its number on POSIX only")
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_events_survive_a_kill(tmp_path: Path) -> None:
     names = [f"run-{number}" for number in range(RUNS)]
     with running_world(tmp_path) as world:
         before = world.caller()

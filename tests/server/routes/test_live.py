@@ -1,4 +1,4 @@
-"""Notes wait in memory: what an agent has been told is written as soon as the database allows it."""
+"""Notes wait in memory, and told notes are recorded as soon as the database is available."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_note_of_another_worker_arrives(storage: Storage, live: Live) -> None:
     until(lambda: ids(live) == [row.note_id])
 
 
-def test_a_note_that_another_worker_has_told_goes(storage: Storage, live: Live) -> None:
+def test_a_note_that_another_worker_has_told_waits_no_longer(storage: Storage, live: Live) -> None:
     row = add(storage)
     until(lambda: ids(live) == [row.note_id])
     storage.notes.told(ORG, RUN, [row.note_id], 1, time.time())
@@ -90,7 +90,7 @@ def test_told_notes_are_written_when_the_database_is_back(
     until(lambda: [row.state for row in storage.notes.list(ORG, RUN)] == ["told", "queued"])
 
 
-def test_closing_writes_what_has_been_told(storage: Storage, live: Live) -> None:
+def test_closing_records_the_told_notes(storage: Storage, live: Live) -> None:
     row = add(storage)
     live.note_added(row)
     assert ids(live, row.note_id) == []
@@ -107,7 +107,7 @@ def test_closing_with_a_database_that_is_gone_ends(storage: Storage) -> None:
 
 
 class TestWaitingNotes:
-    """By hand, with a clock that stands still."""
+    """The notes in memory alone, with a clock that stands still."""
 
     def test_the_oldest_note_waits_until_it_expires(self) -> None:
         now = [0.0]
@@ -120,7 +120,7 @@ class TestWaitingNotes:
             found.append(oldest and oldest.id)
         assert found == ["a", "b", None]
 
-    def test_a_reading_that_began_before_a_note_was_told_does_not_bring_it_back(self) -> None:
+    def test_a_query_that_began_before_a_note_was_told_does_not_restore_it(self) -> None:
         notes = WaitingNotes(lambda: 0.0)
         notes.add(note("a"))
 
@@ -138,7 +138,7 @@ class TestWaitingNotes:
         notes.read(lambda: [note("b", created=1)])
         assert notes._gone == {}, "nothing is kept of a note that no reading can have"
 
-    def test_a_reading_names_the_runs_whose_notes_differ(self) -> None:
+    def test_a_query_returns_the_runs_whose_notes_differ(self) -> None:
         notes = WaitingNotes(lambda: 0.0)
         assert notes.read(lambda: [note("a")]) == {(ORG, RUN)}
         assert notes.read(lambda: [note("a")]) == set()
@@ -154,7 +154,7 @@ class TestWaitingNotes:
         notes.write(written.append)
         assert written == [Told(org_id=ORG, run_id=RUN, note_ids=("a",), step=3)]
 
-    def test_what_is_not_written_is_bounded(self) -> None:
+    def test_the_notes_that_are_not_recorded_are_bounded(self) -> None:
         notes = WaitingNotes(lambda: 0.0)
         for number in range(MAX_UNWRITTEN + 5):
             notes.add(note(str(number)))

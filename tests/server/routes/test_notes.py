@@ -44,7 +44,7 @@ def test_a_note_is_sent_until_its_client_has_told_it(world: World, caller: Calle
     ]
 
 
-def test_a_step_tells_when_its_call_had_the_note(caller: Caller, live_run: str) -> None:
+def test_a_step_reports_which_call_had_the_note(caller: Caller, live_run: str) -> None:
     note_id = caller.post("/runs/r/notes", {"text": "Stop."}, 201)["note_id"]
     caller.send(step("r", 3, metadata={"note_ids": [note_id]}))
     (note,) = caller.get("/runs/r/notes")["notes"]
@@ -118,7 +118,9 @@ def test_an_expired_note_is_not_told(world: World, caller: Caller, live_run: str
         ([start("r", mode="observe", timestamp=1_000.0)], "only observed"),
     ],
 )
-def test_a_run_that_cannot_be_told_has_a_reason(caller: Caller, live_run: str, events: list[Body], reason: str) -> None:
+def test_a_run_that_takes_no_notes_refuses_them_with_the_reason(
+    caller: Caller, live_run: str, events: list[Body], reason: str
+) -> None:
     if events[0]["event"] == "run_start":
         caller("DELETE", "/monitor/runs/r")
     caller.send(*events)
@@ -164,3 +166,27 @@ def test_a_run_has_few_waiting_notes_and_few_notes(caller: Caller, live_run: str
         caller.send(step("r", index, metadata={"note_ids": [note_id]}))
     assert caller("POST", "/runs/r/notes", json={"text": "a"}).status_code == 429
     assert states(caller) == ["told"] * 10
+
+
+def test_a_key_of_another_project_gets_no_note_and_tells_none(world: World, caller: Caller) -> None:
+    theirs = world.caller(org=caller.org_id, project="theirs")
+    theirs.send(start("r"))
+    body = {"run_id": "r", "steps": [{"thought": "t"}], "notes": True}
+    mine = world.caller(org=caller.org_id, project="mine")
+    assert mine.post("/monitors/evaluate", body)["notes"] == []
+    world.server.takers.settle(10)
+    assert caller.post("/runs/r/notes", {"text": "Hello."}, 409)["detail"] == "the run's client does not ask for notes"
+    asked(theirs)
+    note_id = caller.post("/runs/r/notes", {"text": "Hello."}, 201)["note_id"]
+    assert mine.post("/monitors/evaluate", {**body, "notes_told": [note_id]})["notes"] == []
+    told = step("r", 0, metadata={"note_ids": [note_id]})
+    assert len(mine.post("/monitor/events", {"events": [told]})["refused"]) == 1
+    assert [note["id"] for note in asked(theirs)] == [note_id]
+    assert states(caller) == ["queued"]
+
+
+def test_an_event_that_is_refused_tells_no_note(caller: Caller, live_run: str) -> None:
+    note_id = caller.post("/runs/r/notes", {"text": "Hello."}, 201)["note_id"]
+    wrong = {**step("r", 0, metadata={"note_ids": [note_id]}), "tokens": "many"}
+    assert len(caller.post("/monitor/events", {"events": [wrong]})["refused"]) == 1
+    assert [note["id"] for note in asked(caller)] == [note_id]

@@ -1,4 +1,4 @@
-"""Runs are listed, shown and deleted, and their health is summed up."""
+"""Runs are listed, returned, deleted and counted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_invalid_filter_is_named(caller: Caller, query: str) -> None:
     assert answer.json()["detail"].startswith(query.partition("=")[0])
 
 
-def test_the_steps_of_a_run_come_in_pages(caller: Caller) -> None:
+def test_the_steps_of_a_run_are_read_in_pages(caller: Caller) -> None:
     caller.send(*[step("r", index) for index in range(5)])
     first = caller.get("/monitor/runs/r", params={"limit": 3})
     rest = caller.get("/monitor/runs/r", params={"limit": 3, "after": first["next_after"]})

@@ -1,4 +1,4 @@
-"""Every answer to a generated request conforms to the OpenAPI document, and none is an error of the server."""
+"""Every answer to a generated request conforms to the OpenAPI document, and none is a server error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each route asks for the scope of its row in the table, and for a key."""
+"""Each route needs a key with the scope of its row in the table."""
 
 from __future__ import annotations
 

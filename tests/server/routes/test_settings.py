@@ -1,4 +1,4 @@
-"""Profiles, agents' usual levels, keys and the org are kept by org, and their changes are audited."""
+"""Profiles, agents' summaries, keys and settings belong to an org, and their changes are audited."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from reasonblocks._monitors.builtin import WEIGHTS
 from reasonblocks.traces import RecordedRun, read_runs
 from tests.server.routes.world import Caller, World, start
+
+LESSON = {"id": "lesson", "tier": "e3", "fields": {"instruction": "Read the log."}}
 
 
 def audited(world: World, caller: Caller) -> list[tuple[str, str]]:
@@ -108,7 +110,7 @@ class TestKeys:
         assert audited(world, caller) == [("key.revoke", other.key_id)]
         assert caller("DELETE", "/keys/none").status_code == 404
 
-    def test_a_key_gives_no_scope_that_it_has_not(self, world: World) -> None:
+    def test_a_key_gives_no_scope_that_it_lacks(self, world: World) -> None:
         caller = world.caller("admin")
         assert caller("POST", "/keys", json={"name": "n", "scopes": ["admin", "steer"]}).status_code == 403
         assert [row["key_id"] for row in caller.get("/keys")["keys"]] == [caller.key_id]
@@ -122,6 +124,11 @@ class TestKeys:
             ("DELETE", "/org", None),
             ("POST", "/monitor/profiles", {"name": "qa"}),
             ("DELETE", "/monitor/agents/profile?agent_name=a", None),
+            ("GET", "/monitor/agents", None),
+            ("GET", "/traces", None),
+            ("POST", "/patterns", LESSON),
+            ("PUT", "/patterns/lesson", LESSON),
+            ("DELETE", "/patterns/lesson", None),
         ):
             assert mine(method, path, json=body).status_code == 403, path
         assert mine("DELETE", f"/keys/{caller.key_id}").status_code == 404
@@ -146,8 +153,11 @@ class TestOrg:
 
     def test_an_erased_org_has_nothing_left(self, world: World, caller: Caller) -> None:
         caller.send(start("r"))
+        caller.post("/patterns", LESSON, 201)
         assert caller("DELETE", "/org").json() == {"erased": 1}
+        assert caller("GET", "/org").status_code == 401
         again = world.caller(org=caller.org_id)
+        assert again("GET", "/patterns/lesson").status_code == 404
         assert again.get("/monitor/runs")["runs"] == []
         assert [key["key_id"] for key in again.get("/keys")["keys"]] == [again.key_id]
         assert audited(world, caller) == [("org.erase", "1 runs")]

@@ -1,4 +1,4 @@
-"""The stream sends the changes of runs, goes on where its reader was, and never outlasts the server."""
+"""The stream sends the changes of runs, continues where its reader was, and ends with the server."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_run_is_sent_with_its_steps_and_notes(world: World, caller: Caller) ->
         reader.until("run", outcome="success", steps=3)
 
 
-def test_a_reader_goes_on_where_it_was(caller: Caller) -> None:
+def test_a_reader_continues_where_it_was(caller: Caller) -> None:
     caller.send(start("r"), *[step("r", index) for index in range(4)])
     with stream(caller, run_id="r") as reader:
         _, place, _ = reader.until("step", step_index=1)
@@ -126,7 +126,7 @@ def test_a_large_step_is_shortened(caller: Caller) -> None:
     assert len(json.dumps(body)) < LIVE_STEP_BYTES
 
 
-def test_a_stream_goes_on_when_the_database_is_back(
+def test_a_stream_continues_when_the_database_is_back(
     world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caller.send(start("r"))
@@ -185,7 +185,7 @@ def test_a_slow_reader_is_closed_at_64_kb() -> None:
     assert asyncio.run(unread()) == [message(MAX_UNREAD // 4)] * 3
 
 
-def test_a_reader_is_given_the_steps_that_it_has_room_for() -> None:
+def test_a_reader_receives_the_steps_that_fit() -> None:
     async def read() -> None:
         drained: list[bool] = []
         slow = listener(drained=lambda: drained.append(True))

@@ -15,13 +15,13 @@ OF_THE_SERVER = {
     "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.login",
     "keys.login_key", "keys.logout", "keys.link", "keys.take_link",
 }  # fmt: skip
-"""The methods without an org: the server's own work, and keys, which say which org a caller belongs to."""
+"""The methods without an org: the server's own work, and keys, from which a caller's org is known."""
 RUN = [start("r", 1.0, parent_run_id="p", agent_name="a", metadata={"experiment_id": "e"}), step("r", 0), finish("r")]
 BODY = {"composite": 0.5}
 
 
 def filled(storage: Storage, org: str) -> dict[str, str]:
-    """Write something of every kind for an org; the ids that are made up differ."""
+    """Write an object of every kind for an org. Generated ids differ."""
     storage.runs.ingest(org, RUN, now=100.0)
     storage.orgs.put(org, 7)
     storage.profiles.put(org, "p", {"m": 1.0}, None, revision=None)

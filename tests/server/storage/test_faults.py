@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def path_of(storage: Storage) -> Path:
 
 @pytest.fixture
 def impatient(sqlite: Storage) -> Iterator[Storage]:
-    """A storage that waits for nobody."""
+    """A storage that does not wait for locks."""
     opened = Storage.open(f"sqlite:///{path_of(sqlite)}", busy_s=0.01)
     try:
         yield opened
@@ -110,7 +111,7 @@ def test_a_file_of_something_else_is_unavailable(tmp_path: Path, use: Callable[[
 
 @contextmanager
 def without_rights(folder: Path) -> Iterator[None]:
-    """Act as somebody who may read the folder and not write into it."""
+    """Act as a user who can read the folder but not write to it."""
     folder.chmod(0o555)
     for path in folder.iterdir():
         path.chmod(0o444)
@@ -163,6 +164,39 @@ def test_a_stopped_postgresql_is_unavailable_until_it_is_back(postgres: Postgres
         assert [body["step_index"] for body in storage.runs.steps("o", "r")] == [0, 1]
     finally:
         storage.close()
+
+
+def test_a_locked_row_of_postgresql_is_waited_for_some_time(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    first, second = Storage.open(url), Storage.open(url, busy_s=0.2)
+    try:
+        first.migrate()
+        first.runs.ingest("o", [step("r", 0)], now=1.0)
+        with first._db.writing() as connection:
+            connection.exec_driver_sql("SELECT * FROM runs FOR UPDATE")
+            with pytest.raises(StorageUnavailable, match="lock timeout"):
+                second.runs.ingest("o", [step("r", 1)], now=1.0)
+        assert second.runs.ingest("o", [step("r", 1)], now=1.0).accepted == 1
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_silent_host_of_postgresql_is_noticed_while_it_owes_an_answer(postgres: Postgres) -> None:
+    storage = Storage.open(postgres.new_database())
+    with storage._db.reading() as connection:
+        driver: Any = connection.connection.driver_connection
+        given = driver.info.get_parameters()
+    storage.close()
+    assert (given["tcp_user_timeout"], given["keepalives_idle"]) == ("10000", "5")
+
+
+def test_a_database_without_tables_is_unavailable(postgres: Postgres) -> None:
+    storage = Storage.open(postgres.new_database())
+    for use in USES:
+        with pytest.raises(StorageUnavailable, match="does not exist"):
+            use(storage)
+    storage.close()
 
 
 def write_and_stop(storage: Storage, postgres: Postgres) -> None:

@@ -1,4 +1,4 @@
-"""Keys, logins and links: found by their secret's hash alone, over when they say so."""
+"""Keys, logins and links are found by the hash of their secret, and expire in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A note is queued until it is told, withdrawn, expired or unheard; that it was told overrules the others."""
+"""A note is queued until it is told, withdrawn, expired or unheard. The state told replaces the others."""
 
 from __future__ import annotations
 

@@ -67,6 +67,26 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
     assert [(row.run_id, row.body["metadata"]) for row in storage.runs.units("o", "e")] == [("one", arm)]
 
 
+def test_a_search_looks_at_some_runs_a_page_and_misses_none(storage: Storage) -> None:
+    for number in range(9):
+        task = "odd" if number % 4 == 1 else "even"
+        storage.runs.ingest("o", [start(f"r{number}", float(number % 5), task=task)], now=1.0)
+    order = [row.run_id for row in storage.runs.list("o", RunFilter(), limit=9)[0]]
+    pages: list[list[str]] = []
+    cursor = None
+    while cursor is not None or not pages:
+        rows, cursor = storage.runs.list("o", RunFilter(q="odd"), limit=9, cursor=cursor, scan=3)
+        pages.append([row.run_id for row in rows])
+    assert pages == [[name for name in part if name in ("r1", "r5")] for part in (order[:3], order[3:6], order[6:], ())]
+
+
+def test_the_choices_of_a_project_are_of_its_runs(storage: Storage) -> None:
+    for project in ("p", "q"):
+        storage.runs.ingest("o", [start(f"r{project}", 1.0, agent_name=f"of {project}", project_id=project)], now=1.0)
+    assert storage.runs.choices("o", "p")["agents"] == ["of p"]
+    assert storage.runs.choices("o")["agents"] == ["of p", "of q"]
+
+
 def test_steps_are_read_page_by_page(storage: Storage) -> None:
     storage.runs.ingest("o", [step("r", index) for index in (5, 1, 3)], now=1.0)
     assert [body["step_index"] for body in storage.runs.steps("o", "r", limit=2)] == [1, 3]

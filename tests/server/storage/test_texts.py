@@ -1,4 +1,4 @@
-"""Texts, numbers and JSON that a database does not hold are stored as near as possible, and never lost silently."""
+"""Texts, numbers and JSON that a database cannot store are converted, and never lost silently."""
 
 from __future__ import annotations
 

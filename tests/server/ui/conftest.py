@@ -1,4 +1,4 @@
-"""One server and one browser for all tests of the dashboard, whose pages are watched for what they must never do."""
+"""One server and one browser for all tests of the dashboard. Forbidden behaviour of its pages fails the test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 class Watched:
-    """Opens pages of the server, and notes everything that they must never do."""
+    """Opens pages of the server, and records their forbidden behaviour."""
 
     def __init__(self, chromium: Browser, site: Board) -> None:
         self.chromium, self.site = chromium, site
@@ -32,7 +32,7 @@ class Watched:
         self.contexts: list[BrowserContext] = []
 
     def open(self, path: str, *scopes: Scope, login: bool = True, **options: object) -> Page:
-        """Open a page in a browser of its own, logged in with these scopes, by default all."""
+        """Open a page in a new browser context, logged in with these scopes, by default all."""
         given = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
         context = self.chromium.new_context(**given)  # type: ignore[arg-type]
         self.contexts.append(context)
@@ -52,14 +52,14 @@ class Watched:
             self.faults.append(f"request: {url}")
 
     def expected(self, part: str) -> None:
-        """Forget one fault that the test wants."""
+        """Remove one fault that the test expects."""
         found = next(fault for fault in self.faults if part in fault)
         self.faults.remove(found)
 
 
 @pytest.fixture
 def watched(chromium: Browser, site: Board) -> Iterator[Watched]:
-    """The test fails if a page logs, asks another address, opens a dialog or has an error."""
+    """A watcher that fails the test if a page logs, contacts another address, opens a dialog or has an error."""
     found = Watched(chromium, site)
     yield found
     for context in found.contexts:

@@ -9,7 +9,7 @@ from tests.server.running import ORG
 from tests.server.ui.conftest import Show, Watched
 
 
-def test_a_person_logs_in_by_a_key_and_out_again(show: Show, site: Board) -> None:
+def test_a_person_logs_in_with_a_key_and_out_again(show: Show, site: Board) -> None:
     page = show("/ui/health?days=30", login=False)
     assert page.url.startswith(f"{site.url}/ui/login?to=")
     page.locator("#key").fill(site.running.make_key("read", name="Mira"))
@@ -27,7 +27,7 @@ def test_a_person_logs_in_by_a_key_and_out_again(show: Show, site: Board) -> Non
 
 def test_a_wrong_key_is_refused_with_a_reason(watched: Watched, site: Board) -> None:
     page = watched.open("/ui/login", login=False)
-    for key, why in (("rbk_no_key", "does not know the key"), (site.running.make_key("ingest"), "no scope read")):
+    for key, why in (("rbk_no_key", "does not know this key"), (site.running.make_key("ingest"), "no scope read")):
         page.locator("#key").fill(key)
         page.get_by_role("button", name="Log in").click()
         assert why in page.get_by_role("alert").inner_text()
@@ -61,7 +61,7 @@ def test_a_note_is_written_and_withdrawn(show: Show, site: Board) -> None:
     assert site.running.server.live.waiting(ORG, "told", ()) == ()
 
 
-def test_a_note_that_is_not_taken_keeps_its_text(watched: Watched, site: Board) -> None:
+def test_a_refused_note_keeps_its_text(watched: Watched, site: Board) -> None:
     site.start("full")
     page = watched.open("/ui/runs/full")
     for text in ("one", "two", "three", "four"):
@@ -72,7 +72,7 @@ def test_a_note_that_is_not_taken_keeps_its_text(watched: Watched, site: Board) 
     watched.expected("429")
 
 
-def test_what_a_key_may_not_do_is_not_offered(show: Show, site: Board) -> None:
+def test_a_page_offers_only_actions_that_the_key_allows(show: Show, site: Board) -> None:
     site.start("read-only")
     page = show("/ui/runs/read-only", "read")
     assert page.locator("textarea, .danger, nav a[href='/ui/keys']").count() == 0
@@ -98,7 +98,7 @@ def test_a_new_key_is_shown_once_and_can_be_revoked(show: Show, site: Board) -> 
     page = show("/ui/keys")
     page.locator("#name").fill("ci agents")
     page.get_by_label("ingest").check()
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create the key").click()
     key = page.locator(".secret pre").first.inner_text().strip()
     assert site.running.server.auth.check(key).scopes == {"ingest"}
     page.goto(site.url + "/ui/keys")

@@ -1,4 +1,4 @@
-"""Open pages follow their runs: new rows, new runs, and the end of a run; without a script, a link reloads."""
+"""Open pages show new rows, new runs, and the end of a run. Without scripts, a link reloads the page."""
 
 from __future__ import annotations
 

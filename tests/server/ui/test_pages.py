@@ -1,4 +1,4 @@
-"""Every page of the dashboard in a browser: accessible, as wide as its window, and harmless whatever it shows."""
+"""Every page of the dashboard is accessible, as wide as its window, and safe with hostile content."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ALL_SIZES: dict[str, dict[str, object]] = (
     {**SIZES, "dark": {"color_scheme": "dark"}, "narrow": NARROW} if WHOLE else SIZES
 )
 ALIKE = {"filtered", "none", "long", "bad agent", "bad pattern"}
-"""Pages that axe sees with `WHOLE` only, because it sees others like them."""
+"""Pages that axe checks with `WHOLE` only, because it checks similar ones."""
 NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit"}
-"""Pages that axe sees narrow and dark at every commit, the others wide and light; with `WHOLE`, all in all sizes."""
+"""Pages that axe checks narrow and dark at every commit. It checks the others wide and light; with `WHOLE`, all."""
 HOSTILE = ("runs", "hostile", "attack", "bad pattern", "bad agent", "experiments", "agents", "keys", "audit")
 WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"

@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
 
 
 class Person:
-    """A browser without a window: it keeps its cookies, and sends forms as a page of the server does."""
+    """An HTTP client that keeps cookies and sends forms as a browser does."""
 
     def __init__(self, client: httpx.Client, cookie: str) -> None:
         self.client, self.cookie = client, cookie
@@ -32,7 +32,7 @@ class Person:
         return self.client.get(path, headers=headers)
 
     def post(self, path: str, origin: str | None = "", token: str | None = "", **fields: str) -> httpx.Response:
-        """Send a form; "" is the right origin or token, None leaves it out."""
+        """Send a form. "" stands for the right origin or token, and None leaves it out."""
         sent = {"origin": str(self.client.base_url).rstrip("/") if origin == "" else origin}
         right = token_of(self.cookie or self.client.cookies.get(FORM) or "")
         given = {**fields, **({} if token is None else {"token": right if token == "" else token})}

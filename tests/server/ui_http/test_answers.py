@@ -1,4 +1,4 @@
-"""Every page has strict headers, shows hostile texts as texts, and answers whatever it is asked."""
+"""Every page has strict headers, shows hostile texts as texts, and answers any request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_hidden_characters_are_shown_by_their_code_points(enter: Enter, site: Bo
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_a_template_escapes_everything_and_has_no_code_of_its_own(path: Path) -> None:
+def test_a_template_escapes_everything_and_has_no_inline_code(path: Path) -> None:
     source = re.sub(r"\{#.*?#\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert UNSAFE.findall(source) == []
     assert INLINE_CODE.findall(source) == []
@@ -132,7 +132,7 @@ def test_any_query_is_answered(enter: Enter, site: Board, query: str) -> None:
         assert person.get(f"{path}{'&' if '?' in path else '?'}{query}").status_code in (200, 404), name
 
 
-def test_files_of_style_and_script_may_be_kept(enter: Enter) -> None:
+def test_stylesheets_and_scripts_may_be_cached(enter: Enter) -> None:
     stranger = enter(login=False)
     root = parsed(stranger.get("/ui/login").text)
     for address in (*(one.attributes["href"] for one in root.find("link")),

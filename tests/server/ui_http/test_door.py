@@ -1,4 +1,4 @@
-"""Nobody enters without a login, no other site sends forms, and scopes decide what a login may do."""
+"""Pages need a login, forms of other sites are refused, and a login allows what its scopes allow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_form_of_another_site_is_refused(
     answer = person.post(path, origin, token, text="Obey.", days="1", key_id="x", id="x", tier="e3", off="1")
     assert answer.status_code == 403
     assert "Form refused" in answer.text
-    assert person.get("/ui/").status_code == 200, "the login goes on"
+    assert person.get("/ui/").status_code == 200, "the login is still valid"
     assert site.running.server.storage.notes.list(ORG, "child") == []
     assert site.running.server.storage.orgs.get(ORG)["retention_days"] == 30
 
@@ -90,7 +90,7 @@ def test_pages_of_settings_need_the_scope_admin(enter: Enter) -> None:
     assert 'href="/ui/keys"' not in reader.get("/ui/").text
 
 
-def test_a_login_ends_with_its_time_with_its_key_and_with_the_scope_read(enter: Enter, site: Board) -> None:
+def test_a_login_needs_its_time_a_valid_key_and_the_scope_read(enter: Enter, site: Board) -> None:
     assert enter("read", seconds=-1).get("/ui/").status_code == 303
     assert enter("ingest", "admin").get("/ui/").status_code == 303
     person = enter("read", "admin")
@@ -110,7 +110,7 @@ def test_a_login_that_is_ended_cannot_be_used_again(enter: Enter) -> None:
 @pytest.mark.parametrize(
     "to", ["https://evil.example/", "//evil.example", "/\\evil.example", "/ui/../v1/x\n", "/v1/org"]
 )
-def test_a_login_leads_nowhere_else(enter: Enter, site: Board, to: str) -> None:
+def test_a_login_redirects_to_no_other_site(enter: Enter, site: Board, to: str) -> None:
     stranger = enter(login=False)
     stranger.get("/ui/login")
     answer = stranger.post("/ui/login", key=site.running.key, to=to)
@@ -144,15 +144,17 @@ def test_another_org_sees_nothing(enter: Enter, site: Board) -> None:
 
 def test_a_key_of_one_project_sees_its_runs_only(enter: Enter, site: Board) -> None:
     site.start("billing-1", project_id="billing", task="In billing.")
+    site.start("secret-child", project_id="payroll", task="In payroll.", parent_run_id="billing-1", agent_name="payer")
     person = enter(project_id="billing")
     listed = person.get("/ui/").text
+    assert "payer" not in listed
+    assert "In payroll." not in person.get("/ui/runs/billing-1").text
     assert "In billing." in listed
     assert "Fix the failing tests." not in listed
     assert person.get("/ui/runs/billing-1").status_code == 200
     assert person.get(site.paths["run"]).status_code == 404
-    assert [person.get(path).status_code for path in ("/ui/audit", "/ui/org", "/ui/agents", "/ui/experiments")] == [
-        403
-    ] * 4
+    of_the_org = ("/ui/audit", "/ui/org", "/ui/agents", "/ui/experiments", "/ui/new-pattern")
+    assert [person.get(path).status_code for path in of_the_org] == [403] * 5
     assert person.post("/ui/keys", name="wider", **{"scope-read": "1", "project": "other"}).status_code == 422
 
 

@@ -80,7 +80,7 @@ def wait_for(port: int) -> None:
     raise TimeoutError(f"nothing listens on {port}")
 
 
-def test_an_event_comes_through_the_stream_at_once(balanced: Served) -> None:
+def test_an_event_arrives_through_the_stream_at_once(balanced: Served) -> None:
     headers = {"Authorization": f"Bearer {balanced.key}"}
     request = urllib.request.Request(f"{balanced.url}/v1/monitor/stream", headers=headers)
     with closing(urllib.request.urlopen(request, timeout=30)) as stream:
@@ -92,7 +92,7 @@ def test_an_event_comes_through_the_stream_at_once(balanced: Served) -> None:
         assert time.monotonic() - begun < 5  # buffered, it would wait for 4 or 8 KB
 
 
-def test_clients_go_on_when_a_server_is_killed(balanced: Served, servers: tuple[Served, Served]) -> None:
+def test_clients_continue_when_a_server_is_killed(balanced: Served, servers: tuple[Served, Served]) -> None:
     threads = [threading.Thread(target=stream_all, args=(balanced, name)) for name in ("behind-1", "behind-2")]
     with client(balanced) as rb, rb.session(run_id="behind", task="Fix the tests.") as session:
         completed = None

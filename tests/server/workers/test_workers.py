@@ -1,4 +1,4 @@
-"""Worker processes behind one socket: they are killed and restarted under clients, and nothing acknowledged is lost."""
+"""Workers that share a socket are killed and restarted while clients use them, and no acknowledged event is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_two_workers_run(two: Served) -> None:
     assert len(two.workers()) == 2
 
 
-def test_clients_go_on_exactly_while_the_workers_are_killed_one_by_one(two: Served) -> None:
+def test_clients_continue_exactly_while_the_workers_are_killed_one_by_one(two: Served) -> None:
     first, second = two.workers()
     names = ["killed-1", "killed-2"]
     threads = [threading.Thread(target=stream_all, args=(two, name)) for name in names]
@@ -50,7 +50,7 @@ def test_clients_go_on_exactly_while_the_workers_are_killed_one_by_one(two: Serv
     assert [indices(two, name) for name in names] == [list(range(BATCHES * BATCH))] * 2
 
 
-def test_a_run_goes_on_over_a_restart_of_the_server(two: Served, home: Path) -> None:
+def test_a_run_continues_after_a_restart_of_the_server(two: Served, home: Path) -> None:
     port = two.url.rpartition(":")[2]
     with client(two) as rb:
         session = rb.session(run_id="restarted", task="Fix the tests.")

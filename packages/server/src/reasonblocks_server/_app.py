@@ -1,4 +1,4 @@
-"""Builds the web application: its parts while it lives, its routes, its limits, and the form of its errors."""
+"""Builds the web application: its parts, its routes, its limits, and the form of its errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RETRY = {"Retry-After": "1"}
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the server as an ASGI application. It opens its database when it starts, and closes it when it ends."""
+    """Return the server as an ASGI application, which opens its database at its start and closes it at its end."""
     app = FastAPI(
         title="ReasonBlocks",
         version=__version__,
@@ -150,12 +150,12 @@ async def _too_deep(request: Request, error: RecursionError) -> Response:
 
 
 async def _no_text(request: Request, error: UnicodeEncodeError) -> Response:
-    return JSONResponse({"detail": "the body has a text with half of a surrogate pair"}, 422)
+    return JSONResponse({"detail": "the body has a text with an unpaired surrogate"}, 422)
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """Answer for an error of ours; Starlette raises it again, so that the server logs it."""
-    return JSONResponse({"detail": "an error of the server"}, 500, SAFE_HEADERS)
+    """Answer after an error of ours. Starlette raises it again, so that the server logs it."""
+    return JSONResponse({"detail": "internal server error"}, 500, SAFE_HEADERS)
 
 
 _HANDLERS: dict[Any, Any] = {

@@ -27,18 +27,18 @@ PREFIX = "rbk_"
 STATIC_SCOPES: frozenset[Scope] = frozenset({"ingest", "evaluate", "read"})
 DEFAULT_ORG = "default"
 KNOWN_S = 30.0
-"""Seconds for which a key is not looked up again, and so about the longest time until a revoked key is refused."""
+"""Seconds for which a key is not looked up again: about the longest time for which a revoked key is accepted."""
 REFRESH_S = 5.0
-"""Seconds beyond these for which requests are answered by what is known, while the database is asked beside them."""
+"""Seconds after that in which a cached key is accepted while a thread looks it up again."""
 RETRY_S = 5.0
 """Seconds after which a database that did not answer is asked again."""
 GRACE_S = 300.0
 """Seconds for which a known key is accepted while the database does not answer."""
 MAX_KNOWN = 10_000
-"""Keys that are cached; unknown ones are cached apart, so that they displace none."""
+"""The most cached keys. Unknown keys have a cache of their own, so they displace no known one."""
 MAX_KEY_CHARS = 512
 LOOKUPS_PER_SECOND, LOOKUP_BURST = 50.0, 100
-"""Lookups of keys that do not exist, in a worker: guesses of keys cost the database no more than that."""
+"""The rate of a worker's lookups of unknown keys, which limits the load by guessed keys."""
 UNAUTHORIZED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -52,7 +52,7 @@ class Bucket:
         self._left, self._read = burst, now
 
     def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until there is one."""
+        """Take a token and return 0, or return the seconds until the next token."""
         self._left = min(self._burst, self._left + max(0.0, now - self._read) * self._rate)
         self._read = now
         if self._left >= 1.0:
@@ -61,7 +61,7 @@ class Bucket:
         return (1.0 - self._left) / self._rate
 
     def give_back(self) -> None:
-        """Return a token that was taken."""
+        """Give back a token."""
         self._left = min(self._burst, self._left + 1.0)
 
 
@@ -69,25 +69,27 @@ class Bucket:
 class _Known:
     """A looked-up key: None for one that does not exist. Times are those of the monotonic clock.
 
-    `read` is when the database answered, `tried` when it was last asked, `failed` whether it did not answer then.
+    `read` is the time of the last answer, `tried` that of the last lookup, and `failed` is True if that failed.
+    `refused` is the time of the last recorded refusal.
     """
 
     found: tuple[KeyRow, bytes] | None
     read: float
     tried: float
     failed: bool = False
+    refused: float = float("-inf")
 
     def is_usable(self, now: float) -> bool:
-        """Return True if a request need not wait for the database."""
+        """Return True if a request does not need to wait for the database."""
         return now - self.read <= (GRACE_S if self.failed else KNOWN_S + REFRESH_S)
 
     def is_due(self, now: float) -> bool:
-        """Return True if the database has to be asked."""
+        """Return True if it is time for another lookup."""
         return now - self.read > KNOWN_S and now - self.tried > RETRY_S
 
 
 class _Cache:
-    """The newest entries."""
+    """A cache of the newest entries."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -123,7 +125,7 @@ class Auth:
         self._background = ThreadPoolExecutor(1, "reasonblocks-keys")
 
     def check(self, key: str) -> Principal:
-        """Return the caller with a key; may read the database. Raises `ApiError` 401 or 429, `StorageUnavailable`."""
+        """Return the caller with this key. May read the database. Raises `ApiError`, `StorageUnavailable`."""
         return self._by_cache(key) or self._by_database(key)
 
     async def caller(self, authorization: str) -> Principal:
@@ -138,7 +140,7 @@ class Auth:
         self._background.shutdown(wait=True, cancel_futures=True)
 
     def take(self, principal: Principal) -> None:
-        """Count a request of a caller. Raises `ApiError` 429 if it has made too many."""
+        """Count a request of a caller. Raises `ApiError` 429 above the rate limit."""
         now = self._monotonic()
         with self._lock:
             bucket = self._buckets.get(principal.key_id)
@@ -151,13 +153,13 @@ class Auth:
             raise ApiError(429, "too many requests with this key", {"Retry-After": str(math.ceil(wait))})
 
     def forget(self, key_id: str) -> None:
-        """Look a key up again at its next use, after it was made or revoked."""
+        """Drop a key from the cache, because it was created or revoked."""
         with self._lock:
             self._known.drop(key_id)
             self._unknown.drop(key_id)
 
     def _by_cache(self, key: str) -> Principal | None:
-        """Return the caller by what is known; None if the key has to be looked up. Raises `ApiError` 401."""
+        """Return the caller from the cache, or None if the key must be looked up. Raises `ApiError` 401."""
         if not key or len(key) > MAX_KEY_CHARS:
             raise _refused()
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
@@ -175,18 +177,36 @@ class Auth:
         if due:
             with suppress(RuntimeError):  # closed
                 self._background.submit(self._refresh, key_id)
-        return _principal(known, secret)
+        return self._principal(known, secret)
 
     def _by_database(self, key: str) -> Principal:
         key_id, secret = _parts(key)
-        return _principal(self._look_up(key_id), secret)
+        return self._principal(self._look_up(key_id), secret)
+
+    def _principal(self, known: _Known, secret: str) -> Principal:
+        """Return the caller with a key. Record a refusal, at most once in `KNOWN_S` seconds."""
+        try:
+            return _principal(known, secret)
+        except ApiError:
+            now = self._monotonic()
+            with self._lock:
+                due = known.found is not None and now - known.refused >= KNOWN_S
+                known.refused = now if due else known.refused
+            if due and known.found is not None:
+                with suppress(RuntimeError):  # closed
+                    self._background.submit(self._note_refusal, known.found[0].key_id)
+            raise
+
+    def _note_refusal(self, key_id: str) -> None:
+        with suppress(StorageUnavailable):
+            self._storage.keys.refused(key_id, time.time())
 
     def _refresh(self, key_id: str) -> None:
         with suppress(ApiError, StorageUnavailable):
             self._look_up(key_id)
 
     def _look_up(self, key_id: str) -> _Known:
-        """Ask the database for a key. One that is known is kept while the database does not answer."""
+        """Look up a key in the database. While the database does not answer, a known key stays valid for a time."""
         now = self._monotonic()
         with self._lock:
             before = self._known.get(key_id)
@@ -200,7 +220,7 @@ class Auth:
                 raise
             before.failed = True
             return before
-        known = _Known(found=found, read=now, tried=now)
+        known = _Known(found=found, read=now, tried=now, refused=float("-inf") if before is None else before.refused)
         with self._lock:
             if found is not None and before is None:
                 self._lookups.give_back()  # only guesses count
@@ -243,7 +263,7 @@ def _refused() -> ApiError:
 
 
 def Caller(scope: Scope) -> Any:
-    """Return the dependency of a route on a caller with this scope.
+    """Return the dependency for a route whose caller needs this scope.
 
     >>> async def route(caller: Annotated[Principal, Caller("read")]) -> ...
     """
@@ -253,7 +273,7 @@ def Caller(scope: Scope) -> Any:
         principal = await auth.caller(request.headers.get("authorization", ""))
         auth.take(principal)
         if scope not in principal.scopes:
-            raise ApiError(403, f"the key has not the scope {scope!r}")
+            raise ApiError(403, f"the key does not have the scope {scope!r}")
         return principal
 
     return Depends(caller_of)

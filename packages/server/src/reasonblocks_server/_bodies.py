@@ -1,4 +1,4 @@
-"""Defines the JSON of runs and notes, which the routes answer with and the stream sends."""
+"""Defines the JSON of runs and notes in responses and in the stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._values import Body, NoteRow, NoteState, RunRow
 
 LIVE_TASK_CHARS = 200
 LIVE_STEP_BYTES = 8_000
-"""The largest step event that the stream sends whole. Its listeners have 64 KB of unread messages at most."""
+"""Bytes of the largest step event that the stream sends complete. A listener has at most 64 KB of unread messages."""
 LIVE_TEXT_CHARS = 1_000
 LONG_TEXTS = ("thought", "action_input", "observation")
 SHORT_FIELDS = (
@@ -85,7 +85,7 @@ def live_run(row: RunRow) -> Body:
 
 
 def live_step(event: Mapping[str, Any]) -> Body:
-    """Return a step event as the stream sends it: a large one only with its small fields and the start of its texts."""
+    """Return a step event as the stream sends it. A large one has only its small fields and the start of its texts."""
     body = dict(event)
     if len(compact(body)) <= LIVE_STEP_BYTES:
         return body

@@ -1,4 +1,4 @@
-"""Counts what the patterns shown in finished runs have achieved, once a run, in a background thread."""
+"""Counts the effects of patterns in finished runs, once for each run, in a background thread."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ._storage import Storage
 logger = logging.getLogger("reasonblocks.server")
 
 MAX_WAITING = 10_000
-"""Finished runs that wait for their counting; beyond, the oldest is not counted."""
+"""The most finished runs that wait to be counted. Beyond this, the oldest is dropped."""
 RETRY_SECONDS = 5.0
 ATTEMPTS = 12
-"""Attempts to count a run while the database or the pattern store is not available: those of a minute."""
+"""Attempts to count a run while the database or the pattern store is not available: one minute in all."""
 STEPS = 500
 """Steps of one query."""
 READ = ("event", "run_id", "step_index", "timestamp", "monitors_fired", "composite", "metadata")
-"""The fields of a step that counting reads: the texts of a long run would not fit into memory."""
+"""The fields of a step that counting reads. The texts of a long run would not fit into memory."""
 
 
 class Counting:
-    """Reads the events of each finished run back, and counts them into the patterns of its org.
+    """Reads the events of each finished run, and adds to the counts of its org's patterns.
 
     A run that finishes again is not counted again. Runs that still wait when the process ends are not counted.
     """
 
     def __init__(self, storage: Storage, counts: Callable[[str], Counts]) -> None:
-        """`counts` returns the patterns of an org; it ignores ids of patterns that the org does not have."""
+        """`counts` returns the counts of an org's patterns. They ignore the ids of other patterns."""
         self._storage, self._counts = storage, counts
         self._waiting: deque[tuple[str, str]] = deque(maxlen=MAX_WAITING)
         self._lock = threading.Condition()
@@ -43,7 +43,7 @@ class Counting:
         self._thread: threading.Thread | None = None
 
     def finished(self, org_id: str, run_ids: Iterable[str]) -> None:
-        """Count these runs soon."""
+        """Queue these runs to be counted."""
         runs = [(org_id, run_id) for run_id in run_ids]
         if not runs:
             return
@@ -82,7 +82,7 @@ class Counting:
             self._try(org_id, run_id)
 
     def _try(self, org_id: str, run_id: str) -> None:
-        """Count a run; try again while its events cannot be read. Counts that were made are never made again."""
+        """Count a run. Try again while its events cannot be read. Nothing is counted twice."""
         for _ in range(ATTEMPTS):
             try:
                 events = list(self._events(org_id, run_id))
@@ -93,11 +93,11 @@ class Counting:
             try:
                 _count(events, self._counts(org_id))
             except (ReasonBlocksError, StorageUnavailable) as exc:
-                logger.warning("the patterns of run %r are not counted: %s", run_id, exc)
+                logger.warning("cannot count the patterns of run %r: %s", run_id, exc)
             except Exception:  # the thread serves all runs of the worker
-                logger.exception("the patterns of run %r are not counted", run_id)
+                logger.exception("cannot count the patterns of run %r", run_id)
             return
-        logger.warning("the patterns of run %r are not counted: the database is not available", run_id)
+        logger.warning("cannot count the patterns of run %r: the database is not available", run_id)
 
     def _events(self, org_id: str, run_id: str) -> Iterator[Event]:
         """Yield the steps of a run, without their texts, and its end."""

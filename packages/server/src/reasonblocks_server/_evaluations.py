@@ -1,4 +1,4 @@
-"""Evaluates steps with an org's own profiles, and spares clients that send all steps each time their repetition."""
+"""Evaluates steps with an org's own profiles, and caches results for clients that send all steps each time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -29,27 +29,27 @@ from ._values import ProfileRow
 logger = logging.getLogger("reasonblocks.server")
 
 INLINE_STEPS = 8
-"""Steps that are evaluated on the event loop: 3 ms."""
+"""The most steps that are evaluated on the event loop, which takes 3 ms."""
 INLINE_BYTES = 64_000
-"""Bytes of the largest body that is evaluated there: one of thousands of tool calls takes 30 ms."""
+"""Bytes of the largest body that is evaluated there. A body with thousands of tool calls takes 30 ms."""
 CHUNK = 64
-"""Steps that are evaluated between two looks at the client's deadline; also those that are hashed on the event loop."""
+"""Steps that are evaluated between checks of the client's deadline, and the most that are hashed on the event loop."""
 ENTRIES, ENTRY_BYTES = 4_096, 16_000_000
 """The size of the cache of memories."""
 OVERHEAD_BYTES = 600
-"""Bytes of an entry beside its memories, about."""
+"""The approximate bytes of an entry without its memories."""
 PROFILES_S = 5.0
 """Seconds for which an org's profiles are cached."""
 PROFILES_WAIT_S = 0.25
-"""Seconds that an evaluation waits for the database; then it goes on with the profiles that are known."""
+"""Seconds that an evaluation waits for the database. Then it uses the known profiles."""
 RUNS = 10_000
-"""Runs of which a worker remembers that they take notes."""
+"""The most runs for which a worker remembers that they take notes."""
 ORGS = 1_000
 """Orgs whose profiles are cached."""
 
 
 class Memories:
-    """The sealed memories of runs whose clients send all steps each time, by the digest of the steps. Thread-safe."""
+    """The memories of runs whose clients send all steps each time, by the digest of the steps. Thread-safe."""
 
     def __init__(self, entries: int = ENTRIES, size: int = ENTRY_BYTES) -> None:
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ def _size(sealed: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ask:
-    """A request, of which the cache may know a part. `keys` are the digests after each step, if it may be cached."""
+    """A request whose first steps the cache may have. `keys` are the digests after each step, if it may be cached."""
 
     request: EvaluateRequest
     keys: Sequence[bytes] = ()
@@ -130,7 +130,7 @@ class OrgEvaluations:
     def _in_chunks(
         self, org: str, request: EvaluateRequest, notes: Sequence[Note], ends: float | None
     ) -> EvaluateResponse:
-        """Evaluate many steps. If the client gives up, its next request continues after the chunks that were done."""
+        """Evaluate many steps. If the client gives up, its next request continues after the finished chunks."""
         _check(ends)
         ask = self._known(org, request)
         while ask.keys and len(ask.request.steps) > CHUNK:
@@ -142,7 +142,7 @@ class OrgEvaluations:
         return self._answer(ask, org, notes)
 
     def _known(self, org: str, request: EvaluateRequest) -> _Ask:
-        """Return the request without the steps whose memory is cached."""
+        """Return the request without the steps that the cache has."""
         keys = _keys(org, request)
         ask = _Ask(request=request, keys=keys)
         for known in range(len(keys) - 1, 0, -1):  # the last step is evaluated in any case
@@ -169,23 +169,23 @@ def _check(ends: float | None) -> None:
 
 
 def sends_all(request: EvaluateRequest) -> bool:
-    """Return True for a client that sends all steps each time and keeps no memory, as clients before this version."""
+    """Return True for a client that sends all steps each time and keeps no memory, as older clients do."""
     is_whole = request.memory is None and request.from_step == 0 and not request.observed
     return is_whole and (len(request.steps) > 1 or "injected" not in request.model_fields_set)
 
 
 _OF_SETTINGS = {"task_profile", "weights", "task", "tool_roles", "calibration", "own_level", "run_id"}
-"""The fields on which the memories depend, beside the steps."""
+"""The fields, other than the steps, on which the memories depend."""
 
 
 def _keys(org: str, request: EvaluateRequest) -> list[bytes]:
-    """Return the digests of the steps up to each one; none for a request that is not cached."""
+    """Return the digest of the steps up to each one. Empty for a request that is not cached."""
     if not request.steps or not sends_all(request):
         return []
     try:
         settings = request.model_dump_json(include=_OF_SETTINGS)
         texts = [step.model_dump_json().encode() for step in request.steps]
-    except ValueError:  # half of a surrogate pair, which no JSON holds
+    except ValueError:  # an unpaired surrogate, which UTF-8 cannot encode
         return []
     chain = hashlib.sha256(f"{len(org)}:{org}{settings}".encode("utf-8", "surrogatepass")).digest()
     keys = []
@@ -211,7 +211,7 @@ class Profiles:
         self._unknown: OrderedDict[str, None] = OrderedDict()
 
     async def applied(self, org: str, request: EvaluateRequest) -> EvaluateRequest:
-        """Return the request with the settings of the org's profile, where it gives none itself."""
+        """Return the request with the settings of the org's profile in place of missing ones."""
         profile = (await self._of(org)).get(request.task_profile)
         if profile is None:
             if request.task_profile not in WEIGHTS:
@@ -250,7 +250,7 @@ class Profiles:
             self._orgs.popitem(last=False)
 
     async def close(self) -> None:
-        """Wait for the readings that have begun."""
+        """Wait for the database reads in progress."""
         for reading in list(self._reading.values()):
             with suppress(Exception):
                 await reading
@@ -259,56 +259,42 @@ class Profiles:
         key = f"{org}\n{name[:100]}"
         if key not in self._unknown:
             self._unknown[key] = None
-            text = "task profile %r of org %r is neither built in nor stored: its steps are judged as %r"
+            text = "task profile %r of org %r is neither built in nor stored: its steps are evaluated as %r"
             logger.warning(text, name[:100], org, DEFAULT_PROFILE)
             while len(self._unknown) > ORGS:
                 self._unknown.popitem(last=False)
 
 
-Taker: TypeAlias = "tuple[str, str, str | None]"
-"""An org, one of its runs, and the project of its client's key."""
-
-
 class NoteTakers:
-    """Stores which runs take operators' notes, once for each run and worker, beside the evaluations."""
+    """Records which runs take operators' notes, once for each run and worker, in a thread."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
-        self._known: OrderedDict[Taker, bool] = OrderedDict()
-        """Runs that take notes, or that are on their way to the database: True for those that have arrived."""
+        self._known: OrderedDict[tuple[str, str, str | None], None] = OrderedDict()
 
     def note(self, org_id: str, run_id: str, project_id: str | None = None) -> None:
-        """Store that a run takes notes, in a thread, if this is not known."""
-        taker = (org_id, run_id, project_id)
+        """Record in a thread that a run takes notes, unless that is known. `project_id` is that of the key."""
+        run = (org_id, run_id, project_id)
         with self._lock:
-            if taker in self._known:
+            if run in self._known:
                 return
-            self._known[taker] = False
+            self._known[run] = None
             while len(self._known) > RUNS:
                 self._known.popitem(last=False)
-        self._pool.submit(self._store, taker)
-
-    def may_hear(self, org_id: str, run_id: str, project_id: str | None) -> bool:
-        """Return True if notes of a run concern a client: one of a project has to have asked for them before."""
-        with self._lock:
-            return project_id is None or self._known.get((org_id, run_id, project_id), False)
+        self._pool.submit(self._store, run)
 
     def settle(self, seconds: float) -> None:
-        """Wait until the runs so far are stored. Raises `TimeoutError` if that takes longer."""
+        """Wait until all runs are recorded. Raises `TimeoutError` if that takes longer."""
         self._pool.submit(int).result(seconds)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _store(self, taker: Taker) -> None:
-        org_id, run_id, project_id = taker
+    def _store(self, run: tuple[str, str, str | None]) -> None:
+        org_id, run_id, project_id = run
         try:
-            stored = self._storage.runs.takes_notes(org_id, run_id, time.time(), project_id=project_id)
+            self._storage.runs.takes_notes(org_id, run_id, time.time(), project_id)
         except StorageUnavailable:
-            stored = False
-        with self._lock:
-            if stored:
-                self._known[taker] = True
-            else:  # the run's next evaluation tries again
-                self._known.pop(taker, None)
+            with self._lock:  # the run's next evaluation tries again
+                self._known.pop(run, None)

@@ -1,11 +1,11 @@
-"""Compares the two arms of an experiment: the runs that are steered, and those that are only observed.
+"""Compares the two arms of an experiment: the steered runs and the observed ones.
 
-A run counts as a success if its outcome is "success", and as none for every other outcome: a failure, a stop, or a
-reason of `mark_failure`. Doubts do not change that: the monitors raise them, and steering must not judge itself. The
-outcome is unknown for a run that is live or was abandoned. A run that another run of the experiment has started
-belongs to that run: its steps and tokens are added, and its outcome is not counted.
+A run is a success only if its outcome is "success"; a failure, a stop and a reason passed to `mark_failure` are not.
+Doubts have no influence, because the monitors raise them and steering must not judge itself. The outcome of a live or
+abandoned run is unknown. If a run of the experiment starts another one, the steps and tokens of the second run are
+added to the first, and its outcome is ignored.
 
-The unit that was assigned to an arm, such as a user or a repository, counts once, with the mean of its runs.
+Each unit, such as a user or a repository, counts once, with the mean of its runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Verdict: TypeAlias = Literal["better", "worse", "no difference shown", "not enou
 ON, OFF = "on", "off"
 ARMS = (ON, OFF)
 MIN_UNITS = 30
-"""The units with a known outcome that each arm needs for a verdict."""
+"""The number of units with a known outcome that each arm needs for a verdict."""
 BROKEN_BELOW = 0.001
-"""The chance of the units' ratio below which the assignment is broken: of a thousand correct ones, one is below it."""
+"""The p-value of the units' ratio below which the assignment is broken: one of a thousand correct ones is below it."""
 Z = NormalDist().inv_cdf(0.975)
 """The normal quantile of a two-sided 95 % interval."""
 ABANDONED = "failure: abandoned"
@@ -42,9 +42,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One arm. `known` are the units that have a run with a known outcome; means are over them.
+    """One arm. `known` is the number of units with a known outcome; the means are over these units.
 
-    `tokens` is the mean of those whose tokens are known, None without any.
+    `tokens` is the mean of the units whose tokens are known, or None.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Arm:
 class Report:
     """The comparison of an experiment's arms. Differences are "on" minus "off".
 
-    `on_fraction` is None if the runs record none, or several. `p` is the chance that a correct assignment differs at
-    least as much from the expected ratio, None if no fraction is known. `in_both_arms` counts the units with runs in
-    both arms, which are in the means of neither. `left_out` counts runs without an arm. `broken` has the reasons for
-    "assignment broken".
+    `on_fraction` is None if the runs record none or several. `p` is the probability that a correct assignment differs
+    from the expected ratio at least as much, or None if no fraction is known. `in_both_arms` is the number of units
+    with runs in both arms, which neither arm's means include. `left_out` is the number of runs without an arm.
+    `broken` has the reasons for "assignment broken".
     """
 
     experiment_id: str
@@ -89,7 +89,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run with those that it started."""
+    """A run, together with the runs that it started."""
 
     unit: str
     arm: str
@@ -101,7 +101,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A unit's means over its runs with a known outcome, and the fraction at its first run."""
+    """A unit's means over its runs with a known outcome, and the fraction of its first run."""
 
     arms: frozenset[str]
     fraction: float | None
@@ -175,7 +175,7 @@ def mean_difference(first: Sequence[float], second: Sequence[float]) -> Interval
 def sample_ratio(
     on: Sequence[float | None], off: Sequence[float | None]
 ) -> tuple[float | None, float | None, float | None]:
-    """Return the expected number of units that are on, the chi-square statistic (one degree of freedom), and its p.
+    """Return the expected number of units that are on, the chi-square statistic (1 degree of freedom), and its p-value.
 
     The arguments are the fractions at which the units of each arm were assigned. With one fraction for all units, this
     is Pearson's test. All three values are None if a fraction is missing.
@@ -192,7 +192,7 @@ def sample_ratio(
 
 
 def _tops(runs: Sequence[RunRow]) -> list[_Run]:
-    """Return the runs that no other run of the experiment has started, each with the steps and tokens of its own."""
+    """Return the outermost runs, each with the steps and tokens of the runs that it started."""
     by_id = {run.run_id: run for run in runs}
     within: dict[str, list[RunRow]] = defaultdict(list)
     for run in runs:
@@ -201,7 +201,7 @@ def _tops(runs: Sequence[RunRow]) -> list[_Run]:
 
 
 def _top_of(run: RunRow, by_id: Mapping[str, RunRow]) -> RunRow:
-    """Return the outermost run; of runs that claim to have started each other, the one that began first."""
+    """Return the outermost run, or the earliest of several runs that name each other as parents."""
     path = [run]
     while (parent := by_id.get(path[-1].parent_run_id or "")) is not None:
         if parent in path:
@@ -232,7 +232,7 @@ def _success(outcome: str | None) -> bool | None:
 
 
 def _fraction(run: RunRow) -> float | None:
-    """Return the fraction that the run's first event records, None for none that is usable."""
+    """Return the fraction that the run's first event records, or None if there is no valid one."""
     metadata = run.body.get("metadata")
     given = metadata.get("on_fraction") if isinstance(metadata, Mapping) else None
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not isfinite(given) or not 0 <= given <= 1:

@@ -23,23 +23,23 @@ VERSION_PREFIX = "/v1"
 UNVERSIONED = ("/v1/", "/ui")
 """The beginnings of paths to which no version is added."""
 IN_FLIGHT = 256
-"""Requests that a worker answers at once; as many streams, which last, are counted apart."""
+"""The most requests that a worker answers at once. Streams are counted separately, with the same limit."""
 HELD_BYTES = 256_000_000
 """Bytes of the bodies that a worker holds at once."""
 BODY_SECONDS = 30.0
 """The longest time that a body may take to arrive."""
 UNPACKED_INLINE = 32_768
-"""Bytes of the largest packed body that is unpacked on the event loop."""
+"""Bytes of the largest compressed body that is decompressed on the event loop."""
 CHECKED_INLINE = 500_000
 """Bytes of the largest body that is checked on the event loop: 3 ms."""
 DEADLINE_HEADER = "reasonblocks-deadline-ms"
 MAX_DEADLINE_MS = 600_000
 ARRIVED = "reasonblocks.arrived"
-"""The key of a scope for the time at which the request arrived, by the monotonic clock."""
+"""The key in a scope for the arrival time of the request, by the monotonic clock."""
 
 
 def ends_of(request: Request) -> float | None:
-    """Return when the client gives up, by the monotonic clock; None if it did not say."""
+    """Return the time at which the client gives up, by the monotonic clock; None if it is not known."""
     given = request.headers.get(DEADLINE_HEADER, "")
     if not given.isascii() or not given.isdecimal() or len(given) > len(str(MAX_DEADLINE_MS)):
         return None
@@ -48,14 +48,14 @@ def ends_of(request: Request) -> float | None:
 
 
 def refusal(error: ApiError) -> JSONResponse:
-    """Return the answer with an error."""
+    """Return the response for an error."""
     return JSONResponse({"detail": error.detail}, error.status, error.headers)
 
 
 class Paths:
-    """Routes match paths as they were sent, percent-encoded, so that an id may hold any character.
+    """Passes on paths as they were sent, percent-encoded, so that an id may contain any character.
 
-    `decode_path_params` decodes the parameters. Paths without a version get the current one.
+    `decode_path_params` decodes the parameters. A path without a version gets the current one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -86,7 +86,7 @@ async def decode_path_params(request: Request) -> None:
 
 
 class InFlight:
-    """Answers 503 to requests beyond those that a worker can answer. Those whose bodies still arrive do not count."""
+    """Answers 503 if a worker has too many requests in progress, without those whose bodies still arrive."""
 
     def __init__(self, app: ASGIApp, most: int = IN_FLIGHT) -> None:
         self._app, self._most = app, most
@@ -109,7 +109,7 @@ class InFlight:
 
 
 class SafeHeaders:
-    """Adds the headers that keep browsers from guessing types and from storing answers."""
+    """Adds the headers that prevent browsers from guessing types and from storing responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -133,7 +133,7 @@ SAFE_HEADERS: Mapping[str, str] = {
 
 
 class Bodies:
-    """Reads and unpacks bodies within the limits, and passes each on whole."""
+    """Reads and decompresses bodies within the limits, and passes on each one as a whole."""
 
     def __init__(self, app: ASGIApp, most_sent: int, seconds: float = BODY_SECONDS) -> None:
         self._app, self._most_sent, self._seconds = app, most_sent, seconds
@@ -201,24 +201,24 @@ class Bodies:
         if encoding in ("", "identity"):
             return sent
         if encoding not in ("gzip", "x-gzip"):
-            raise ApiError(415, f"the content encoding {encoding[:40]!r} is not known: send gzip or none")
+            raise ApiError(415, f"the content encoding {encoding[:40]!r} is not supported: send gzip or none")
         found = _unpack(sent) if len(sent) <= UNPACKED_INLINE else await run_in_threadpool(_unpack, sent)
         holding.take(len(found))
         return found
 
     def hold(self, size: int) -> None:
-        """Count bytes that are held. Raises `ApiError` 503 if they are too many."""
+        """Count bytes in memory. Raises `ApiError` 503 if there are too many."""
         if size > 0 and self._held + size > HELD_BYTES:
             raise ApiError(503, "the server is busy with large bodies", {"Retry-After": "1", **CLOSE})
         self._held += size
 
 
 CLOSE = {"Connection": "close"}
-"""Ends a connection whose body is not read to its end."""
+"""The header that ends a connection whose body is not read completely."""
 
 
 class _Holding:
-    """The bytes of one request."""
+    """The bytes that one request holds in memory."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies, self._size = bodies, 0
@@ -233,7 +233,7 @@ class _Holding:
 
 
 class _Whole:
-    """Receives a body that was read already, then what follows it: the end of the connection."""
+    """Receives a body that has been read already, and then the end of the connection."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self._body: bytes | None = body
@@ -265,9 +265,9 @@ def _unpack(sent: bytes) -> bytes:
     except zlib.error as exc:
         raise ApiError(400, f"the body is not gzip: {exc}") from exc
     if len(found) > MAX_UNPACKED_BYTES:
-        raise _too_large(f"the body is larger than {MAX_UNPACKED_BYTES} bytes when it is unpacked")
+        raise _too_large(f"the body is larger than {MAX_UNPACKED_BYTES} bytes after decompression")
     if not unpacking.eof or unpacking.unused_data:
-        raise ApiError(400, "the body is not one whole gzip")
+        raise ApiError(400, "the body must be one complete gzip stream")
     return found
 
 
@@ -291,4 +291,4 @@ def _finite(text: str) -> float:
 
 
 def _no_number(text: str) -> float:
-    raise ApiError(422, f"the body has the number {text[:40]}")
+    raise ApiError(422, f"the body has the number {text[:40]}, which is not finite")

@@ -1,7 +1,7 @@
-"""Stores and searches the patterns of all orgs, each of which sees its own and the shared ones.
+"""Stores and searches the patterns of all orgs. Each org sees its own patterns and the shared ones.
 
-Shared patterns belong to no org: the starter library, and those that were added to the store past the server. No key
-changes them.
+Shared patterns belong to no org. They are the starter library, and patterns that were added to the store without the
+server. No key can change them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ except ImportError:  # Windows, where one process writes
     fcntl = None  # type: ignore[assignment]  # its absence is tested
 
 MAX_GIVEN = 1_000
-"""Patterns of one request."""
+"""The most patterns in one request."""
 SEARCHES = 8
-"""Searches of a worker at once; the others wait for them, within their deadlines."""
+"""The most searches of a worker at once. Others wait within their deadlines."""
 SEARCH_S = 5.0
-"""Seconds for a search whose client names no deadline."""
+"""The deadline of a search, in seconds, if the client sends none."""
 OWN_FIELDS = ("revision", "created_at", "stats", "org_id")
 """Fields of a pattern that the server sets."""
 
@@ -46,7 +46,7 @@ OWN_FIELDS = ("revision", "created_at", "stats", "org_id")
 class Patterns:
     """The patterns in a file, or on a Qdrant server. Safe to use from any thread and from several processes.
 
-    Raises `ApiError` for what a caller may not do, `ConfigError` for an invalid pattern, and `StoreError` or
+    Raises `ApiError` for a forbidden or impossible change, `ConfigError` for an invalid pattern, and `StoreError` or
     `Unavailable` if the patterns cannot be read or written.
     """
 
@@ -85,7 +85,7 @@ class Patterns:
         The org, the revision and the counts are set here, whatever was given.
         """
         if not 1 <= len(given) <= MAX_GIVEN:
-            raise ApiError(422, f"patterns: must be 1 to {MAX_GIVEN}")
+            raise ApiError(422, f"patterns: must be a list of 1 to {MAX_GIVEN}")
         patterns = {pattern.id: pattern for pattern in (_given(org_id, one) for one in given)}
         with self._one_writer():
             for name in patterns:
@@ -125,24 +125,24 @@ class Patterns:
     def _check_free(self, org_id: str, pattern_id: str) -> None:
         found = self.store.get(pattern_id)
         if found is not None and found.org_id != org_id:
-            raise ApiError(409, f"the id {pattern_id!r} is taken: give the pattern another one")
+            raise ApiError(409, f"the id {pattern_id!r} is taken: choose another one")
 
     def _check_own(self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False) -> None:
         found = self.get(org_id, pattern_id)
         if found.org_id is None:
-            raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key changes it")
+            raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key can change it")
         if not any_revision and found.revision != revision:
             raise ApiError(412, f"the pattern has the revision {found.revision}: send it as If-Match")
 
     @contextmanager
     def _one_writer(self) -> Iterator[None]:
-        """Keep all others of this host from writing, between the check of a pattern and its change."""
+        """Hold a lock over all writers on this host, from the check of a pattern to its change."""
         with self._writing, _locked(self._lock_file):
             yield
 
 
 class OrgCounts:
-    """Counts what the runs of one org made of its patterns and of the shared ones; other ids are ignored."""
+    """The counts of the patterns that one org sees. Other ids are ignored."""
 
     def __init__(self, store: Any, org_id: str) -> None:
         self._store, self._org_id = store, org_id
@@ -156,7 +156,7 @@ class OrgCounts:
 
 
 def as_json(pattern: Pattern) -> dict[str, Any]:
-    """Return the form of a pattern in answers: always with its org and its revision."""
+    """Return a pattern as JSON, always with its org and its revision."""
     return {**pattern_json(pattern), "org_id": pattern.org_id, "revision": pattern.revision}
 
 

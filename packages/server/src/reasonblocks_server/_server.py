@@ -25,13 +25,13 @@ from ._values import Principal
 logger = logging.getLogger("reasonblocks.server")
 
 MIGRATE_AGAIN_S = 0.5
-"""Seconds after which a database that did not answer at the start is tried again."""
+"""Seconds between attempts to migrate a database that does not answer."""
 FIRST_SWEEP_S, SWEEP_S = 300.0, 3_600.0
-"""Seconds from the start to the first deletion of old runs, and from one to the next."""
+"""Seconds from the start to the first deletion of old runs, and between deletions."""
 
 
 class Migrating:
-    """Migrates the database at the start; while it does not answer, tries again beside the rest of the server.
+    """Migrates the database at the start. While the database does not answer, a thread tries again.
 
     Raises `NewerDatabase` if the database belongs to a newer version. `done` is set when it is migrated.
     """
@@ -41,7 +41,7 @@ class Migrating:
         self._storage, self._ended = storage, threading.Event()
         self._thread: threading.Thread | None = None
         if not self._is_done():
-            logger.error("the database does not answer: until it does, only evaluations for static keys are answered")
+            logger.error("the database does not answer: until then, only keys of REASONBLOCKS_KEYS can evaluate")
             self._thread = threading.Thread(target=self._repeat, name="reasonblocks-migrate", daemon=True)
             self._thread.start()
 
@@ -64,13 +64,14 @@ class Migrating:
 
 
 class Sweeping:
-    """Deletes what is over, such as old runs, every hour, in one worker of all.
+    """Deletes old runs, expired logins and similar rows every hour, in one of all workers.
 
-    The first sweep is some minutes after the start, so that restarts in a row do not all sweep.
+    The first deletion is some minutes after the start, so that repeated restarts do not delete each time.
     """
 
-    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S) -> None:
-        self._storage, self._first_s, self._ended = storage, first_s, threading.Event()
+    def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S, every_s: float = SWEEP_S) -> None:
+        self._storage, self._first_s, self._every_s = storage, first_s, every_s
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="reasonblocks-sweep", daemon=True)
         self._thread.start()
 
@@ -81,20 +82,22 @@ class Sweeping:
     def _repeat(self) -> None:
         pause = self._first_s
         while not self._ended.wait(pause):
-            pause = SWEEP_S
+            pause = self._every_s
             try:
                 with self._storage.lock("sweep") as held:
                     if held:
-                        logger.info("%d old runs deleted", self._storage.orgs.sweep(time.time()))
+                        logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
             except StorageUnavailable as error:
-                logger.warning("old runs are not deleted now: %s", error)
+                logger.warning("cannot delete old runs now: %s", error)
+            except Exception:  # such as tables that are not made yet: the thread has to try again
+                logger.exception("cannot delete old runs now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """The parts of a worker. All are safe to use from any thread.
 
-    `pool` runs evaluations of many steps and searches for patterns, apart from the threads that wait for the database.
+    `pool` runs evaluations of many steps, separately from the threads that wait for the database.
     """
 
     settings: Settings

@@ -24,16 +24,16 @@ MAX_UNPACKED_BYTES = 8_000_000
 class Settings:
     """The settings of a server. Raises `ConfigError` for an invalid one.
 
-    - `data`: the folder of everything that the server stores by default: the database, the patterns and the secret.
-    - `database_url`: a URL of SQLAlchemy, `sqlite:///PATH` or `postgresql://...`; by default a file in `data`.
-    - `qdrant_url`: the Qdrant server of the patterns; by default they are in a file in `data`.
-    - `secret`: the secret that seals the monitors' memory, at least 32 bytes and the same for all workers and hosts; by
-      default one is made and kept in `data`.
-    - `static_keys`: keys as `KEY` or `KEY@ORG`, with the scopes ingest, evaluate and read; without an org they belong
-      to the org "default".
-    - `rate_per_second`, `burst`: the requests of each key, on average and at once, over all workers of this process.
+    - `data`: the data folder, which by default has the database, the patterns and the secret.
+    - `database_url`: `sqlite:///PATH` or `postgresql://...`; by default a file in `data`.
+    - `qdrant_url`: the Qdrant server for the patterns; by default, a file in `data` has them.
+    - `secret`: the secret that signs the monitors' memory, at least 32 bytes and the same for all workers and hosts; by
+      default it is generated and stored in `data`.
+    - `static_keys`: keys as `KEY` or `KEY@ORG`, with the scopes ingest, evaluate and read; without an org, a key
+      belongs to the org "default".
+    - `rate_per_second`, `burst`: the requests that each key may make, on average and at once, over all workers.
     - `max_body_bytes`: the largest body as it is sent.
-    - `workers`: the number of processes, among which the rates are divided.
+    - `workers`: the number of processes, which share the rates equally.
     - `retention_days`: the days for which an org's runs are kept, if the org has set nothing else.
     """
 
@@ -62,7 +62,7 @@ class Settings:
             key, _, org = given.partition("@")
             if not key or not key.isascii() or not key.isprintable() or " " in key or ("@" in given and not org):
                 raise ConfigError("static_keys", f"{key[:4]}...", "must be KEY or KEY@ORG, in ASCII without spaces")
-        if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgresql")):
+        if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgres")):
             kind = self.database_url.partition(":")[0]
             raise ConfigError("database_url", f"{kind}:...", "must be sqlite:///PATH or postgresql://...")
         if self.qdrant_url is not None and not self.qdrant_url.startswith(("http://", "https://")):
@@ -70,10 +70,10 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], **given: Any) -> Settings:
-        """Return the settings of the environment variables; `given` ones take precedence, unless they are None.
+        """Return the settings from environment variables. Settings in `given` that are not None take precedence.
 
-        They are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
-        `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (keys with commas between them), `RATE_LIMIT_PER_SEC`,
+        The variables are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
+        `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (comma-separated), `RATE_LIMIT_PER_SEC`,
         `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS` and `REASONBLOCKS_RETENTION_DAYS`.
         """
         found: dict[str, Any] = {}
@@ -92,7 +92,7 @@ class Settings:
 
     @property
     def patterns_file(self) -> Path:
-        """The file of the patterns, if they are in no Qdrant."""
+        """The file of the patterns, if there is no Qdrant server."""
         return self.data / "patterns.db"
 
 
@@ -122,7 +122,7 @@ assert {*_VARIABLES} == {field.name for field in fields(Settings)}
 
 
 def secret_of(settings: Settings) -> bytes:
-    """Return the secret; make the one in the data folder if it is missing. Workers that start together get the same."""
+    """Return the secret. Generate it if it is missing; workers that start at the same time get the same one."""
     if settings.secret is not None:
         return settings.secret
     path = settings.data / SECRET_FILE
@@ -130,7 +130,9 @@ def secret_of(settings: Settings) -> bytes:
         _make(path)
     found = path.read_bytes()
     if len(found) < SECRET_BYTES:
-        raise ConfigError("secret", str(path), "the file is damaged: remove it, and runs lose their monitors' memory")
+        raise ConfigError(
+            "secret", str(path), "the file is damaged: delete it (live runs then lose their monitors' memory)"
+        )
     return found
 
 

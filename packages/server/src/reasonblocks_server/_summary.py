@@ -11,19 +11,19 @@ from reasonblocks.types import Doubt, FSMState
 from ._values import Body, StepRow
 
 STANDING = "E3Injection"
-"""The source of standing rules, which every run gets: they do not count as texts that were told."""
+"""The source of standing rules. Every run gets them, so they do not count as texts."""
 PIXELS = 132
 """The width of the drawing."""
 MOST_POINTS = 66
 """The most points of the drawing: one for every two pixels."""
 STATES = frozenset(state.value for state in FSMState)
 UNKNOWN = "?"
-"""A state that the machine does not have."""
+"""The name of an unknown state."""
 NO_TYPE = "no failure type"
 
 
 def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = False) -> Body:
-    """Return the summary of a run; `steps` are all of its steps, `doubts` is True if its end raised doubts.
+    """Return the summary of a run. `steps` are all its steps. `doubts` is True if monitors doubt its end.
 
     - `states` that were reached and `hardest`, the first of them; `failures`: the failure types; `monitors` that fired
     - `steps`: completed ones; `calls`; `told`: texts by source, without standing rules; `withheld`: those not shown
@@ -107,14 +107,14 @@ def _row(step: StepRow, after: int | None) -> Row:
 
 
 def _points(levels: Sequence[float | None]) -> list[float | None]:
-    """Return the difficulty, the highest of each stretch of a long run."""
+    """Return the difficulties. For a long run, return the highest of each section."""
     each = -(-len(levels) // MOST_POINTS) or 1
     stretches = [[one for one in levels[at : at + each] if one is not None] for at in range(0, len(levels), each)]
     return [round(max(stretch), 3) if stretch else None for stretch in stretches]
 
 
 def _ticks(calls: Sequence[int], last: int) -> list[int]:
-    """Return the calls, of those at the same place of the drawing only the first."""
+    """Return the calls, but only the first of several at the same place in the drawing."""
     places = dict[int, int]()
     for call in calls:
         places.setdefault(round(min(1.0, call / last) * PIXELS), call)

@@ -18,7 +18,7 @@ Body: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The caller of a request, by its key: an org, possibly one of its projects, and the allowed scopes."""
+    """The caller of a request: the key's org, its project if it has one, and its scopes."""
 
     org_id: str
     key_id: str
@@ -28,7 +28,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """A key without its secret. `revoked` and `expires` are times, None for never."""
+    """A key without its secret. The times are None for never.
+
+    `refused` is the time of the last refused request: the key had expired or was revoked, or the secret was wrong.
+    """
 
     key_id: str
     org_id: str
@@ -39,13 +42,14 @@ class KeyRow:
     expires: float | None = None
     revoked: float | None = None
     used: float | None = None
+    refused: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
     """The result of a batch of events.
 
-    `refused` has the place in the batch and the reason of each event that was not accepted. `finished` are the ids of
+    `refused` has the index and the reason for each refused event. `finished` are the ids of
     runs that ended with this batch for the first time.
     """
 
@@ -115,16 +119,16 @@ class StepRow:
     error: bool = False
     """True if the call failed."""
     stopped: bool = False
-    """True if the run was stopped before this call, or would be without mode "observe"."""
+    """True if the run was stopped before this call, or would have been without mode "observe"."""
     dropped: int = 0
     """The number of texts that did not fit."""
     doubts: bool = False
-    """True if monitors doubt that the run ended well; only the last step's counts."""
+    """True if monitors doubt that the run ended well. Only the last step's value counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """The chosen runs of a list; an empty field chooses all.
+    """A filter for lists of runs. An empty field matches all runs.
 
     `state` and `failure_type` are those of `RunRow`. `outcome` is "success", "failure", "stopped", "other" or "live".
     `q` is a part of the task, the agent's name or the run's id, in any case. `since` is a time of `started`.
@@ -143,7 +147,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRow:
-    """An operator's note. `told_step` is the call that carried it."""
+    """An operator's note. `told_step` is the call that contained it, `project_id` the project of its run."""
 
     note_id: str
     org_id: str
@@ -154,6 +158,7 @@ class NoteRow:
     created: float
     expires: float
     told_step: int | None = None
+    project_id: str = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +173,7 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """One change that a key made."""
+    """A change, with the key that made it."""
 
     id: int
     at: float

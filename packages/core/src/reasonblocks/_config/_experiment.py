@@ -1,4 +1,4 @@
-"""Assigns the runs of an experiment to its arms: a run that is on is steered, one that is off is only observed."""
+"""Assigns the runs of an experiment to its arms: runs in "on" are steered, and runs in "off" are only observed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..types import Mode, RunOptions, Settings
 Arm: TypeAlias = Literal["on", "off"]
 MODES: Mapping[Arm, Mode] = {"on": "steer", "off": "observe"}
 ID_BYTES = 200
-"""The limit of an experiment's and of a unit's id, that of a run's."""
+"""The most bytes in the id of an experiment or a unit, as in that of a run."""
 DEFAULT_FRACTION = 0.5
 MAX_ASSIGNED = 4_096
-"""Newest runs whose assignment is kept for the runs that they start."""
+"""The number of newest runs whose assignments are kept for the runs that they start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Assignment:
         return "on" if number < self.on_fraction * 2**64 else "off"  # both sides are exact
 
     def metadata(self) -> dict[str, JSON]:
-        """Return the part of a run's metadata from which a report is made."""
+        """Return the part of a run's metadata that a report uses."""
         return {
             "experiment_id": self.experiment_id,
             **({"arm": self.arm} if self.has_arm else {}),
@@ -91,7 +91,7 @@ def _check_id(name: str, value: object) -> None:
 def assigned(
     options: RunOptions, settings: Settings, run_id: str, caller: Assignment | None
 ) -> tuple[RunOptions, Assignment | None]:
-    """Return a run's options with its mode and metadata, and its assignment, None outside an experiment.
+    """Return a run's options with its mode and metadata, and its assignment, or None outside an experiment.
 
     `caller` is the assignment of the run that starts this one. `settings` are the client's.
     """
@@ -105,7 +105,7 @@ def assigned(
 
 
 def _assignment(options: RunOptions, run_id: str, caller: Assignment | None) -> Assignment | None:
-    """Return the run's own assignment, else that of the run that starts it: a subagent is in its caller's arm."""
+    """Return the run's own assignment, or else that of the run that starts it: a subagent is in its caller's arm."""
     if options.experiment_id is None:
         return None if options.mode is not None else caller
     if caller is not None and caller.experiment_id == options.experiment_id and options.unit_id is None:

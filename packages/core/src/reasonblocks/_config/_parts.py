@@ -236,7 +236,7 @@ def store_of(
 SHARED, IN_MEMORY, IN_HOME = "shared", "memory", "auto"
 """Values of `profile` that are no path."""
 PROFILE_SHARE = 2
-"""Reading a profile may take half of a step's time."""
+"""Reading a profile may take a step's time divided by this: half of it."""
 
 
 def profiles_of(

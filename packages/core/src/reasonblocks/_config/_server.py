@@ -42,7 +42,7 @@ class Server:
         return HttpStore(self.exchange, self.redaction())
 
     def profiles(self, org_id: str, seconds: float, local: Profiles) -> Profiles:
-        """Return the profiles that all clients of the server share; `local` keeps those that it cannot."""
+        """Return the profiles that all clients of the server share. `local` keeps those that the server cannot keep."""
         from ..backends._http._profiles import HttpProfiles
 
         return HttpProfiles(self.exchange, org_id, seconds, local)

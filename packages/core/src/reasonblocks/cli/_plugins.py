@@ -16,7 +16,7 @@ from ._output import Parsers, warn
 
 GROUP = "reasonblocks.commands"
 OURS = {"keys": "reasonblocks-server", "serve": "reasonblocks-server"}
-"""The distribution of ours that adds each command."""
+"""Our distributions, by the commands that they add."""
 
 
 class Commands(Parsers, Protocol):
@@ -26,7 +26,7 @@ class Commands(Parsers, Protocol):
 
 
 class _OneParser:
-    """The subparsers as a package sees them: it can add the parser of its own command, and no other."""
+    """The subparsers that a package receives. It can add a parser for its own command only."""
 
     def __init__(self, commands: Parsers, name: str) -> None:
         self.commands, self.name = commands, name
@@ -48,13 +48,13 @@ def add_found(commands: Commands, wanted: str | None) -> None:
             point.load()(_OneParser(commands, point.name))
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - somebody else's code
+        except Exception as error:  # noqa: BLE001 - code of another package
             commands.choices.pop(point.name, None)
             warn(f"reasonblocks: the command {point.name!r} of {_owner(point)} is left out: {_reason(error)}")
 
 
 def missing(name: str) -> str | None:
-    """Return the reason why a command of ours is not there, with the command that installs it."""
+    """Return the error for a missing command of ours, with the command that installs it."""
     if name not in OURS or any(point.name == name for point in entry_points(group=GROUP)):
         return None
     needed = OURS[name]

@@ -107,6 +107,6 @@ def spark_of(levels: Sequence[float | None]) -> str:
 
 
 def ticks_of(calls: Sequence[int], last: int) -> str:
-    """Return the path of the marks under the drawing, one for each call before which the agent was told something."""
+    """Return the path of the marks under the drawing, one for each call before which the agent was told a text."""
     places = dict.fromkeys(round(min(1.0, call / last) * SPARK_WIDTH) for call in calls)
     return "".join(f"M{place} {SPARK_HEIGHT}v-5" for place in list(places)[:MOST_POINTS])

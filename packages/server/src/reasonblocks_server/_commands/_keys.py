@@ -21,14 +21,14 @@ ORG = "default"
 AGENT_SCOPES: tuple[Scope, ...] = ("ingest", "evaluate")
 DAY_S = 86_400
 BY = "command line"
-"""The key id in the audit of what this command changes."""
+"""The key id in the audit for changes by this command."""
 
 
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "keys",
         help="create, list or revoke the keys of a server",
-        description="Manages the keys of a server in its database, while the server runs or not. A running server "
+        description="Manages the keys of a server directly in its database. The server need not run. A running server "
         "refuses a revoked key within 30 seconds.",
         allow_abbrev=False,
     )
@@ -45,10 +45,12 @@ def _add_create(commands: Parsers) -> None:
     parser.add_argument("--name", required=True, help="who or what uses the key")
     parser.add_argument(
         "--scopes", type=_scopes, default=AGENT_SCOPES, metavar="SCOPE,...",
-        help=f"what the key may do, of {', '.join(SCOPES)} ({','.join(AGENT_SCOPES)})",
+        help=f"comma-separated scopes, any of {', '.join(SCOPES)} ({','.join(AGENT_SCOPES)})",
     )  # fmt: skip
-    parser.add_argument("--project", metavar="ID", help="only the runs of this project")
-    parser.add_argument("--expires-days", type=float, metavar="N", help="the days until the key expires (never)")
+    parser.add_argument("--project", metavar="ID", help="limit the key to the runs of this project")
+    parser.add_argument(
+        "--expires-days", type=float, metavar="N", help="the number of days until the key expires (never)"
+    )
     parser.set_defaults(command=_create)
 
 
@@ -65,7 +67,7 @@ def _add(commands: Parsers, name: str, help: str) -> argparse.ArgumentParser:
 def _scopes(text: str) -> tuple[Scope, ...]:
     wanted = {part.strip() for part in text.split(",")}
     if unknown := sorted(wanted - {*SCOPES}):
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no scope; valid: {', '.join(SCOPES)}")
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a scope; valid: {', '.join(SCOPES)}")
     return tuple(scope for scope in SCOPES if scope in wanted)
 
 
@@ -86,7 +88,7 @@ def _create(arguments: argparse.Namespace) -> int:
         say(json.dumps({**asdict(key), "key": secret}))
     else:
         say(secret)
-        warn(f"key {key.key_id} of org {key.org_id}: {', '.join(key.scopes)}; it is shown only now")
+        warn(f"key {key.key_id} of org {key.org_id}: {', '.join(key.scopes)}; it is shown only once")
     return OK
 
 

@@ -1,4 +1,4 @@
-"""Opens the database that a command's options or the environment name, and reports its problems in one line."""
+"""Opens the database that a command's options or the environment name, and reports problems in one line."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def add_database(parser: ArgumentParser) -> None:
         "--database-url",
         metavar="URL",
         help="postgresql://... or sqlite:///PATH ($REASONBLOCKS_DATABASE_URL, else a file in the data folder); on a "
-        "command line, every user of this machine can see its password",
+        "command line, every user of this machine can see a password",
     )
 
 
 def settings_of(arguments: Namespace, **given: Any) -> Settings:
-    """Return the settings with the secret, which is made if it is missing. The options override the environment."""
+    """Return the settings with the secret, which is created if it is missing. Options override the environment."""
     data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
     settings = Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
     try:
@@ -56,7 +56,7 @@ def settings_of(arguments: Namespace, **given: Any) -> Settings:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Storage]:
-    """Open the database, at the schema of this version. Raises `ReasonBlocksError`."""
+    """Open the database and migrate it to this version. Raises `ReasonBlocksError`."""
     from .._storage import NewerDatabase
 
     storage = _open(settings)

@@ -30,14 +30,14 @@ LINK_S = 15 * 60
 BACKLOG = 2048
 """Connections that wait while all workers are busy; uvicorn's own number."""
 GRACE_S = 2
-"""Seconds that open requests have after SIGTERM; a stream of events has no end of its own."""
+"""Seconds that open requests have after SIGTERM. A stream of events does not end by itself."""
 KEEP_ALIVE_S = 75
 """Seconds for which an idle connection stays open: longer than the 60 of nginx, which must be the first to close it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """The ways into a server: its URL, its first key if it was made now, and a login link for the dashboard."""
+    """The URL of a server, its first key if it was just created, and a login link for the dashboard."""
 
     url: str
     data: str
@@ -48,16 +48,20 @@ class Door:
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "serve",
-        help="run the server: a team's runs, lessons and settings, with a dashboard",
-        description="Runs the ReasonBlocks server until SIGTERM or Ctrl-C. The first start makes the database and a "
+        help="run the server, which stores a team's runs and shows them in a dashboard",
+        description="Runs the ReasonBlocks server until SIGTERM or Ctrl-C. The first start creates the database and a "
         "key, which it prints once.",
         allow_abbrev=False,
     )
     parser.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST})")
     parser.add_argument("--port", type=int, default=PORT, help=f"the port to listen on, 0 for any free one ({PORT})")
-    parser.add_argument("--public-url", metavar="URL", help="the address that people use, if a proxy is in front")
+    parser.add_argument(
+        "--public-url", metavar="URL", help="the address that people use if a proxy is in front of the server"
+    )
     _add_storage(parser)
-    parser.add_argument("--workers", type=int, metavar="N", help="worker processes ($REASONBLOCKS_WORKERS, else 1)")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="the number of worker processes ($REASONBLOCKS_WORKERS, else 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object when the server is ready")
     parser.set_defaults(command=serve)
 
@@ -67,7 +71,9 @@ def _add_storage(parser: argparse.ArgumentParser) -> None:
 
     add_database(parser)
     parser.add_argument(
-        "--qdrant-url", metavar="URL", help="the Qdrant server of the patterns ($QDRANT_URL, else a file)"
+        "--qdrant-url",
+        metavar="URL",
+        help="the Qdrant server for the patterns ($QDRANT_URL, else a file in the data folder)",
     )
 
 
@@ -88,7 +94,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Its protocol is given, without which asyncio would leave the delay of Nagle on."""
+    """Return a listening socket, with its protocol: without one, asyncio does not turn off Nagle's algorithm."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -111,7 +117,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def _door(storage: Storage, settings: Settings, url: str) -> Door:
-    """Make the first key of an empty server, and a login link for the oldest key that may read."""
+    """Create the first key of an empty server, and a login link for the oldest key with the scope `read`."""
     from .._values import SCOPES
 
     now, secret = time.time(), None
@@ -135,16 +141,16 @@ def _may_log_in(key: KeyRow, now: float) -> bool:
 
 def _show(door: Door, host: str, *, as_json: bool) -> None:
     if not _is_loopback(host):
-        warn(f"reasonblocks serve: {host} is reached from other machines, and keys travel unencrypted: put a proxy "
-             "with TLS in front")  # fmt: skip
+        warn(f"reasonblocks serve: other machines can reach {host}, and keys are sent unencrypted: put a proxy with "
+             "TLS in front of the server")  # fmt: skip
     if as_json:
         say(json.dumps({"url": door.url, "data": door.data, "key": door.key, "login": door.login}))
     else:
         say(f"ReasonBlocks server: {door.url} (data in {door.data})")
         if door.key is not None:
-            say(f"first key, shown only now: {door.key}")
+            say(f"first key, which is shown only once: {door.key}")
         if door.login is not None:
-            say(f"dashboard, one login within {LINK_S // 60} minutes: {door.login}")
+            say(f"dashboard, for one login within {LINK_S // 60} minutes: {door.login}")
     sys.stdout.flush()
 
 
@@ -156,7 +162,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def work_on(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve requests on a shared socket until SIGTERM: the program of a worker."""
+    """Serve requests on a shared socket until SIGTERM, as a worker."""
     import uvicorn
 
     from .._app import create_app

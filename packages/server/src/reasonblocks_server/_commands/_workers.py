@@ -17,11 +17,11 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 SPAWN = get_context("spawn")
-"""Workers share nothing with the parent but what they are given; a fork would share its threads' locks."""
+"""Workers share with the parent only their arguments. A fork would copy the locks of its threads."""
 END_S = 5.0
 """Seconds that workers have to end before they are killed."""
 PAUSE_S = 1.0
-"""Seconds before a worker is started again that died before it was ready."""
+"""Seconds before the restart of a worker that died before it was ready."""
 
 Ready: TypeAlias = Callable[[], None]
 Work: TypeAlias = Callable[[Ready], None]
@@ -55,7 +55,7 @@ def keep_running(work: Work, count: int, started: Callable[[], None]) -> bool:
 
 
 def _all_ready(workers: list[_Worker], stop: Connection) -> bool:
-    """Wait until all are ready; return False as soon as one has ended or a signal has come."""
+    """Wait until all are ready. Return False as soon as one has ended or a signal has arrived."""
     while not all(worker.ready for worker in workers):
         found = wait([stop, *(worker.told for worker in workers if not worker.ready)])
         if stop in found or not all(_listen(worker) for worker in workers if worker.told in found):
@@ -79,7 +79,7 @@ def _replace_dead(workers: list[_Worker], work: Work, stop: Connection) -> None:
 
 
 def _listen(worker: _Worker) -> bool:
-    """Note that a worker is ready. Return False if it has ended without that."""
+    """Record that a worker is ready. Return False if it has ended before."""
     try:
         if not worker.ready and worker.told.poll():
             worker.ready = worker.told.recv_bytes() != b""
@@ -110,7 +110,7 @@ def _end(workers: list[_Worker]) -> None:
 
 
 def _run(work: Work, tell: Connection) -> None:
-    """Run in the worker; end it when its parent is gone."""
+    """Run the program in the worker process. End the process when its parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent ends the workers
     threading.Thread(target=_outlived, daemon=True).start()
     work(partial(tell.send_bytes, b"ready"))
@@ -124,7 +124,7 @@ def _outlived() -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[Connection]:
-    """Yield a connection that can be read once SIGTERM or SIGINT has come."""
+    """Yield a connection that is readable once SIGTERM or SIGINT has arrived."""
     read, write = SPAWN.Pipe(duplex=False)
 
     def note(number: int, frame: FrameType | None) -> None:

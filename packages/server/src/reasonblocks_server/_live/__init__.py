@@ -1,4 +1,4 @@
-"""Tells listeners of new events, and agents of the notes that wait for them, from the memory of one worker."""
+"""Notifies a worker's listeners of new events, and passes waiting notes to its agents."""
 
 from __future__ import annotations
 

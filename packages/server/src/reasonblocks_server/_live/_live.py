@@ -1,4 +1,4 @@
-"""Polls the database in one thread of a worker, as long as somebody listens or notes may wait."""
+"""Polls the database in one thread of a worker, while there are listeners or notes may wait."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ RETRY_SECONDS = 5.0
 LATE_SECONDS = 5.0
 """Seconds by which a commit may be later than the time that it records."""
 ASKED_SECONDS = 60.0
-"""Seconds after the last evaluation that asked for notes during which they are polled."""
+"""Seconds for which notes are polled after an evaluation has asked for them."""
 MAX_LISTENERS = 256
-"""Listeners of a worker; each has at most 64 KB of unread messages."""
+"""The most listeners of a worker. Each has at most 64 KB of unread messages."""
 MAX_CHANGED = 1_000
 """Runs of one query."""
 MAX_SHOWN = 50
-"""Runs of one poll that a listener to all runs is told of: a list of the newest ones shows no more."""
+"""The most changed runs of one poll that a listener to all runs receives, as many as a list shows."""
 STEPS = 200
 """Steps of one query."""
 
 
 class Live:
-    """The notes that wait for runs, and the listeners to runs, of one worker. Its methods wait for no database.
+    """The waiting notes and the listeners of one worker. No method waits for the database.
 
     Events and notes of other workers arrive within `POLL_SECONDS`. The thread starts when it is first needed. While
-    the database is not available, known notes are still told, and listeners hear nothing.
+    the database is not available, known notes are still passed on, and listeners receive nothing.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -60,34 +60,48 @@ class Live:
         """Runs whose notes have changed in this worker."""
         self._failing = False
 
-    def waiting(self, org_id: str, run_id: str, told: Collection[str] = ()) -> tuple[Note, ...]:
-        """Return the oldest note that waits for a run, after those that its client reports as told."""
+    def waiting(
+        self, org_id: str, run_id: str, told: Collection[str] = (), *, project_id: str | None = None
+    ) -> tuple[Note, ...]:
+        """Return the oldest waiting note of a run, without the notes that its client reports as told.
+
+        A client with a project gets only the notes of that project's runs.
+        """
         now, before = time.monotonic(), self._asked
         self._asked = now
         if now - before >= ASKED_SECONDS:  # the thread may be asleep
             self._start()
             self._wake.set()
-        self.told(org_id, run_id, told)
-        note = self._notes.oldest(org_id, run_id)
+        self.told(org_id, run_id, told, project_id=project_id)
+        note = self._notes.oldest(org_id, run_id, project_id)
         return () if note is None else (note,)
 
-    def told(self, org_id: str, run_id: str, ids: Collection[str], step: int | None = None) -> None:
-        """Drop notes that a run has been told; the thread writes it down."""
-        if ids and self._notes.tell(Told(org_id=org_id, run_id=run_id, note_ids=tuple(ids), step=step)):
+    def told(
+        self,
+        org_id: str,
+        run_id: str,
+        ids: Collection[str],
+        step: int | None = None,
+        *,
+        project_id: str | None = None,
+    ) -> None:
+        """Drop notes that a run has been told. The thread records this."""
+        told = Told(org_id=org_id, run_id=run_id, note_ids=tuple(ids), step=step)
+        if ids and self._notes.tell(told, project_id):
             self._touch(org_id, run_id)
 
     def note_added(self, row: NoteRow) -> None:
-        """Let a new note wait for its run."""
+        """Add a new note, which waits for its run."""
         self._notes.add(row)
         self._touch(row.org_id, row.run_id)
 
     def note_withdrawn(self, row: NoteRow) -> None:
-        """Drop a note that was withdrawn."""
+        """Drop a withdrawn note."""
         self._notes.drop(row.org_id, row.run_id, (row.note_id,))
         self._touch(row.org_id, row.run_id)
 
     def events_stored(self, org_id: str, run_ids: Iterable[str]) -> None:
-        """Tell the listeners to these runs at once."""
+        """Notify the listeners to these runs at once."""
         listeners = self._listeners
         if listeners:
             ids = set(run_ids)
@@ -128,7 +142,7 @@ class Live:
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread and all listeners; write what has been told, if the database is available."""
+        """End the thread and all listeners. Record the told notes, if the database is available."""
         self.end_streams()
         thread = self._thread
         if thread is not None:
@@ -168,17 +182,17 @@ class Live:
             self._tell_listeners(self._notes.read(lambda: self._storage.notes.waiting(time.time())))
         except StorageUnavailable as exc:
             if not self._failing:
-                logger.warning("notes and live pages have to wait: %s", exc)
+                logger.warning("notes and live pages are delayed: %s", exc)
             self._fail()
         except Exception:  # the thread serves all agents and listeners of the worker
-            logger.exception("a poll for notes and live pages failed")
+            logger.exception("cannot poll for notes and live pages")
             self._fail()
         else:
             self._failing = False
         return not self._failing
 
     def _fail(self) -> None:
-        """Let the next poll tell the listeners again what this one may not have told them."""
+        """Let the next poll repeat the notifications that this one may have missed."""
         self._failing = True
         self._runs.repeat()
         for listener in self._listeners:
@@ -218,7 +232,7 @@ class Live:
         return sorted(found, key=lambda row: row.seen)[-MAX_SHOWN:]
 
     def _tell_of_run(self, key: RunKey, listeners: Sequence[Subscription], row: RunRow | None) -> None:
-        """Tell those that are up to date from one reading, and each of the others from its own."""
+        """Notify the listeners that are up to date from one query, and each of the others from its own."""
         row = row or self._storage.runs.get(*key)
         if row is None:
             return
@@ -236,7 +250,7 @@ class Live:
 
 
 class ChangedRuns:
-    """The runs of all orgs that have changed since the last look."""
+    """The runs of all orgs that have changed since the last poll."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -286,7 +300,7 @@ def _tell_of_run(
     *,
     is_behind: bool,
 ) -> None:
-    """Offer the run, as many of the missing steps as there is room for, and the notes that have changed."""
+    """Offer the run, as many of the missing steps as fit, and the changed notes."""
     state = _state(row)
     if state != listener.run_state:
         listener.run_state = state

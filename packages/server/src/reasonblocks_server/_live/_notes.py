@@ -1,4 +1,4 @@
-"""The notes that wait for runs, in memory, so that an evaluation reads no table."""
+"""The waiting notes of all runs, in memory, so that an evaluation reads no table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reasonblocks.types import Note
 from .._values import NoteRow
 
 MAX_UNWRITTEN = 10_000
-"""Told notes that are not written yet, at most; beyond, the oldest is forgotten, and its note may be sent again."""
+"""The most told notes that are not yet recorded. Beyond this, the oldest is dropped, and may be sent again."""
 MAX_GONE = 10_000
 RunKey = tuple[str, str]
 """An org and one of its runs."""
@@ -20,7 +20,7 @@ RunKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Notes that a run has been told, to be written."""
+    """Notes that a run has been told, to be recorded."""
 
     org_id: str
     run_id: str
@@ -29,28 +29,28 @@ class Told:
 
 
 class WaitingNotes:
-    """The queued notes of all runs as of the last reading, with what this worker has learned since. For any thread."""
+    """The queued notes of all runs as of the last query, with this worker's later changes. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._rows: dict[RunKey, tuple[NoteRow, ...]] = {}
         self._added: dict[str, NoteRow] = {}
-        """Notes that were added since the last reading began."""
+        """Notes that were added since the last query began."""
         self._gone: dict[str, None] = {}
-        """Notes that no longer wait, although a reading may still have them."""
+        """Notes that no longer wait, although a query may still return them."""
         self._unwritten: deque[Told] = deque(maxlen=MAX_UNWRITTEN)
 
     def __len__(self) -> int:
         with self._lock:
             return sum(map(len, self._rows.values())) + len(self._unwritten)
 
-    def oldest(self, org_id: str, run_id: str) -> Note | None:
-        """Return the oldest note that waits for a run."""
+    def oldest(self, org_id: str, run_id: str, project_id: str | None = None) -> Note | None:
+        """Return the oldest waiting note of a run, if the run is in the project."""
         now = self._clock()
         with self._lock:
             rows = self._rows.get((org_id, run_id), ())
-        row = next((row for row in rows if row.expires > now), None)
+        row = next((row for row in rows if row.expires > now and project_id in (None, row.project_id)), None)
         return None if row is None else Note(id=row.note_id, text=row.text)
 
     def add(self, row: NoteRow) -> None:
@@ -60,15 +60,16 @@ class WaitingNotes:
             key = (row.org_id, row.run_id)
             self._rows[key] = (*self._rows.get(key, ()), row)
 
-    def drop(self, org_id: str, run_id: str, ids: Collection[str]) -> tuple[str, ...]:
-        """Drop notes that no longer wait, and return the ids of those that did."""
+    def drop(self, org_id: str, run_id: str, ids: Collection[str], project_id: str | None = None) -> tuple[str, ...]:
+        """Drop notes that no longer wait, if their run is in the project. Return the ids of those that did wait."""
         key = (org_id, run_id)
         with self._lock:
             rows = self._rows.get(key, ())
-            dropped = tuple([row.note_id for row in rows if row.note_id in ids])
+            ours = [row.note_id for row in rows if project_id in (None, row.project_id)]
+            dropped = tuple([note_id for note_id in ours if note_id in ids])
             if not dropped:
                 return ()
-            self._keep(key, tuple([row for row in rows if row.note_id not in ids]))
+            self._keep(key, tuple([row for row in rows if row.note_id not in dropped]))
             for note_id in dropped:
                 self._added.pop(note_id, None)
                 self._gone[note_id] = None
@@ -76,9 +77,9 @@ class WaitingNotes:
                 del self._gone[next(iter(self._gone))]
         return dropped
 
-    def tell(self, told: Told) -> bool:
-        """Drop notes that a run has been told, and keep this for writing; return False if none of them waited."""
-        dropped = self.drop(told.org_id, told.run_id, told.note_ids)
+    def tell(self, told: Told, project_id: str | None = None) -> bool:
+        """Drop notes that a run has been told, and remember to record this. Return False if none of them waited."""
+        dropped = self.drop(told.org_id, told.run_id, told.note_ids, project_id)
         if not dropped:
             return False
         with self._lock:
@@ -86,7 +87,7 @@ class WaitingNotes:
         return True
 
     def write(self, write: Callable[[Told], None]) -> None:
-        """Write what has been told; if that raises, it is kept for the next time."""
+        """Record the told notes. If that raises, they are kept for the next time."""
         while True:
             with self._lock:
                 told = self._unwritten.popleft() if self._unwritten else None
@@ -101,7 +102,7 @@ class WaitingNotes:
                 raise
 
     def read(self, read: Callable[[], Iterable[NoteRow]]) -> set[RunKey]:
-        """Replace the notes by those of a reading; return the runs whose notes differ."""
+        """Replace the notes by the result of a query. Return the runs whose notes differ."""
         with self._lock:
             self._added.clear()
             gone_before = set(self._gone)

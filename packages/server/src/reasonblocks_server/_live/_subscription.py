@@ -14,15 +14,15 @@ from reasonblocks._json import compact
 from .._values import Body
 
 MAX_UNREAD = 65_536
-"""Bytes of unread messages, from which on a listener is closed. It may connect again and go on where it was."""
+"""Bytes of unread messages at which a listener is closed. It can reconnect and continue."""
 ROOM = MAX_UNREAD // 2
-"""Bytes of unread messages up to which a listener is given more steps; the others wait in the database."""
+"""Bytes of unread messages up to which a listener receives more steps. The others wait in the database."""
 STUCK_SECONDS = 5.0
-"""Seconds without a read, from which on a listener that is behind is closed."""
+"""Seconds without a read after which a listener that is behind is closed."""
 
 
 class Message(NamedTuple):
-    """A message: a run or note of which something has changed, or a step event. `id` is the place to go on from."""
+    """A message: a changed run or note, or a step event. A client that reconnects continues after `id`."""
 
     kind: Literal["run", "step", "note"]
     id: str
@@ -32,9 +32,9 @@ class Message(NamedTuple):
 class Subscription:
     """An asynchronous iterator of the messages of one run, or of all runs of an org.
 
-    It ends when it is closed: by its reader, by the end of the server, or because too much is unread.
+    It ends when it is closed: by its reader, at the end of the server, or because of too many unread messages.
 
-    `after` is the newest step that it has been given. `since` is the time of the newest run that it has been given.
+    `after` is the newest step that it has received, and `since` the time of the newest run.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Subscription:
         since: float | None,
         drained: Callable[[], None],
     ) -> None:
-        """`drained` is called when a listener that was behind has read what it had."""
+        """`drained` is called when a listener that was behind has read all its messages."""
         self.org_id, self.run_id, self.project_id = org_id, run_id, project_id
         self.after, self.since = after, since
         self.is_behind = True
@@ -63,7 +63,7 @@ class Subscription:
         self._messages: deque[tuple[Message, int]] = deque()
         self._unread = 0
         self._moved = time.monotonic()
-        """The time of the last read, or of the message since which there is no room."""
+        """The time of the last read, or of the first message that did not fit."""
         self._closed = False
 
     @property
@@ -91,12 +91,12 @@ class Subscription:
             await self._ready.wait()
 
     def close(self) -> None:
-        """End the iteration after the messages that are there."""
+        """End the iteration after the present messages."""
         self._closed = True
         self._notify()
 
     def has_room(self) -> bool:
-        """Return False for a listener that has to read first; close one that has not read for a while."""
+        """Return False if the listener must read first. Close one that has not read for a while."""
         with self._lock:
             is_full = self._unread >= ROOM
             is_stuck = is_full and time.monotonic() - self._moved > STUCK_SECONDS
@@ -105,7 +105,7 @@ class Subscription:
         return not is_full and not self._closed
 
     def offer(self, message: Message) -> None:
-        """Add a message; close the listener if too much is unread."""
+        """Add a message. Close the listener if there are too many unread bytes."""
         size = len(compact(message.body).encode())
         with self._lock:
             fits = not self._closed and self._unread + size <= MAX_UNREAD
@@ -122,5 +122,5 @@ class Subscription:
     def _notify(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._ready.set)
-        except RuntimeError:  # the loop has ended, and its readers with it
+        except RuntimeError:  # the event loop has ended, and so have its readers
             self._closed = True

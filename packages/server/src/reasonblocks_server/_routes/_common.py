@@ -1,4 +1,4 @@
-"""Shares the form of errors, the types of parameters, and the checks that several routes make."""
+"""Defines the form of errors, the types of parameters, and the checks that several routes share."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ Since = Annotated[float | None, Query(ge=0, le=MAX_TIME, description="Seconds si
 
 
 class Given(BaseModel):
-    """A request. Unknown fields are ignored: clients of other versions send them."""
+    """A request. Unknown fields are ignored, because clients of other versions send them."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
 
 class Problem(BaseModel):
-    """An error: the reason, for a person."""
+    """An error, with the reason as a text for people."""
 
     detail: str
 
 
 REASONS = {
-    400: "The body is not JSON.",
+    400: "The request cannot be read; its body may not be JSON.",
     401: "The key is missing or not valid.",
-    403: "The key does not have the scope of this route.",
-    404: "It does not exist, or belongs to somebody else.",
-    409: "The run's state does not allow it.",
+    403: "The key does not allow this.",
+    404: "It does not exist, or belongs to another org or project.",
+    409: "The state of the object does not allow this.",
     412: "It has been changed in the meantime.",
     413: "The body is too large.",
     422: "A field is not valid; the detail begins with its name.",
-    429: "Too many requests; `Retry-After` has the seconds to wait.",
-    503: "The database is not available, or the server has too much to do.",
+    429: "Too many requests or notes; `Retry-After` is the seconds to wait.",
+    503: "The database is not available, or the server is busy.",
 }
 ALWAYS = (400, 401, 403, 413, 422, 429, 503)
 
 
 def problems(*more: int) -> dict[int | str, dict[str, Any]]:
-    """Return the declarations of a route's errors: those of every route, and `more`."""
+    """Return the declarations of a route's errors: the errors of every route, and `more`."""
     return {status: {"model": Problem, "description": REASONS[status]} for status in sorted({*ALWAYS, *more})}
 
 
@@ -67,6 +67,6 @@ def run_of(server: Server, caller: Principal, run_id: str) -> RunRow:
 
 
 def check_whole_org(caller: Principal) -> None:
-    """Refuse a key of one project what concerns the whole org. Raises `ApiError` with status 403."""
+    """Refuse a key that belongs to one project. Raises `ApiError` with status 403."""
     if caller.project_id is not None:
-        raise ApiError(403, "the key belongs to one project, and this concerns the whole org")
+        raise ApiError(403, "the key belongs to one project, and this request concerns the whole org")

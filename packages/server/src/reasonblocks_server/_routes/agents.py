@@ -1,4 +1,4 @@
-"""Shares the summaries of agents' finished runs in a team: what is usual for each agent."""
+"""Stores the summaries of agents' finished runs for a team: the usual values of each agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TaskProfile = Annotated[str, Query(max_length=200, pattern=NO_NUL)]
 
 
 class Agent(BaseModel):
-    """An agent, the number of its kept runs, and the time of the newest."""
+    """An agent, the number of its summaries, and the time of the newest one."""
 
     agent_name: str
     task_profile: str
@@ -56,14 +56,15 @@ class SummaryGiven(Given):
 
 
 class Stored(BaseModel):
-    """The confirmation that something is stored."""
+    """The confirmation that a summary is stored."""
 
     stored: Literal[True] = True
 
 
 @router.get("/monitor/agents", responses=problems())
 def list_agents(caller: Reader, server: Used) -> Agents:
-    """List the agents with kept runs."""
+    """List the agents that have summaries of runs."""
+    check_whole_org(caller)
     rows = server.storage.agents.list(caller.org_id)
     found = [Agent(agent_name=name, task_profile=task, runs=runs, newest=newest) for name, task, runs, newest in rows]
     return Agents(agents=found)
@@ -77,7 +78,7 @@ def read_profile(
     task_profile: TaskProfile = "coding",
     but: Annotated[str, Query(max_length=512, pattern=NO_NUL)] = "",
 ) -> Summaries:
-    """Return what is usual for an agent, without its run `but`."""
+    """Return the summaries of an agent's newest finished runs, without that of the run `but`."""
     found = server.storage.agents.read(caller.org_id, agent_name, task_profile, but)
     summaries = [summary_in(given) for given in found]
     return Summaries(summaries=[dict(summary) for summary in summaries if summary is not None])
@@ -85,10 +86,10 @@ def read_profile(
 
 @router.post("/monitor/agents/profile", responses=problems(400))
 def add_summary(given: SummaryGiven, caller: Sender, server: Used) -> Stored:
-    """Add the summary of a run, or replace it."""
+    """Add or replace the summary of a run."""
     summary = summary_in(given.summary)
     if summary is None:
-        raise ApiError(422, "summary: must have known measures, each a number from 0 to 1")
+        raise ApiError(422, "summary: must contain known measures only, each with a number from 0 to 1")
     server.storage.agents.add(
         caller.org_id, given.agent_name, given.task_profile, given.run_id, dict(summary), time.time()
     )
@@ -99,7 +100,7 @@ def add_summary(given: SummaryGiven, caller: Sender, server: Used) -> Stored:
 def delete_profile(
     caller: Admin, server: Used, agent_name: AgentName, task_profile: TaskProfile = "coding"
 ) -> Response:
-    """Forget what is usual for an agent."""
+    """Delete the summaries of an agent's runs."""
     check_whole_org(caller)
     if not server.storage.agents.delete(caller.org_id, agent_name, task_profile):
         raise ApiError(404, f"there is no agent {agent_name!r} with the task profile {task_profile!r}")

@@ -1,4 +1,4 @@
-"""Serves the OpenAPI document, and a page made of it that needs no script and nothing from elsewhere."""
+"""Serves the OpenAPI document, and a page that shows it without scripts and without requests to other hosts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PAGE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_
 <main>
 <h1>{{ title }} {{ version }}</h1>
 <p>Every route is served with and without <code>/v1</code>. Send a key as <code>Authorization: Bearer KEY</code>.
-Errors are <code>{"detail": reason}</code>. <a href="/openapi.json">The same as OpenAPI</a>.</p>
+Errors are <code>{"detail": reason}</code>. The same description as <a href="/openapi.json">OpenAPI</a>.</p>
 {% for route in routes %}
 <section>
 <h2><code>{{ route.method }} {{ route.path }}</code></h2>
@@ -69,7 +69,7 @@ Errors are <code>{"detail": reason}</code>. <a href="/openapi.json">The same as 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Route:
-    """A route as the page shows it."""
+    """A route on the page."""
 
     method: str
     path: str
@@ -94,7 +94,7 @@ async def docs(request: Request) -> Response:
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, in which all routes but those of health need a key."""
+    """Return the OpenAPI document, in which all routes except the health checks need a key."""
     known: dict[str, Any] | None = getattr(app.state, "document", None)
     if known is None:
         known = app.openapi()
@@ -137,7 +137,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _schema(given: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """Return the JSON schema of a body, in which a reference is replaced by its schema once."""
+    """Return the JSON schema of a body. A reference at the top is replaced by its schema."""
     schema = given.get("content", {}).get("application/json", {}).get("schema")
     if not schema:
         return ""

@@ -1,4 +1,4 @@
-"""Answers the requests in an agent's path: evaluations, lessons and difficulties."""
+"""Answers the requests that an agent waits for: evaluations, searches for lessons, and scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Evaluating = Annotated[Principal, Caller("evaluate")]
 
 @router.post("/monitors/evaluate", response_model=EvaluateResponse, responses=problems())
 async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller: Evaluating) -> Response:
-    """Evaluate the newest completed step, with the sealed memory of those before it or with all of them."""
+    """Evaluate the newest completed step. The request has the sealed memory of the earlier steps, or all steps."""
     ends = ends_of(request)
     notes = _notes(server, caller, body)
     size = int(request.headers.get("content-length", "0"))  # that of the unpacked body
@@ -49,26 +49,23 @@ async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller
 
 @router.post("/traces/retrieve", responses=problems())
 async def retrieve(body: RetrieveRequest, request: Request, server: Used, caller: Evaluating) -> RetrieveResponse:
-    """Find the lessons that fit the newest steps."""
+    """Return the patterns that match the newest steps."""
     return await server.patterns.search(caller.org_id, body, ends_of(request))
 
 
 @router.post("/score", responses=problems())
 async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
-    """Score the difficulty of a text."""
+    """Return the difficulty of a text."""
     return scored(body)
 
 
 def _notes(server: Server, caller: Principal, body: EvaluateRequest) -> tuple[Note, ...]:
-    if body.notes:
-        server.takers.note(caller.org_id, body.run_id, caller.project_id)
-    if not server.takers.may_hear(caller.org_id, body.run_id, caller.project_id):
-        return ()  # the client asks again before its next call
-    if body.notes_told:
-        server.live.told(caller.org_id, body.run_id, body.notes_told)
+    live, project = server.live, caller.project_id
     if not body.notes:
+        live.told(caller.org_id, body.run_id, body.notes_told, project_id=project)
         return ()
-    return server.live.waiting(caller.org_id, body.run_id, body.notes_told)
+    server.takers.note(caller.org_id, body.run_id, project)
+    return live.waiting(caller.org_id, body.run_id, body.notes_told, project_id=project)
 
 
 def _wants_lesson(body: EvaluateRequest, answer: EvaluateResponse) -> bool:

@@ -20,12 +20,12 @@ from ._common import RunId, problems
 router = APIRouter(tags=["telemetry"])
 Sender = Annotated[Principal, Caller("ingest")]
 MAX_EVENTS = 1_000
-"""Events of one batch. The clients of this project send 64 at most, and halve a batch that is answered with 413."""
+"""The most events in a batch. The clients of this project send at most 64, and halve a batch after a 413."""
 MAX_INDEX = 2**53
 
 
 class EventGiven(BaseModel):
-    """An event on a route of its own. A client may leave out its time; unknown fields are kept."""
+    """A single event. A client may leave out its time. Unknown fields are stored."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -102,7 +102,7 @@ def start_run(given: StartGiven, caller: Sender, server: Used) -> Started:
     body = _event("run_start", given)
     if given.timestamp is None:
         known = server.storage.runs.get(caller.org_id, given.run_id)
-        if known is not None:  # sent again, and no new run under the same id
+        if known is not None:  # a repeated event, not a new run with the same id
             body["timestamp"] = known.started
     _store_one(server, caller, {"framework": "", **body})
     return Started(run_id=given.run_id)
@@ -117,23 +117,23 @@ def add_step(run_id: RunId, given: StepGiven, caller: Sender, server: Used) -> S
 
 @router.post("/monitor/runs/{run_id:path}/finish", responses=problems(400))
 def finish_run(run_id: RunId, given: FinishGiven, caller: Sender, server: Used) -> Finished:
-    """Store the end of a run. A second one replaces a success."""
+    """Store the end of a run. A later end replaces a success."""
     _store_one(server, caller, {**_event("run_finish", given), "run_id": run_id})
     return Finished(run_id=run_id, outcome=given.outcome)
 
 
 @router.post("/monitor/events", responses=problems(400))
 def add_events(given: EventsRequest, caller: Sender, server: Used) -> EventsResponse:
-    """Store a batch of events. Events that are known already change nothing; refused ones are listed."""
+    """Store a batch of events. Repeated events change nothing. The answer lists the refused events."""
     if len(given.events) > MAX_EVENTS:
-        raise ApiError(413, f"{len(given.events):,} events, at most {MAX_EVENTS:,} are allowed")
+        raise ApiError(413, f"events: {len(given.events):,} events, but at most {MAX_EVENTS:,} are allowed")
     stored = _store(server, caller, given.events)
     refused = [WireRefused(index=index, detail=detail) for index, detail in stored.refused]
     return EventsResponse(accepted=stored.accepted, repeated=stored.repeated, refused=refused)
 
 
 def _event(kind: str, given: EventGiven) -> Body:
-    """Return the event of a route that takes one; older clients send null for what they do not know."""
+    """Return the event of a single request. Older clients send null for unknown values."""
     return {"timestamp": time.time(), **given.model_dump(exclude_none=True), "event": kind}
 
 
@@ -146,15 +146,17 @@ def _store_one(server: Server, caller: Principal, event: Body) -> None:
 def _store(server: Server, caller: Principal, events: Sequence[Mapping[str, Any]]) -> Ingested:
     stored = server.storage.runs.ingest(caller.org_id, events, now=time.time(), project_id=caller.project_id)
     runs = {run_id for event in events if isinstance(run_id := event.get("run_id"), str)}
-    for event in events:
-        _forget_told(server, caller.org_id, event)
+    refused = {at for at, _ in stored.refused}
+    for at, event in enumerate(events):
+        if at not in refused:
+            _forget_told(server, caller.org_id, event)
     server.live.events_stored(caller.org_id, runs)
     server.counting.finished(caller.org_id, stored.finished)
     return stored
 
 
 def _forget_told(server: Server, org_id: str, event: Mapping[str, Any]) -> None:
-    """Drop the notes that a step reports as told, which the storage has written down already."""
+    """Drop the notes that a step reports as told. The storage has recorded them already."""
     metadata, run_id, step = event.get("metadata"), event.get("run_id"), event.get("step_index")
     ids = metadata.get("note_ids") if isinstance(metadata, Mapping) else None
     if isinstance(ids, list) and isinstance(run_id, str):

@@ -19,7 +19,7 @@ Reader = Annotated[Principal, Caller("read")]
 
 
 class Experiment(BaseModel):
-    """An experiment: the number of its runs, and the time of the first."""
+    """An experiment, the number of its runs, and the time of the first one."""
 
     experiment_id: str
     runs: int
@@ -47,7 +47,7 @@ def report(
     caller: Reader,
     server: Used,
 ) -> Report:
-    """Compare the runs of an experiment that are steered with those that are only observed."""
+    """Compare the steered runs of an experiment with the observed ones."""
     rows = server.storage.runs.units(caller.org_id, experiment_id)
     seen = [row for row in rows if caller.project_id in (None, row.project_id)]
     if not seen:

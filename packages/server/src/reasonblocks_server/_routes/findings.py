@@ -1,4 +1,4 @@
-"""Answers requests to the memory of codebases, which this server does not have."""
+"""Refuses requests for the memory of codebases, which this server does not have."""
 
 from __future__ import annotations
 

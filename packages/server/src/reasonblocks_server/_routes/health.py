@@ -1,4 +1,4 @@
-"""Reports whether the server lives, and whether it can answer."""
+"""Answers health checks: of the process, and of its database."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ router = APIRouter(tags=["health"])
 
 @router.get("/health")
 async def health(request: Request) -> dict[str, str]:
-    """Return the version of a server that lives."""
+    """Return the version, while the process runs."""
     return {"status": "ok", "version": request.app.version}
 
 
 @router.get("/ready", responses={503: problems()[503]})
 async def ready(request: Request, server: Used) -> dict[str, str]:
-    """Return the same if the database answers."""
+    """Return the version, if the database answers."""
     await run_in_threadpool(server.storage.check)
     return {"status": "ok", "version": request.app.version}

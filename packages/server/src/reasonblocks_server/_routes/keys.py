@@ -1,4 +1,4 @@
-"""Makes, lists and revokes the keys of an org."""
+"""Creates, lists and revokes the keys of an org."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_LIFE_SECONDS = 10 * 365 * 86_400
 
 
 class KeyGiven(Given):
-    """A new key: its scopes are some of those of the key that makes it. It never expires without `expires_s`."""
+    """A key to create. Its scopes must be among those of the caller's key. Without `expires_s`, it never expires."""
 
     name: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
     scopes: list[Scope] = Field(min_length=1, max_length=5)
@@ -41,10 +41,11 @@ class KeyBody(BaseModel):
     expires: float | None
     revoked: float | None
     used: float | None
+    refused: float | None
 
 
 class NewKey(KeyBody):
-    """A new key. Its text is shown once."""
+    """A new key. This answer alone contains its text."""
 
     key: str
 
@@ -57,12 +58,14 @@ class KeyList(BaseModel):
 
 @router.post("/keys", status_code=201, responses=problems(400))
 def make_key(given: KeyGiven, caller: Admin, server: Used) -> NewKey:
-    """Make a key of the same org. A key of one project makes keys of that project only."""
+    """Create a key for the same org. A key of one project can create keys for that project only."""
     if beyond := sorted({*given.scopes} - caller.scopes):
-        raise ApiError(403, f"the key has not the scopes {', '.join(beyond)}, so that it cannot give them")
+        raise ApiError(403, f"the key lacks the scopes {', '.join(beyond)}, so it cannot give them to another key")
     project = given.project_id or caller.project_id
     if caller.project_id not in (None, project):
-        raise ApiError(403, f"the key belongs to the project {caller.project_id!r}, and gives keys of that only")
+        raise ApiError(
+            403, f"the key belongs to the project {caller.project_id!r}, and can create keys for that project only"
+        )
     now = time.time()
     row, secret = server.storage.keys.add(
         caller.org_id,
@@ -86,7 +89,7 @@ def list_keys(caller: Admin, server: Used) -> KeyList:
 
 @router.delete("/keys/{key_id}", status_code=204, responses=problems(404))
 def revoke_key(key_id: Annotated[str, Path(max_length=100)], caller: Admin, server: Used) -> Response:
-    """Revoke a key. Workers accept it for up to 30 seconds more."""
+    """Revoke a key. Other workers may accept it for up to 30 seconds."""
     rows = server.storage.keys.list(caller.org_id)
     found = next((row for row in rows if row.key_id == key_id and _is_seen(caller, row)), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Takes operators' notes to live runs, shows them, and withdraws them."""
+"""Adds, lists and withdraws operators' notes to live runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Reader = Annotated[Principal, Caller("read")]
 
 
 class NoteGiven(Given):
-    """The text that the agent is to be told, and the seconds after which it is too late."""
+    """The text for the agent, and the seconds after which the note expires."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARS)
     expires_s: int = Field(default=EXPIRES_SECONDS, ge=1, le=MAX_EXPIRES_SECONDS)
@@ -43,7 +43,7 @@ class NoteList(BaseModel):
 
 @router.post("/runs/{run_id:path}/notes", status_code=201, responses=problems(400, 404, 409))
 def post_note(run_id: RunId, given: NoteGiven, caller: Operator, server: Used) -> NoteAdded:
-    """Queue a note: the run's agent is told it before its next call."""
+    """Queue a note. The run's next call contains it."""
     run_of(server, caller, run_id)
     row = add_note(server, caller.org_id, caller.key_id, run_id, given.text, given.expires_s)
     server.audit(caller, "note.add", f"{run_id} {row.note_id}")
@@ -62,7 +62,7 @@ def list_notes(run_id: RunId, caller: Reader, server: Used) -> NoteList:
 def withdraw_note(
     run_id: RunId, note_id: Annotated[str, Path(max_length=64)], caller: Operator, server: Used
 ) -> Response:
-    """Withdraw a note that the agent has not been told."""
+    """Withdraw a note that no call has contained yet."""
     run_of(server, caller, run_id)
     row = server.storage.notes.withdraw(caller.org_id, run_id, note_id, time.time())
     if row is None:

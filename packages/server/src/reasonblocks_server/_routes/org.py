@@ -1,4 +1,4 @@
-"""Keeps the retention of an org, and erases an org."""
+"""Shows and changes the retention of an org, and erases an org."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def put_org(given: OrgGiven, caller: Admin, server: Used) -> Org:
 
 @router.delete("/org", responses=problems())
 def erase_org(caller: Admin, server: Used) -> Erased:
-    """Erase all that is stored of the org: its runs, patterns, settings and keys."""
+    """Erase all data of the org: its runs, patterns, settings and keys."""
     check_whole_org(caller)
-    server.patterns.erase(caller.org_id)
     keys = server.storage.keys.list(caller.org_id)
+    server.patterns.erase(caller.org_id)
     erased = server.storage.orgs.erase(caller.org_id)
-    for row in keys:
-        server.auth.forget(row.key_id)
+    for key in keys:
+        server.auth.forget(key.key_id)
     server.audit(caller, "org.erase", f"{erased} runs")
     return Erased(erased=erased)

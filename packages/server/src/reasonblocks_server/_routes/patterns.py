@@ -39,7 +39,7 @@ def patterns(
 
 @router.post("/patterns", status_code=201, responses=problems(409))
 def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dict[str, Any]:
-    """Add a pattern, or a list of at most 1,000, or replace those of the org with the same id."""
+    """Add a pattern, or a list of at most 1,000. A pattern with the id of one of the org's replaces it."""
     check_whole_org(caller)
     given = body if isinstance(body, list) else body["patterns"] if isinstance(body.get("patterns"), list) else [body]
     added = server.patterns.add(caller.org_id, given)
@@ -49,13 +49,13 @@ def add(server: Used, caller: Changing, body: dict[str, Any] | list[Any]) -> dic
 
 @router.get("/patterns/{pattern_id:path}", responses=problems(404))
 def pattern(server: Used, caller: Reading, pattern_id: str) -> Response:
-    """Return a pattern; its revision is also the `ETag`."""
+    """Return a pattern. The `ETag` is its revision."""
     return _answer(as_json(server.patterns.get(caller.org_id, pattern_id)))
 
 
 @router.put("/patterns/{pattern_id:path}", responses=problems(404, 412))
 def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], if_match: IfMatch = "") -> Response:
-    """Replace a pattern whose revision is that of `If-Match`."""
+    """Replace a pattern, if its revision is that in `If-Match`."""
     check_whole_org(caller)
     found = server.patterns.put(caller.org_id, pattern_id, body, _revision(if_match))
     server.audit(caller, "pattern.put", pattern_id)
@@ -64,7 +64,7 @@ def put(server: Used, caller: Changing, pattern_id: str, body: dict[str, Any], i
 
 @router.delete("/patterns/{pattern_id:path}", status_code=204, responses=problems(404, 412))
 def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = "") -> Response:
-    """Remove a pattern; with `If-Match` only that revision."""
+    """Delete a pattern. With `If-Match`, only if it has this revision."""
     check_whole_org(caller)
     server.patterns.remove(caller.org_id, pattern_id, _revision(if_match) if if_match else None)
     server.audit(caller, "pattern.delete", pattern_id)
@@ -72,7 +72,7 @@ def remove(server: Used, caller: Changing, pattern_id: str, if_match: IfMatch = 
 
 
 def _named(ids: Sequence[str]) -> str:
-    """Return the ids for the audit; of many their number, and the first ones."""
+    """Return the ids for the audit. For several, return their number and the first ids."""
     if len(ids) == 1:
         return ids[0]
     return f"{len(ids)} patterns: {preview(', '.join(ids), NAMED_CHARS)}"

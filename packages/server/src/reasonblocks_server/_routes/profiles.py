@@ -1,4 +1,4 @@
-"""Shows the monitors, and keeps the team's task profiles: the monitors' weights, and a calibration."""
+"""Lists the monitors, and stores the team's task profiles: the monitors' weights, and a calibration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Reader = Annotated[Principal, Caller("read")]
 Admin = Annotated[Principal, Caller("admin")]
 Weight = Annotated[float, Field(ge=0, le=1)]
 BUILT_IN = 0
-"""The revision of a profile that the org has not changed."""
+"""The revision of a built-in profile that the org has not changed."""
 
 
 class Scorer(BaseModel):
@@ -41,7 +41,7 @@ class Scorers(BaseModel):
 class ProfileGiven(Given):
     """A task profile.
 
-    Monitors without a weight keep that of the built-in profile of this name, or of "coding". `calibration` has the
+    A monitor without a weight has that of the built-in profile of this name, or else of "coding". `calibration` has the
     form of its TOML file. `revision` is that of the profile that it replaces, 0 for a new or a built-in one.
     """
 
@@ -52,7 +52,7 @@ class ProfileGiven(Given):
 
 
 class Profile(BaseModel):
-    """A task profile with all its weights; `revision` is 0 for one that is built in."""
+    """A task profile with all weights. The `revision` of a built-in one is 0."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -76,7 +76,7 @@ def list_scorers(caller: Reader, server: Used) -> Scorers:
 
 @router.get("/monitor/profiles", responses=problems())
 def list_profiles(caller: Reader, server: Used) -> Profiles:
-    """List the task profiles, with those that are built in."""
+    """List the task profiles, including the built-in ones."""
     own = {row.name: Profile.model_validate(row) for row in server.storage.profiles.list(caller.org_id)}
     built_in = {
         name: Profile(name=name, weights=dict(weights), calibration=None, revision=BUILT_IN)
@@ -87,7 +87,7 @@ def list_profiles(caller: Reader, server: Used) -> Profiles:
 
 @router.post("/monitor/profiles", responses=problems(400, 412))
 def put_profile(given: ProfileGiven, caller: Admin, server: Used) -> Profile:
-    """Add or replace a task profile, if nobody has changed it since the given revision."""
+    """Add or replace a task profile, if it still has the given revision."""
     check_whole_org(caller)
     base = given.name if given.name in WEIGHTS else DEFAULT_PROFILE
     weights = resolve_weights(base, given.weights)

@@ -1,4 +1,4 @@
-"""Lists, shows and deletes runs, and sums up their health."""
+"""Lists, returns and deletes runs, and returns counts of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ MAX_INDEX = 2**53
 
 
 class RunList(BaseModel):
-    """Runs, the newest first. `next_cursor` is null at their end."""
+    """Runs, the newest first. `next_cursor` is null at their end.
+
+    With filters, a page before the last one may have fewer runs than `limit`, or none.
+    """
 
     runs: list[RunBody]
     next_cursor: str | None
@@ -39,10 +42,10 @@ class RunPage(BaseModel):
 
 
 class HealthSummary(BaseModel):
-    """Sums over the runs since a time.
+    """Counts of the runs since a time.
 
     `monitors` has the runs in which each fired; `recovered`, by failure type, has the texts after which the run
-    recovered, and those that were judged.
+    recovered, and those that were judged. These, `faults` and `dropped` are of the newest 20,000 finished runs.
     """
 
     runs: int
@@ -71,7 +74,7 @@ def list_runs(
     q: Chosen = "",
     since: Since = None,
 ) -> RunList:
-    """List runs. `cursor` is the `next_cursor` of the page before; `q` is a part of a task, agent or id."""
+    """List runs. `cursor` is the `next_cursor` of the previous page. `q` is a part of a task, agent name or id."""
     chosen = RunFilter(
         agent=agent,
         state=state,
@@ -98,7 +101,7 @@ def show_run(
     after: Annotated[int, Query(ge=-1, le=MAX_INDEX)] = -1,
     limit: Annotated[int, Query(ge=1, le=MAX_STEPS)] = MAX_STEPS,
 ) -> RunPage:
-    """Show a run, its steps from `after` on, and its notes."""
+    """Return a run, its steps after `after`, and its notes."""
     row = run_of(server, caller, run_id)
     runs = server.storage.runs
     steps, has_more = runs.page(caller.org_id, run_id, after=after, limit=limit)
@@ -128,6 +131,6 @@ def delete_run(run_id: RunId, caller: Admin, server: Used) -> Response:
 
 @router.get("/monitor/health-summary", responses=problems())
 def health_summary(caller: Reader, server: Used, since: Since = None) -> HealthSummary:
-    """Sum up the runs that started since a time; all of them without one."""
+    """Return counts of the runs that started since a time, or of all runs."""
     found = server.storage.runs.health(caller.org_id, since=since, project_id=caller.project_id)
     return HealthSummary.model_validate(found)

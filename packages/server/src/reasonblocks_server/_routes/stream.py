@@ -30,14 +30,14 @@ from ._common import MAX_ID_CHARS, NO_NUL, problems, run_of
 router = APIRouter(tags=["runs"])
 Reader = Annotated[Principal, Caller("read")]
 HEARTBEAT_SECONDS = 15.0
-"""The longest time without a line: proxies close connections that are silent for 30 to 60 seconds."""
+"""The longest time without a line. Proxies close connections that are silent for 30 to 60 seconds."""
 CHECK_SECONDS = 15.0
 """Seconds after which a key is checked again, so that the stream of a revoked one ends."""
 RETRY_MS = 2_000
-"""Milliseconds after which a client connects again."""
+"""Milliseconds after which a client reconnects."""
 MAX_INDEX = 2**53
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""nginx passes on each line at once."""
+"""Headers with which nginx forwards each line at once."""
 
 
 MayGoOn: TypeAlias = Callable[[], Awaitable[bool]]
@@ -45,7 +45,7 @@ MayGoOn: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 class EventStream(StreamingResponse):
-    """The messages of a listener, which is closed when the answer ends in any way."""
+    """The messages of a listener. It is closed whenever the response ends."""
 
     media_type = "text/event-stream"
 
@@ -100,10 +100,10 @@ async def stream(
     after: Annotated[int, Query(ge=-1, le=MAX_INDEX)] = -1,
     last_event_id: Annotated[str, Header(max_length=64)] = "",
 ) -> Any:
-    """Stream the changes of a run: itself, its steps after `after`, its notes; without `run_id`, those of all runs.
+    """Stream the changes of a run, its steps after `after`, and its notes; without `run_id`, those of all runs.
 
-    A client that connects again goes on after the event that it names in `Last-Event-ID`. An event of a run's step has
-    the fields of its event; the texts of a large one are cut, and `shortened` is true.
+    A client that reconnects, as browsers do by themselves, continues after the event in `Last-Event-ID`. An event of a
+    run's step has the fields of its event; the texts of a large one are cut, and `shortened` is true.
     """
     may_go_on = partial(is_valid, server.auth, request.headers.get("authorization", ""))
     if run_id is None:
@@ -128,7 +128,7 @@ async def is_valid(auth: Auth, authorization: str) -> bool:
 
 
 def number_in(last_event_id: str) -> float | None:
-    """Return the number of an event's id; None if it is not one of ours."""
+    """Return the step number in an event's id, or None if this server has not made the id."""
     try:
         found = float(last_event_id)
     except ValueError:
@@ -138,7 +138,7 @@ def number_in(last_event_id: str) -> float | None:
 
 @contextmanager
 def ends_streams(live: Live) -> Iterator[None]:
-    """End the streams when the process is asked to end: a server waits for open answers before the lifespan ends."""
+    """End the streams when the process is asked to end, because the server waits for open responses first."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

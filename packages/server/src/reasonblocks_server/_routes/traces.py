@@ -1,4 +1,4 @@
-"""Takes whole finished runs, from which `reasonblocks learn` may learn."""
+"""Stores whole finished runs, as input for `reasonblocks learn`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TraceList(BaseModel):
 
 @router.post("/traces", status_code=202, responses=problems(400, 409))
 def add_trace(given: TraceGiven, caller: Sender, server: Used) -> TraceStored:
-    """Store a finished run. Nothing is learned from it unasked."""
+    """Store a finished run. The server itself does not learn from it."""
     body = {"run_id": given.trace_id, **given.model_dump(exclude_none=True)}
     if not server.storage.traces.add(caller.org_id, given.trace_id, body, time.time(), project_id=caller.project_id):
         raise ApiError(409, "trace_id: the trace belongs to another project")

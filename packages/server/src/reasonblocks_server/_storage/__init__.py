@@ -44,7 +44,7 @@ class Storage:
         busy_s: float = BUSY_S,
         retention_days: int = RETENTION_DAYS,
     ) -> Storage:
-        """Return the storage of `sqlite:///PATH` or `postgresql://...`; nothing is read or connected yet.
+        """Return the storage of `sqlite:///PATH` or `postgresql://...`, without connecting yet.
 
         `synchronous` is SQLite's: with "FULL" a power cut loses no commit. `busy_s` is the time to wait for another
         transaction. `retention_days` are those of an org that has set none. Raises `ValueError` for another database.
@@ -52,7 +52,7 @@ class Storage:
         return cls(Database(url, synchronous, busy_s), retention_days)
 
     def migrate(self) -> None:
-        """Create the tables, or bring them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
+        """Create the tables, or migrate them to this version. Raises `NewerDatabase`, `StorageUnavailable`."""
         from ._migrate import migrate  # Alembic: a worker does without it
 
         migrate(self._db)
@@ -63,7 +63,7 @@ class Storage:
             connection.execute(select(orgs.c.org_id).limit(1))
 
     def lock(self, name: str) -> AbstractContextManager[bool]:
-        """Hold a lock over all processes of this database; its value is False if another one holds it."""
+        """Hold a lock over all processes of this database. Yields False if another process holds it."""
         return self._db.lock(name)
 
     def close(self) -> None:

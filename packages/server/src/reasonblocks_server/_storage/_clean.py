@@ -1,4 +1,4 @@
-"""Converts texts, numbers and JSON to what both databases store and index.
+"""Converts texts, numbers and JSON to values that both databases can store and index.
 
 Neither stores unpaired surrogates, PostgreSQL stores no NUL characters and indexes at most 2,704 bytes of a row.
 """
@@ -16,13 +16,13 @@ from reasonblocks._text import bounded, whole
 from .._values import Body
 
 ID_BYTES = 500
-"""The longest id: four of them fit into the row of an index."""
+"""The longest id. Four of them fit into the row of an index."""
 NAME_BYTES = 300
 TASK_CHARS = 2_000
-"""The task's length in its column; the event has all of it."""
+"""The length of a task in its column. The event has the whole task."""
 _Nested: TypeAlias = dict[str, Any] | list[Any] | tuple[Any, ...]
 DEEPEST = 64
-"""The nesting levels of an event."""
+"""The most nesting levels of an event."""
 
 
 def text_of(text: str) -> str:
@@ -31,17 +31,17 @@ def text_of(text: str) -> str:
 
 
 def id_of(text: str) -> str:
-    """Return the id as it is stored: a long one ends in its hash."""
+    """Return the id as it is stored. A long one ends with its hash."""
     return text if text.isalnum() and text.isascii() and len(text) < ID_BYTES else bounded(text_of(text), ID_BYTES)
 
 
 def name_of(text: str) -> str:
-    """Return a name as it is stored: a long one ends in its hash."""
+    """Return a name as it is stored. A long one ends with its hash."""
     return bounded(text_of(text), NAME_BYTES)
 
 
 def name_in(value: object) -> str | None:
-    """Return the text of a value as a name; None if it is no text, or empty."""
+    """Return a text as a name; None for an empty text and for other values."""
     return name_of(value) if isinstance(value, str) and value else None
 
 
@@ -57,7 +57,7 @@ def number_in(value: object) -> float | None:
 
 
 def sum_of(numbers: Sequence[int]) -> int:
-    """Return the sum, at most the largest number that a column holds."""
+    """Return the sum, limited to the largest number that a column can store."""
     return min(sum(numbers), MAX_INT)
 
 

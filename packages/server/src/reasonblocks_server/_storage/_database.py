@@ -27,21 +27,23 @@ Synchronous: TypeAlias = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
 BUSY_S = 5.0
 """Seconds to wait for another transaction."""
 SILENT_MS = 10_000
-"""Milliseconds without an answer of PostgreSQL's host, after which a connection is given up."""
+"""Milliseconds without an answer from PostgreSQL's host after which a connection is closed."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 PAGE_BYTES = 8_192
-"""A page of SQLite's file: a step of 2.1 KB takes 2.8 KB, with pages of half the size 4.0 KB."""
+"""The page size of SQLite's file. A step of 2.2 KB takes 2.8 KB, and with pages of half the size 4.0 KB."""
 CONNECTIONS = 16
-"""Connections that a process keeps open, and as many more under load."""
+"""Connections that a process keeps open. Under load, it opens as many more."""
 UNAVAILABLE = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
-"""Errors of the database, not of the program."""
+"""Errors of the database and not of the program."""
 CONFLICTS = ("40001", "40P01")
-"""PostgreSQL's codes of a transaction that was rolled back for another's sake: it may be repeated."""
+"""PostgreSQL's codes for a transaction that conflicted with another one and may be repeated."""
 ATTEMPTS = 5
+NO_TABLE = "42P01"
+"""PostgreSQL's code of a database that is not migrated yet, which SQLite reports as an error of the database."""
 
 
 class NewerDatabase(Exception):
-    """A database that a newer version of the server has written."""
+    """The database was written by a newer version of the server."""
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
@@ -53,7 +55,7 @@ class NewerDatabase(Exception):
 class Database:
     """A pool of connections. Safe to use from any thread.
 
-    Writers of one process queue in a lock of their own, because SQLite's waiting is a sleep. A deleted file is noticed
+    Writers of one process wait for a lock of their own, because SQLite waits by sleeping. A deleted file is noticed
     before it is written: SQLite would go on writing to a file that no longer has a name.
     """
 
@@ -78,7 +80,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction that is committed at the end, and rolled back after an error."""
+        """Yield a connection in a transaction, which is committed at the end or rolled back after an error."""
         with _wrapped(), self._alone(), self.engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
@@ -86,7 +88,7 @@ class Database:
                 yield connection
 
     def repeated(self, write: Callable[[Connection], T]) -> T:
-        """Return the result of a transaction, which is repeated if PostgreSQL sacrifices it in a deadlock."""
+        """Return the result of a transaction. Repeat it if PostgreSQL rolls it back because of a deadlock."""
         for attempt in range(ATTEMPTS):
             try:
                 with self.writing() as connection:
@@ -99,7 +101,7 @@ class Database:
 
     @contextmanager
     def lock(self, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
-        """Hold a lock over all processes; yield False if another one holds it."""
+        """Hold a lock over all processes. Yield False if another process holds it."""
         with _wrapped(), self._file_lock(name, wait_s) if self.path else self._row_lock(name, wait_s) as held:
             yield held
 
@@ -122,18 +124,7 @@ class Database:
 
     def _engine(self, *, create: bool) -> Engine:
         if self.path is None:
-            return create_engine(
-                self.url,
-                pool_pre_ping=True,
-                pool_size=CONNECTIONS,
-                max_overflow=CONNECTIONS,
-                pool_timeout=self.busy_s,
-                connect_args={
-                    "connect_timeout": max(1, round(self.busy_s)),
-                    "tcp_user_timeout": SILENT_MS,
-                    "prepare_threshold": None,  # a prepared statement is lost behind PgBouncer
-                },
-            )
+            return self._postgresql()
         engine = create_engine(
             self.url,
             creator=lambda: self._connected(create=create),
@@ -145,13 +136,36 @@ class Database:
         event.listen(engine, "begin", _begin)
         return engine
 
+    def _postgresql(self) -> Engine:
+        engine = create_engine(
+            self.url,
+            pool_pre_ping=True,
+            pool_size=CONNECTIONS,
+            max_overflow=CONNECTIONS,
+            pool_timeout=self.busy_s,
+            connect_args={
+                "connect_timeout": max(1, round(self.busy_s)),
+                "tcp_user_timeout": SILENT_MS,
+                "keepalives_idle": SILENT_MS // 2_000,  # also while it waits for an answer
+                "keepalives_interval": SILENT_MS // 2_000,
+                "prepare_threshold": None,  # a prepared statement is lost behind PgBouncer
+            },
+        )
+
+        def limit_waiting(connection: Any, record: object) -> None:
+            connection.execute(f"SET lock_timeout = {round(1_000 * self.busy_s)}")
+            connection.commit()
+
+        event.listen(engine, "connect", limit_waiting)
+        return engine
+
     def _connected(self, *, create: bool) -> sqlite3.Connection:
         assert self.path is not None
         address = f"{Path(os.path.abspath(self.path)).as_uri()}?mode={'rwc' if create else 'rw'}"
         db = sqlite3.connect(address, uri=True, timeout=self.busy_s, check_same_thread=False, isolation_level=None)
         try:
             if create:
-                db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # of a new file; that of another does not change
+                db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # only changes a new file
             to_wal(db, self.busy_s)
             db.execute(f"PRAGMA synchronous={self.synchronous}")
             db.create_function("lower", 1, _lower, deterministic=True)
@@ -162,7 +176,7 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Let one writer of this process at a time into SQLite."""
+        """Let one thread of this process at a time write to SQLite."""
         if not self.is_sqlite:
             yield
             return
@@ -174,7 +188,7 @@ class Database:
             self._writing.release()
 
     def _check_file(self, connection: Connection) -> None:
-        """Refuse a connection whose file was deleted or replaced, and drop all connections to it."""
+        """Refuse a connection whose file was deleted or replaced, and close all connections to that file."""
         if self.path is None:
             return
         try:
@@ -200,7 +214,7 @@ class Database:
 
     @contextmanager
     def _file_lock(self, name: str, wait_s: float) -> Iterator[bool]:
-        """Lock a SQLite file beside the database, which a killed process unlocks."""
+        """Lock a second SQLite file. If the process is killed, the lock is released."""
         assert self.path is not None
         os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
         try:
@@ -220,13 +234,13 @@ def add_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 
 def add_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Insert a row; return False if its key is not new."""
+    """Insert a row. Return False if its key exists already."""
     insert = _insert(connection, table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
     return bool(connection.execute(insert, dict(row)).rowcount)
 
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or replace the one of its key."""
+    """Insert a row, or replace the row with the same key."""
     keys = [column.name for column in table.primary_key]
     others = {name: value for name, value in row.items() if name not in keys}
     insert = _insert(connection, table).on_conflict_do_update(index_elements=keys, set_=others)
@@ -253,7 +267,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _lower(value: Any) -> Any:
-    """Lower-case all letters, where SQLite's own function knows those of ASCII."""
+    """Convert all letters to lower case. SQLite's own function converts ASCII letters only."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -264,6 +278,8 @@ def _wrapped() -> Iterator[None]:
     except UNAVAILABLE as error:
         raise StorageUnavailable(_reason(error)) from error
     except exc.DatabaseError as error:
+        if getattr(error.orig, "sqlstate", None) == NO_TABLE:
+            raise StorageUnavailable(_reason(error)) from error
         if isinstance(error, (exc.ProgrammingError, exc.IntegrityError, exc.DataError, exc.NotSupportedError)):
             raise
         raise StorageUnavailable(_reason(error)) from error
@@ -275,12 +291,12 @@ def _reason(error: exc.SQLAlchemyError) -> str:
 
 
 def _url(given: str) -> URL:
-    """Return the URL with the driver that this package requires. Raises `ValueError` for another database."""
+    """Return the URL with the driver that this package requires. Raises `ValueError` for an unsupported database."""
     try:
         url = make_url(given)
         driver = DRIVERS[url.get_backend_name()]
     except (exc.ArgumentError, KeyError):
         raise ValueError("database_url: use sqlite:///PATH or postgresql://...") from None  # it may have a password
     if driver == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ValueError("database_url: a database in memory is lost at once; use sqlite:///PATH")
+        raise ValueError("database_url: a database in memory is not kept; use sqlite:///PATH")
     return url.set(drivername=driver)

@@ -15,13 +15,13 @@ from . import _clean
 from ._clean import id_of, name_in, name_of, text_of, written
 
 MOST = 64
-"""Scores and texts of a call that are kept in its row, as many as an evaluation may have."""
+"""The most scores and texts of a call in its row, as many as an evaluation may have."""
 Columns = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A valid event of a batch, at its place there, with its run as it is stored."""
+    """A valid event, with its index in the batch, and its run's id as it is stored."""
 
     at: int
     run_id: str
@@ -32,7 +32,7 @@ class Given:
 def read_all(
     org_id: str, project_id: str | None, events: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Given], list[tuple[int, str]]]:
-    """Return the valid events, and the places and faults of the others."""
+    """Return the valid events, and the index and fault of each other one."""
     found, refused = list[Given](), list[tuple[int, str]]()
     for at, body in enumerate(events):
         try:
@@ -117,7 +117,7 @@ def is_final(event: StepEvent) -> bool:
 
 
 def note_ids(event: StepEvent) -> tuple[str, ...]:
-    """Return the ids of the notes that the agent was told in this step."""
+    """Return the ids of the notes that the agent was told before this call."""
     return tuple(id_of(name) for name in _texts(event.metadata.get("note_ids")))[:MOST]
 
 

@@ -1,61 +1,54 @@
-"""Counts over the runs of an org: its health summary."""
+"""Counts the runs of an org and their results."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from .._values import Body
-from ._clean import read
 from ._tables import runs
 
 MOST_SUMMARIES = 20_000
-"""The newest finished runs whose summaries are counted."""
+"""The most finished runs whose summaries are counted: the newest ones."""
 KINDS = ("success", "failure", "stopped")
 
 
 def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
-    """Return the counts of the chosen runs. Those of monitors, effects and faults are of finished runs alone."""
-    totals = connection.execute(select(func.count(), func.sum(runs.c.injections)).where(chosen)).one()
-    outcomes = _outcomes(connection, chosen)
+    """Return the counts of the chosen runs. Monitors, effects and faults are counted in finished runs only."""
+    outcomes, states, injections = Counter[str](), Counter[str](), 0
+    ended = runs.c.finished.is_not(None)
+    alike = (ended, runs.c.outcome, runs.c.state)
+    query = select(*alike, func.count(), func.sum(runs.c.injections)).where(chosen).group_by(*alike)
+    for finished, outcome, state, count, told in connection.execute(query):
+        outcomes[_kind(outcome or "") if finished else "live"] += count
+        injections += int(told)
+        if state is not None:
+            states[state] += count
     return {
-        "runs": totals[0],
+        "runs": outcomes.total(),
         "live": outcomes.pop("live", 0),
         "by_outcome": dict(outcomes),
-        "by_state": _states(connection, chosen),
-        "injections": int(totals[1] or 0),
+        "by_state": dict(sorted(states.items())),
+        "injections": injections,
         **_effects(connection, chosen),
     }
-
-
-def _outcomes(connection: Connection, chosen: ColumnElement[bool]) -> Counter[str]:
-    ended = runs.c.finished.is_not(None)
-    query = select(ended, runs.c.outcome, func.count()).where(chosen).group_by(ended, runs.c.outcome)
-    found = Counter[str]()
-    for finished, outcome, count in connection.execute(query):
-        found[_kind(outcome or "") if finished else "live"] += count
-    return found
 
 
 def _kind(outcome: str) -> str:
     return next((kind for kind in KINDS if outcome.startswith(kind)), "other")
 
 
-def _states(connection: Connection, chosen: ColumnElement[bool]) -> dict[str, int]:
-    query = select(runs.c.state, func.count()).where(chosen, runs.c.state.is_not(None)).group_by(runs.c.state)
-    return {state: count for state, count in connection.execute(query.order_by(runs.c.state))}  # noqa: C416 - rows
-
-
 def _effects(connection: Connection, chosen: ColumnElement[bool]) -> Body:
     query = select(runs.c.mode, runs.c.summary).where(chosen, runs.c.summary.is_not(None))
     rows = connection.execute(query.order_by(runs.c.started.desc()).limit(MOST_SUMMARIES))
-    return _counted((mode, read(text)) for mode, text in rows)
+    return _counted((mode, json.loads(text)) for mode, text in rows)  # written here, so of plain numbers
 
 
 def _counted(summaries: Iterable[tuple[str, Body]]) -> Body:
-    """Count the summaries; the agent of an observed run was told nothing, so it has not recovered from it either."""
+    """Count the summaries. The agent of an observed run was told nothing, so its recoveries do not count."""
     monitors, judged, recovered, totals = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for mode, summary in summaries:
         monitors.update(summary["monitors"])

@@ -1,4 +1,4 @@
-"""Stores batches of events: which row an event makes, which it changes, and which it leaves as it is.
+"""Stores batches of events, and decides which rows each event adds and changes.
 
 - A run is made by its first event. Its start is that of its `run_start`, else the time of its earliest event.
 - A repeated step changes nothing. A call takes the place of the final step of a run that continued after its end.
@@ -32,7 +32,7 @@ from ._tables import notes, runs, steps
 PLACEHOLDER, EARLIEST, STARTED = 0, 1, 2
 """The origins of a run's `started`: none of its events, the earliest of them, its `run_start`."""
 MOST_STEPS = 10_000
-"""Steps of a run that its summary counts."""
+"""The most steps of a run that its summary counts."""
 CHANGED = [column for column in runs.c if column.name not in ("org_id", "run_id", "day", "takes_notes")]
 
 
@@ -84,7 +84,7 @@ def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: flo
 class _Run:
     """A run while a batch changes it: its row, and the steps that are new.
 
-    `known` has the steps that are stored, as far as the batch may repeat them, and if they are final ones.
+    `known` has those stored steps that the batch may repeat, and whether each is a final one.
     """
 
     row: Columns
@@ -170,14 +170,14 @@ class _Run:
                 row |= {"failure_step": step["step_index"], "failure_type": step["failure_type"]}
 
     def forget(self, injections: int, failure: tuple[int, str] | None) -> None:
-        """Take the replaced steps out of the counts; `failure` is the newest one of the other steps."""
+        """Subtract the replaced steps from the counts. `failure` is the newest one of the other steps."""
         self.row["injections"] -= injections
         if self.row["failure_step"] in self.replaced:
             self.row["failure_step"], self.row["failure_type"] = failure or (-1, None)
 
 
 def _overrules(event: RunFinish, row: Columns) -> bool:
-    """Return True if a second end counts: any other outcome replaces success, of others the newest counts."""
+    """Return True if a second end replaces the first: a success by any other outcome, and others by a newer one."""
     outcome = name_of(event.outcome)
     old, new = (row["outcome"] != "success", row["finished"]), (outcome != "success", event.timestamp)
     if new == old:
@@ -188,7 +188,7 @@ def _overrules(event: RunFinish, row: Columns) -> bool:
 def _locked(
     connection: Connection, org_id: str, names: list[str], now: float, project_id: str | None
 ) -> dict[str, Columns]:
-    """Return the runs' rows, locked; those that were missing are new."""
+    """Return the rows of the runs, locked. Missing rows are created."""
     found = _lock(connection, org_id, names)
     missing = [name for name in names if name not in found]
     if missing:
@@ -203,7 +203,7 @@ def _lock(connection: Connection, org_id: str, names: list[str]) -> dict[str, Co
 
 
 def _find_steps(connection: Connection, runs_of: Mapping[str, _Run], batch: Sequence[Given]) -> None:
-    """Find the stored steps that the batch may repeat: those that are not newer than the newest stored one."""
+    """Find the stored steps that the batch repeats. Only steps up to the newest stored one can be repeated."""
     asked = defaultdict[str, set[int]](set)
     for given in batch:
         if isinstance(given.event, StepEvent) and given.event.step_index <= runs_of[given.run_id].row["last_step"]:
@@ -245,7 +245,7 @@ _UPDATE = (
 
 
 def _drop_replaced(connection: Connection, run: _Run) -> None:
-    """Delete the final steps whose places calls have taken."""
+    """Delete the final steps whose numbers calls have now."""
     replaced = and_(_of(run), steps.c.step_index.in_(run.replaced))
     told = [_told(sources) for sources in connection.execute(select(steps.c.sources).where(replaced)).scalars()]
     connection.execute(delete(steps).where(replaced))
@@ -266,7 +266,7 @@ def _summary(connection: Connection, run: _Run) -> str:
 
 
 def _tell_notes(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:
-    """Mark the notes that steps have carried; the first step counts."""
+    """Mark the notes that calls have contained, with the first such call."""
     told = [
         {"of_org": org_id, "of_run": given.run_id, "of_note": name, "at_step": given.event.step_index}
         for given in batch

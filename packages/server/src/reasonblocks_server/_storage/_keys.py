@@ -1,4 +1,4 @@
-"""Keeps keys, logins and one-time login links; of each secret only its SHA-256 is stored."""
+"""Stores keys, logins and one-time login links. Of each secret, only its SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Keys:
         project_id: str | None = None,
         expires: float | None = None,
     ) -> tuple[KeyRow, str]:
-        """Make a key. Return it with its secret, which is not stored."""
+        """Create a key. Return it with its secret, which is not stored."""
         key_id, secret = token_hex(8), token_urlsafe(SECRET_BYTES)
         row = KeyRow(
             key_id=key_id,
@@ -52,14 +52,14 @@ class Keys:
         return row, f"rbk_{key_id}_{secret}"
 
     def find(self, key_id: str) -> tuple[KeyRow, bytes] | None:
-        """Return a key, also a revoked one, with the SHA-256 of the secret's part after the second underscore."""
+        """Return a key, even a revoked one, with the SHA-256 of its secret: the part after the second underscore."""
         query = select(*COLUMNS, keys.c.secret_hash).where(keys.c.key_id == text_of(key_id))
         with self._db.reading() as connection:
             row = connection.execute(query).mappings().first()
         return None if row is None else (_key(row), bytes(row["secret_hash"]))
 
     def list(self, org_id: str) -> list[KeyRow]:
-        """Return the keys of an org, the newest first, with the revoked ones."""
+        """Return the keys of an org, including revoked ones, the newest first."""
         query = select(*COLUMNS).where(keys.c.org_id == org_id).order_by(keys.c.created.desc(), keys.c.key_id)
         with self._db.reading() as connection:
             return [_key(row) for row in connection.execute(query).mappings()]
@@ -71,16 +71,21 @@ class Keys:
             return bool(connection.execute(update(keys).where(*one).values(revoked=now)).rowcount)
 
     def used(self, key_ids: Collection[str], now: float) -> None:
-        """Write down when keys were used last."""
+        """Record the last use of keys."""
         with self._db.writing() as connection:
             connection.execute(update(keys).where(keys.c.key_id.in_(sorted(key_ids))).values(used=now))
+
+    def refused(self, key_id: str, now: float) -> None:
+        """Record the last refusal of a request with this key's id."""
+        with self._db.writing() as connection:
+            connection.execute(update(keys).where(keys.c.key_id == text_of(key_id)).values(refused=now))
 
     def login(self, key_id: str, *, expires: float) -> str:
         """Return the token of a new login with this key."""
         return self._token(logins, "login_hash", key_id, expires)
 
     def login_key(self, token: str, now: float) -> KeyRow | None:
-        """Return the key of a login; None if the login or the key is over."""
+        """Return the key of a login; None if the login or the key has expired or was ended."""
         query = (
             select(*COLUMNS)
             .join_from(logins, keys, logins.c.key_id == keys.c.key_id)
@@ -100,7 +105,7 @@ class Keys:
         return self._token(links, "link_hash", key_id, expires)
 
     def take_link(self, token: str, now: float) -> str | None:
-        """Use up a link. Return its key's id; None if there is no such link, or it is over."""
+        """Use up a link. Return the id of its key; None if the link does not exist or has expired."""
         one = links.c.link_hash == _hash(token)
         with self._db.writing() as connection:
             row = connection.execute(select(links.c.key_id, links.c.expires).where(one)).first()

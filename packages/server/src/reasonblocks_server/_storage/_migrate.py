@@ -1,4 +1,4 @@
-"""Brings the tables of a database to the form that this version uses."""
+"""Migrates the tables of a database to this version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the orgs' settings, and removes what is older than these allow."""
+"""Stores the orgs' settings, and deletes data older than the retention."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ._notes import Notes
 from ._tables import METADATA, audit, keys, links, logins, notes, orgs, runs, steps, traces
 
 RETENTION_DAYS = 30
-"""Days that an org keeps its runs, if it has not set any."""
+"""The days for which an org's runs are kept, if it has not set another number."""
 DAY_S = 86_400.0
 AT_ONCE = 200
-"""Runs that one transaction removes."""
+"""The most runs that one transaction deletes."""
 AUDIT_DAYS = 365
-"""Days that a change stays in the audit."""
+"""The days for which a change stays in the audit."""
 
 
 class Orgs:
@@ -37,11 +37,12 @@ class Orgs:
             put(connection, orgs, {"org_id": org_id, "retention_days": retention_days})
 
     def erase(self, org_id: str) -> int:
-        """Delete all that belongs to an org, its keys too. Return the number of runs."""
-        return self._db.repeated(lambda connection: _erase(connection, org_id))
+        """Delete all rows of an org, its keys last. Return the number of runs."""
+        count = self._drop(runs.c.org_id == org_id)
+        return count + self._db.repeated(lambda connection: _erase(connection, org_id))
 
     def sweep(self, now: float) -> int:
-        """Delete what is over: old runs, traces, logins and links. Return the number of runs."""
+        """Delete old runs, traces and audit entries, and expired logins and links. Return the number of runs."""
         Notes(self._db).expire(now)
         with self._db.writing() as connection:
             for table in (logins, links):
@@ -59,7 +60,7 @@ class Orgs:
         return count
 
     def _drop(self, chosen: ColumnElement[bool]) -> int:
-        """Delete runs, some at a time, so that no writer waits long."""
+        """Delete runs in small groups, so that no writer waits long."""
         count, deleted = 0, AT_ONCE
         while deleted == AT_ONCE:
             with self._db.writing() as connection:

@@ -14,14 +14,15 @@ from ._tables import runs, steps
 RUN = [column for column in runs.c if column.name in RunRow.__dataclass_fields__ and column.name != "body"]
 """The columns of a run without its `run_start` event."""
 RUN_AND_BODY = [*RUN, runs.c.body]
+RUN_ONLY = [column for column in RUN if column.name != "summary"]
 NARROW = [column for column in steps.c if column.name not in ("day", "org_id", "body")]
 """The columns of a step without its texts."""
 
 
 def run_row(row: Mapping[Any, Any]) -> RunRow:
-    """Return a run from the columns of `RUN`, and possibly `body`: then the task is not cut."""
-    columns = {column.name: row[column.name] for column in RUN}
-    summary, body = columns.pop("summary"), body_in(row.get("body"))
+    """Return a run from the columns `RUN_ONLY`, and possibly `summary` and `body`. With `body`, its task is whole."""
+    columns = {column.name: row[column.name] for column in RUN_ONLY}
+    summary, body = row.get("summary"), body_in(row.get("body"))
     task = text_of(body["task"]) if body else columns["task"]
     return RunRow(**{**columns, "task": task}, summary=read(summary) if summary else None, body=body)
 

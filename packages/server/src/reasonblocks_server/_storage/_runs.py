@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, or_, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, not_, or_, select, update
 
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
@@ -16,8 +16,8 @@ from ._clean import id_of, name_of, text_of
 from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
-from ._ingest import ingest, new_run
-from ._rows import RUN, RUN_AND_BODY, narrow_of, run_row, step_rows
+from ._ingest import PLACEHOLDER, ingest, new_run
+from ._rows import RUN, RUN_AND_BODY, RUN_ONLY, narrow_of, run_row, step_rows
 from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
@@ -28,8 +28,14 @@ AT_ONCE = 32
 """Events that are fetched at once: each may have 5 MB."""
 MOST_CHILDREN = 1_000
 MOST_CHOICES = 200
+CHOSEN_FROM = 5_000
+"""The number of newest runs whose values a list can be filtered by."""
+MOST_SCANNED = 20_000
+"""The most runs that one page of a list examines if no index covers its filters."""
 MOST_QUERY = 500
 """Characters of a search."""
+NEWEST = (runs.c.started.desc(), runs.c.run_id)
+"""The order of lists."""
 
 
 # Names for what methods return: in the class, `list` is a method
@@ -49,25 +55,26 @@ class Runs:
     def ingest(
         self, org_id: str, events: Sequence[Mapping[str, Any]], *, now: float, project_id: str | None = None
     ) -> Ingested:
-        """Store at most some 1,000 events in one transaction. An event that breaks a rule is refused alone."""
+        """Store about 1,000 events at most in one transaction. An invalid event is refused alone."""
         batch, refused = read_all(org_id, project_id, events)
         if not batch:
             return Ingested(refused=tuple(refused))
         stored = self._db.repeated(lambda connection: ingest(connection, org_id, batch, now, project_id))
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
 
-    def takes_notes(self, org_id: str, run_id: str, now: float, *, project_id: str | None = None) -> bool:
-        """Mark a run whose client asks for notes; the run may have no event yet.
+    def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
+        """Mark a run whose client asks for notes. The run may have no event yet.
 
-        Return False for a client of a project, if the run belongs to another one.
+        If `project_id` is given, a run of another project is not changed.
         """
-        own = (_of(org_id, run_id), *_chosen(RunFilter(project_id=project_id)))
-        mark = update(runs).where(*own).values(takes_notes=True)
+        chosen = _of(org_id, run_id)
+        if project_id is not None:
+            chosen = and_(chosen, or_(runs.c.project_id == project_id, runs.c.origin == PLACEHOLDER))
+        mark = update(runs).where(chosen).values(takes_notes=True)
         with self._db.writing() as connection:
-            if connection.execute(mark).rowcount:
-                return True
-            add_missing(connection, runs, [new_run(org_id, id_of(run_id), now, project_id)])
-            return bool(connection.execute(mark).rowcount)
+            if not connection.execute(mark).rowcount:
+                add_missing(connection, runs, [new_run(org_id, id_of(run_id), now, project_id)])
+                connection.execute(mark)
 
     def get(self, org_id: str, run_id: str) -> RunRow | None:
         with self._db.reading() as connection:
@@ -102,13 +109,13 @@ class Runs:
         return [_clean.body_in(text) for text in texts], len(texts) == limit or size >= MOST_CHARS
 
     def finish_body(self, org_id: str, run_id: str) -> Body | None:
-        """Return the `run_finish` event; None for a run without one."""
+        """Return the `run_finish` event, or None."""
         with self._db.reading() as connection:
             text = connection.execute(select(runs.c.finish).where(_of(org_id, run_id))).scalar()
         return _clean.body_in(text) if text else None
 
     def narrow(self, org_id: str, run_ids: Sequence[str]) -> dict[str, StepRows]:
-        """Return the first 1,000 steps of each run, without their texts; runs that do not exist are missing."""
+        """Return the first 1,000 steps of each run, without their texts. Unknown runs are left out."""
         names = {id_of(name): name for name in run_ids}
         with self._db.reading() as connection:
             days = connection.execute(
@@ -121,42 +128,50 @@ class Runs:
         return found
 
     def list(
-        self, org_id: str, chosen: RunFilter, *, limit: int, cursor: str | None = None
+        self, org_id: str, chosen: RunFilter, *, limit: int, cursor: str | None = None, scan: int = MOST_SCANNED
     ) -> tuple[RunRows, str | None]:
         """Return a page of runs, the newest start first, and the cursor of the next page.
 
-        The rows lack `body`. Raises `ValueError` for a cursor that this method has not made.
+        With filters that no index covers, a page ends after `scan` runs. It may then have fewer than `limit` rows, even
+        none, and still a cursor. The rows lack `body`. Raises `ValueError` for a cursor that this method has not
+        made.
         """
-        wanted = [runs.c.org_id == org_id, *_chosen(chosen)]
+        indexed, others = _chosen(chosen)
+        within = [runs.c.org_id == org_id, *indexed]
         if cursor is not None:
-            started, name = _read_cursor(cursor)
-            wanted.append(or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > name)))
-        query = select(*RUN).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit + 1)
+            within.append(_later(*_read_cursor(cursor)))
+        places = select(runs.c.started, runs.c.run_id).where(*within).order_by(*NEWEST).offset(scan - 1).limit(1)
         with self._db.reading() as connection:
+            end = connection.execute(places).first() if others else None
+            if end is not None:
+                within.append(not_(_later(*end)))
+            query = select(*RUN).where(*within, *others).order_by(*NEWEST).limit(limit + 1)
             rows = [run_row(row) for row in connection.execute(query).mappings()]
-        return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
+        if len(rows) > limit:
+            return rows[:limit], _cursor(rows[limit - 1].started, rows[limit - 1].run_id)
+        return rows, None if end is None else _cursor(*end)
 
     def children(self, org_id: str, run_id: str, *, project_id: str | None = None) -> RunRows:
         """Return the newest runs that name this one as their parent; with `project_id` only those of that project."""
-        named = (runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id))
-        return self._rows(RUN, MOST_CHILDREN, *named, *_chosen(RunFilter(project_id=project_id)))
+        named = [runs.c.org_id == org_id, runs.c.parent_run_id == id_of(run_id)]
+        if project_id is not None:
+            named.append(runs.c.project_id == project_id)
+        return self._rows(RUN, MOST_CHILDREN, *named)
 
-    def choices(self, org_id: str, *, project_id: str | None = None) -> dict[str, Names]:
-        """Return the values that a list may be filtered by; with `project_id` only those of that project's runs."""
-        seen = [runs.c.org_id == org_id, *_chosen(RunFilter(project_id=project_id))]
+    def choices(self, org_id: str, project_id: str | None = None) -> dict[str, Names]:
+        """Return the values of the newest runs, for the filters of a list."""
         columns = {"agents": runs.c.agent_name, "failure_types": runs.c.failure_type, "states": runs.c.state,
                    "experiments": runs.c.experiment_id}  # fmt: skip
-        found = {}
+        newest = select(*columns.values()).where(runs.c.org_id == org_id)
+        if project_id is not None:
+            newest = newest.where(runs.c.project_id == project_id)
+        query = select(newest.order_by(*NEWEST).limit(CHOSEN_FROM).subquery()).distinct()
         with self._db.reading() as connection:
-            for name, column in columns.items():
-                query = select(column).where(*seen, column.is_not(None), column != "")
-                found[name] = sorted(
-                    connection.execute(query.distinct().order_by(column).limit(MOST_CHOICES)).scalars()
-                )
-        return found
+            rows = connection.execute(query).all()
+        return {name: sorted({row[at] for row in rows if row[at]})[:MOST_CHOICES] for at, name in enumerate(columns)}
 
     def delete(self, org_id: str, run_id: str) -> bool:
-        """Delete a run with its steps and notes. Return False if there is none."""
+        """Delete a run with its steps and notes. Return False if it does not exist."""
         with self._db.writing() as connection:
             day = connection.execute(select(runs.c.day).where(_of(org_id, run_id)).with_for_update()).scalar()
             if day is None:
@@ -170,20 +185,22 @@ class Runs:
         return True
 
     def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts over the runs that started since then."""
-        wanted = [runs.c.org_id == org_id, *_chosen(RunFilter(since=since, project_id=project_id))]
+        """Return the counts of the runs that started since a time."""
+        indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
         with self._db.reading() as connection:
-            return health_of(connection, and_(*wanted))
+            return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
 
     def changed(self, after_seen: float, limit: int) -> RunRows:
-        """Return the runs of all orgs with an event after that time, the oldest event first."""
-        query = select(*RUN).where(runs.c.seen > after_seen).order_by(runs.c.seen, runs.c.org_id, runs.c.run_id)
+        """Return the runs of all orgs with an event after that time, the oldest event first, without summaries."""
+        query = select(*RUN_ONLY).where(runs.c.seen > after_seen).order_by(runs.c.seen, runs.c.org_id, runs.c.run_id)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query.limit(limit)).mappings()]
 
     def units(self, org_id: str, experiment_id: str) -> RunRows:
-        """Return all runs of an experiment, the newest first."""
-        return self._rows(RUN_AND_BODY, None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id))
+        """Return all runs of an experiment, the newest first, without summaries."""
+        return self._rows(
+            [*RUN_ONLY, runs.c.body], None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id)
+        )
 
     def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
@@ -198,7 +215,7 @@ class Runs:
             return [(name, count, started) for name, count, started in connection.execute(query)]
 
     def _rows(self, columns: Sequence[Column[Any]], limit: int | None, *wanted: ColumnElement[bool]) -> RunRows:
-        query = select(*columns).where(*wanted).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
+        query = select(*columns).where(*wanted).order_by(*NEWEST).limit(limit)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]
 
@@ -215,25 +232,40 @@ def _same_run() -> ColumnElement[bool]:
     return and_(steps.c.day == runs.c.day, steps.c.org_id == runs.c.org_id, steps.c.run_id == runs.c.run_id)
 
 
-def _chosen(chosen: RunFilter) -> list[ColumnElement[bool]]:
-    equal = {
-        runs.c.agent_name: name_of(chosen.agent),
-        runs.c.state: name_of(chosen.state),
-        runs.c.failure_type: name_of(chosen.failure_type),
-        runs.c.experiment_id: name_of(chosen.experiment_id),
-        runs.c.arm: name_of(chosen.arm),
-        runs.c.project_id: name_of(chosen.project_id or ""),
-    }
-    found: list[ColumnElement[bool]] = [column == value for column, value in equal.items() if value]
-    if chosen.outcome:
-        found.append(_outcome(chosen.outcome))
+def _later(started: float, run_id: str) -> ColumnElement[bool]:
+    """Return the condition for the runs that follow this one in a list."""
+    return or_(runs.c.started < started, and_(runs.c.started == started, runs.c.run_id > run_id))
+
+
+def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
+    """Return the conditions that an index has, and the others."""
+    indexed = _equal(
+        {
+            runs.c.agent_name: chosen.agent,
+            runs.c.experiment_id: chosen.experiment_id,
+            runs.c.project_id: chosen.project_id or "",
+        }
+    )
     if chosen.since is not None:
-        found.append(runs.c.started >= chosen.since)
+        indexed.append(runs.c.started >= chosen.since)
+    others = _equal(
+        {
+            runs.c.state: chosen.state,
+            runs.c.failure_type: chosen.failure_type,
+            runs.c.arm: chosen.arm,
+        }
+    )
+    if chosen.outcome:
+        others.append(_outcome(chosen.outcome))
     if chosen.q:
         part = text_of(chosen.q[:MOST_QUERY]).lower()
         searched = (runs.c.task, runs.c.agent_name, runs.c.run_id)
-        found.append(or_(*[func.lower(column).contains(part, autoescape=True) for column in searched]))
-    return found
+        others.append(or_(*[func.lower(column).contains(part, autoescape=True) for column in searched]))
+    return indexed, others
+
+
+def _equal(values: Mapping[Column[Any], str]) -> list[ColumnElement[bool]]:
+    return [column == name_of(value) for column, value in values.items() if value]
 
 
 def _outcome(kind: str) -> ColumnElement[bool]:
@@ -245,8 +277,8 @@ def _outcome(kind: str) -> ColumnElement[bool]:
     return runs.c.outcome.startswith(kind) if kind in kinds else false()
 
 
-def _cursor(row: RunRow) -> str:
-    return urlsafe_b64encode(json.dumps([row.started, row.run_id]).encode()).decode().rstrip("=")
+def _cursor(started: float, run_id: str) -> str:
+    return urlsafe_b64encode(json.dumps([started, run_id]).encode()).decode().rstrip("=")
 
 
 def _read_cursor(cursor: str) -> tuple[float, str]:
@@ -256,4 +288,4 @@ def _read_cursor(cursor: str) -> tuple[float, str]:
             return number, id_of(name)
     except (ValueError, TypeError):
         pass
-    raise ValueError(f"cursor={cursor[:100]!r}: not one that this server has made")
+    raise ValueError(f"cursor={cursor[:100]!r}: this server has not made it")

@@ -25,7 +25,7 @@ METADATA = MetaData()
 Number = Float(53)
 """A double, also in PostgreSQL."""
 Identity = BigInteger().with_variant(Integer, "sqlite")
-"""A number that the database counts up: SQLite does so only for a column of the type INTEGER."""
+"""An auto-incremented number. SQLite needs a column of the type INTEGER for this."""
 
 
 def _key(name: str) -> Column[str]:
@@ -50,6 +50,7 @@ keys = Table(
     Column("expires", Number),
     Column("revoked", Number),
     Column("used", Number),
+    Column("refused", Number),
     Index("keys_org", "org_id"),
 )
 logins = Table(
@@ -139,10 +140,11 @@ runs = Table(
     _text("body", empty=True),
 )
 Index("runs_started", runs.c.org_id, runs.c.started.desc(), runs.c.run_id)
-Index("runs_agent", runs.c.org_id, runs.c.agent_name, runs.c.started)
+Index("runs_agent", runs.c.org_id, runs.c.agent_name, runs.c.started.desc(), runs.c.run_id)
+Index("runs_project", runs.c.org_id, runs.c.project_id, runs.c.started.desc(), runs.c.run_id)
 Index("runs_seen", runs.c.org_id, runs.c.seen)
-Index("runs_experiment", runs.c.org_id, runs.c.experiment_id, runs.c.arm)
-Index("runs_parent", runs.c.org_id, runs.c.parent_run_id)
+Index("runs_experiment", runs.c.org_id, runs.c.experiment_id, runs.c.started.desc(), runs.c.run_id)
+Index("runs_parent", runs.c.org_id, runs.c.parent_run_id, runs.c.started.desc(), runs.c.run_id)
 Index("runs_changed", runs.c.seen)
 steps = Table(
     "steps",

@@ -1,4 +1,4 @@
-"""Keeps what a team shares beside its runs: profiles, agents' summaries, recorded traces, and the audit of changes."""
+"""Stores a team's profiles, summaries of agents' runs, traces, and audit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Profiles:
     def put(
         self, org_id: str, name: str, weights: Mapping[str, float], calibration: Body | None, *, revision: int | None
     ) -> ProfileRow | None:
-        """Write a profile, and return it with its new revision. Return None if it does not have the given revision.
+        """Store a profile, and return it with its new revision. Return None if the stored one has another revision.
 
         `revision` None or 0 is that of a profile that does not exist yet.
         """
@@ -75,7 +75,7 @@ class Agents:
         self._db = database
 
     def read(self, org_id: str, agent_name: str, task_profile: str, but_run: str) -> list[Body]:
-        """Return the summaries, the newest last, without that of the run `but_run`."""
+        """Return the summaries except that of the run `but_run`, the newest last."""
         one = _agent_of(org_id, agent_name, task_profile)
         query = select(agents.c.summary).where(one, agents.c.run_id != id_of(but_run))
         newest = query.order_by(agents.c.added.desc(), agents.c.run_id.desc()).limit(MAX_RUNS)
@@ -84,7 +84,7 @@ class Agents:
         return [body_in(text) for text in reversed(texts)]
 
     def add(self, org_id: str, agent_name: str, task_profile: str, run_id: str, summary: Body, now: float) -> None:
-        """Add a run, or replace its summary; drop the oldest run beyond the limit."""
+        """Add or replace the summary of a run. Delete the oldest one beyond the limit."""
         one = _agent_of(org_id, agent_name, task_profile)
         row = {"org_id": org_id, "agent_name": name_of(agent_name), "task_profile": name_of(task_profile)}
         newest = select(agents.c.run_id).where(one).order_by(agents.c.added.desc(), agents.c.run_id.desc())
@@ -132,7 +132,7 @@ class Audit:
             connection.execute(audit.insert(), row)
 
     def list(self, org_id: str, *, limit: int, before: int | None = None) -> list[AuditRow]:
-        """Return the newest changes; those before the given one continue the list."""
+        """Return the newest changes, or the newest ones before the given change."""
         query = select(*[audit.c[name] for name in AuditRow.__dataclass_fields__]).where(audit.c.org_id == org_id)
         if before is not None:
             query = query.where(audit.c.id < before)
@@ -142,7 +142,7 @@ class Audit:
 
 
 class Traces:
-    """Finished runs that were handed in for `reasonblocks learn`."""
+    """Finished runs that were sent for `reasonblocks learn`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -162,7 +162,7 @@ class Traces:
         return True
 
     def list(self, org_id: str, limit: int, after: str | None = None) -> list[Body]:
-        """Return traces in the order of their ids; those after the given id continue the list."""
+        """Return traces in the order of their ids, beginning after the given id."""
         query = select(traces.c.body).where(traces.c.org_id == org_id).order_by(traces.c.trace_id).limit(limit)
         if after is not None:
             query = query.where(traces.c.trace_id > id_of(after))

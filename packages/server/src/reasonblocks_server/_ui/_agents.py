@@ -1,4 +1,4 @@
-"""Shows what is usual for each agent: the measures of its newest finished runs."""
+"""Shows the usual values of each agent: the measures of its newest finished runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOME = "/ui/agents"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A measure over an agent's runs: the median, the value that a tenth of the runs reach, and the highest."""
+    """A measure over an agent's runs: the median, the 90th percentile, and the highest value."""
 
     name: str
     runs: int
@@ -56,7 +56,7 @@ def agent(visit: Visit) -> Response:
 
 
 def delete(visit: Visit) -> Response:
-    """Forget what is usual for an agent."""
+    """Delete the usual values of an agent."""
     visit.needs_whole_org()
     name, profile = visit.form.get("name", ""), visit.form.get("profile", "")
     if not visit.server.storage.agents.delete(visit.org, name, profile):

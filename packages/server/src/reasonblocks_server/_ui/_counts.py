@@ -1,4 +1,4 @@
-"""Shows the counts over the runs of some days."""
+"""Shows counts of the runs of the last days."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.responses import Response
 from reasonblocks.report._health import Bar, Group
 from reasonblocks.report._view import Fact
 
-from .._values import Body
+from .._values import Body, KeyRow
 from ._pages import render
 from ._visit import Visit
 
@@ -26,7 +26,7 @@ OUTCOMES = {"live": "live", "success": "succeeded", "failure": "failed", "stoppe
 
 
 def health(visit: Visit) -> Response:
-    """Show the counts over the runs that started within a span of days."""
+    """Show counts of the runs that started within a number of days."""
     span = visit.asked("days") if visit.asked("days") in SPANS else USUAL
     length = SPANS[span][1]
     since = None if length is None else visit.now - length
@@ -36,15 +36,21 @@ def health(visit: Visit) -> Response:
         "counts.html",
         "Health",
         spans=[(name, words, name == span) for name, (words, _) in SPANS.items()],
-        words=SPANS[span][0],
         runs=counts["runs"],
         facts=facts_of(counts),
-        health=list(_groups(counts)),
+        health=[*_groups(counts), _refused_keys(visit.server.storage.keys.list(visit.org), since)],
     )
 
 
+def _refused_keys(keys: Iterable[KeyRow], since: float | None) -> Group:
+    """Return the number of keys with refused requests: the key had expired or was revoked, or the secret was wrong."""
+    number = sum(key.refused is not None and key.refused >= (since or 0.0) for key in keys)
+    rows = (Bar(name="keys with refused requests", value=f"{number:,}"),)
+    return Group(title="Keys", note="expired, revoked, or with a wrong secret", rows=rows)
+
+
 def facts_of(counts: Body) -> list[Fact]:
-    """Return the headline of some runs."""
+    """Return the headline figures of some runs."""
     outcomes = counts["by_outcome"]
     known = sum(outcomes.get(kind, 0) for kind in ("success", "failure", "stopped"))
     pairs = counts["recovered"].values()
@@ -53,7 +59,7 @@ def facts_of(counts: Body) -> list[Fact]:
         Fact("Runs", f"{counts['runs']:,}"),
         Fact("Succeeded", *_share(outcomes.get("success", 0), known, "with a known outcome")),
         Fact("Texts told", f"{counts['injections']:,}"),
-        Fact("Recovered", *_share(recovered, judged, "judged")),
+        Fact("Recovered", *_share(recovered, judged, "judged texts")),
     ]
 
 
@@ -76,8 +82,8 @@ def _groups(counts: Body) -> Iterable[Group]:
     yield Group(title="Recovered, by failure type", note="judged three steps after a text",
                 rows=tuple(_recovered(counts["recovered"])))  # fmt: skip
     faults = {
-        "steps that were not steered after a fault": counts["faults"],
-        "texts that were omitted": counts["dropped"],
+        "steps not steered because of a fault": counts["faults"],
+        "texts that did not fit": counts["dropped"],
     }
     yield Group(title="Faults and drops", note="of finished runs",
                 rows=tuple(Bar(name=name, value=f"{n:,}") for name, n in faults.items()))  # fmt: skip

@@ -12,7 +12,7 @@ from ._paths import local
 from ._visit import FORM, LOGIN, Refusal, Visit, token_of
 
 SECONDS = 12 * 3_600
-"""How long a login lasts."""
+"""Seconds for which a login is valid."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", "testserver"})
 
 
@@ -27,17 +27,22 @@ def log_in(visit: Visit) -> Response:
     try:
         principal = visit.server.auth.check(visit.form.get("key", "").strip())
     except ApiError as error:
-        why = "This server does not know the key." if error.status == 401 else f"{error.detail.capitalize()}."
+        why = "This server does not know this key." if error.status == 401 else f"{error.detail.capitalize()}."
         return _login_page(visit, to, why, error.status)
     if "read" not in principal.scopes:
-        return _login_page(visit, to, "The key has no scope read, so it cannot open the dashboard.", 403)
+        return _login_page(visit, to, "The key has no scope read, which the dashboard needs.", 403)
     if visit.server.storage.keys.find(principal.key_id) is None:
-        return _login_page(visit, to, "A key of REASONBLOCKS_KEYS cannot open the dashboard: make one as below.", 403)
+        return _login_page(
+            visit,
+            to,
+            "A key of REASONBLOCKS_KEYS cannot open the dashboard. Create another key as described below.",
+            403,
+        )
     return _logged_in(visit, principal.key_id, to)
 
 
 def link_page(visit: Visit) -> Response:
-    """Show the button of a login link. Opening the page alone uses the link not up, since previews of links do it."""
+    """Show the button of a login link. Opening the page does not use it up, because link previews open it, too."""
     return _with_form_cookie(visit, "link.html")
 
 
@@ -46,7 +51,9 @@ def follow_link(visit: Visit) -> Response:
     key_id = visit.server.storage.keys.take_link(visit.request.path_params["link"], visit.now)
     if key_id is None:
         raise Refusal(
-            403, "The link is used up", "A login link works once and for a short time. Log in with a key instead."
+            403,
+            "The link is used up or expired",
+            "A login link works once, within 15 minutes. Log in with a key instead.",
         )
     return _logged_in(visit, key_id, local(""))
 
@@ -68,7 +75,7 @@ def _logged_in(visit: Visit, key_id: str, to: str) -> Response:
 
 
 def is_loopback(visit: Visit) -> bool:
-    """Return True if the browser has asked this machine itself, where plain http is safe."""
+    """Return True if the address is a loopback address, for which plain http is safe."""
     return (visit.request.url.hostname or "") in LOOPBACK
 
 

@@ -15,11 +15,11 @@ from ._visit import Refusal, Visit
 from ._words import decimal, share
 
 SENTENCES = {
-    "better": "Runs that were steered succeeded more often than those that were only observed.",
-    "worse": "Runs that were steered succeeded less often than those that were only observed.",
-    "no difference shown": "The interval of the difference contains zero: it may be better, worse, or no different.",
+    "better": "Steered runs succeeded more often than observed runs.",
+    "worse": "Steered runs succeeded less often than observed runs.",
+    "no difference shown": "The interval of the difference contains zero: steering may help, harm, or do neither.",
     "not enough data": f"Each arm needs {MIN_UNITS} units with a known outcome before the arms are compared.",
-    "assignment broken": "The arms cannot be compared, because units did not get to them as they should have.",
+    "assignment broken": "The arms cannot be compared, because their units were not assigned correctly.",
 }
 
 
@@ -30,11 +30,11 @@ def experiments(visit: Visit) -> Response:
 
 
 def experiment(visit: Visit, experiment_id: str) -> Response:
-    """Show the arms of an experiment, and what they show."""
+    """Show the arms of an experiment, and the verdict."""
     rows = visit.server.storage.runs.units(visit.org, experiment_id)
     seen = [row for row in rows if visit.key.project_id in (None, row.project_id)]
     if not seen:
-        raise Refusal(404, "No such experiment", "No run of it has been sent to this server, or all are deleted.")
+        raise Refusal(404, "No such experiment", "This server has no run of this experiment.")
     report = report_of(seen)
     return render(
         visit,
@@ -52,15 +52,19 @@ def experiment(visit: Visit, experiment_id: str) -> Response:
 
 
 def _facts(report: Report) -> Iterator[Fact]:
-    """Yield the differences of the means, and how well the assignment met its fraction."""
+    """Yield the differences of the means, and the planned and the real share of units that are on."""
     for name, one, digits in (("Steps", report.steps, 1), ("Tokens", report.tokens, 0)):
         if one is not None:
             low, high = decimal(one.low, digits), decimal(one.high, digits)
             yield Fact(f"{name}, on − off", decimal(one.value, digits), f"{low} to {high}")
     expected = "" if report.expected_on is None else f", {decimal(report.expected_on)} expected"
-    yield Fact("Share that is on", share(report.on_fraction), f"{counted(report.on.units, 'unit')}{expected}")
+    yield Fact("Planned share in arm on", share(report.on_fraction), f"{counted(report.on.units, 'unit')} on{expected}")
     if report.p is not None:
-        yield Fact("Chance of such a ratio", "under 0.001" if report.p < 0.001 else decimal(report.p, 3))
+        yield Fact(
+            "p-value of the assignment",
+            "under 0.001" if report.p < 0.001 else decimal(report.p, 3),
+            "of a chi-square test",
+        )
 
 
 def _widest(difference: Interval | None) -> float:

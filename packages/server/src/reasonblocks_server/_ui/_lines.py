@@ -18,7 +18,7 @@ from ._paths import run_href
 from ._words import status
 
 MOST_NARROW = 1_000
-"""Steps of a run that has not finished which a list reads; a longer one shows the number of its events."""
+"""The most steps that a list reads of an unfinished run. For a longer run, it shows the number of its events."""
 KINDS = ("success", "failure", "stopped")
 
 
@@ -33,7 +33,7 @@ class Listed:
 
 
 def lines_of(storage: Storage, org_id: str, rows: Sequence[RunRow], now: float) -> list[Listed]:
-    """Return the runs of a list; the steps of those that have not finished are read."""
+    """Return the runs of a list. Reads the steps of unfinished runs."""
     steps = storage.runs.narrow(org_id, [row.run_id for row in rows if row.summary is None])
     return [listed(row, row.summary or summary_of(steps.get(row.run_id, ()), row.outcome), now) for row in rows]
 
@@ -84,5 +84,5 @@ def _kind(row: RunRow) -> str:
 
 
 def _place(run_id: str) -> str:
-    """Return the id of a run's row, which has none of the run's own characters."""
+    """Return the id of a run's row, which contains no character of the run's id."""
     return "run-" + hashlib.sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -16,10 +16,10 @@ DAY = 86_400.0
 LIVES = {"": "never", "1": "1 day", "30": "30 days", "90": "90 days", "365": "1 year"}
 """Days until a new key expires."""
 MEANINGS = {
-    "ingest": "send runs and traces",
-    "evaluate": "have steps evaluated, and find patterns",
-    "read": "read everything, and open the dashboard",
-    "steer": "write notes to live agents",
+    "ingest": "send runs",
+    "evaluate": "evaluate steps and search for patterns",
+    "read": "read all data and log in to the dashboard",
+    "steer": "send notes to live agents",
     "admin": "change patterns, keys and settings, and delete runs",
 }
 
@@ -30,7 +30,7 @@ def keys(visit: Visit) -> Response:
 
 
 def make_key(visit: Visit) -> Response:
-    """Make a key, and show it this once."""
+    """Create a key, and show it once."""
     name, project = visit.form.get("name", "").strip(), visit.form.get("project", "").strip() or visit.key.project_id
     scopes = tuple(scope for scope in SCOPES if visit.form.get(f"scope-{scope}"))
     problem = _fault(visit, name, scopes, project)
@@ -62,7 +62,7 @@ def revoke_key(visit: Visit) -> Response:
 
 
 def audit(visit: Visit) -> Response:
-    """Show who changed what, the newest change first."""
+    """Show all changes, the newest first."""
     visit.needs_whole_org()
     before = visit.asked("before")
     at = whole(before)
@@ -118,15 +118,15 @@ def _seen(visit: Visit) -> list[KeyRow]:
 
 
 def _fault(visit: Visit, name: str, scopes: tuple[Scope, ...], project: str | None) -> str:
-    """Return the reason why a key cannot be made, "" if it can."""
+    """Return the reason why this key cannot be created, or ""."""
     if not name or len(name) > MAX_NAME or "\0" in name:
-        return f"Give the key a name of at most {MAX_NAME} characters, so that others know whose it is."
+        return f"Give the key a name of at most {MAX_NAME} characters, so that others know who uses it."
     if not scopes:
-        return "Choose what the key may do: at least one scope."
+        return "Choose at least one scope."
     if beyond := [scope for scope in scopes if not visit.may(scope)]:
-        return f"Your own key has not the scopes {', '.join(beyond)}, so it cannot give them."
+        return f"Your own key lacks the scopes {', '.join(beyond)}, so it cannot give them to another key."
     if project is not None and (len(project) > MAX_NAME or "\0" in project):
-        return f"A project has at most {MAX_NAME} characters."
+        return f"The name of a project has at most {MAX_NAME} characters."
     if visit.key.project_id not in (None, project):
-        return "Your own key belongs to a project, so it makes keys of that project only."
+        return "Your own key belongs to a project, so it can create keys for that project only."
     return ""

@@ -1,4 +1,4 @@
-"""Renders the pages of the dashboard, with their headers, their navigation and their files of style and script."""
+"""Renders the pages of the dashboard, with their headers, navigation, stylesheets and scripts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ADMIN_NAV = (("Keys", "/ui/keys"), ("Audit", "/ui/audit"), ("Settings", "/ui/org
 
 
 def render(visit: Visit, template: str, current: str = "", status: int = 200, /, **values: Any) -> Response:
-    """Return a page; `current` is the name of its place in the navigation."""
+    """Return a page. `current` is the name of its link in the navigation."""
     html = (
         _environment()
         .get_template(template)
@@ -72,24 +72,24 @@ def render(visit: Visit, template: str, current: str = "", status: int = 200, /,
 
 
 def failed(visit: Visit, refusal: Refusal) -> Response:
-    """Return the page that says why a request was refused."""
+    """Return the page with the reason for a refused request."""
     return render(visit, "refused.html", "", refusal.status, title=refusal.title, detail=refusal.detail)
 
 
 def back(path: str, said: str = "", **values: str) -> Response:
-    """Return the way to a page after a form, with the name of what to say there."""
+    """Redirect to a page after a form. `said` is the name of the notice that the page shows."""
     return RedirectResponse(with_query(path, {**values, "said": said}), status_code=303, headers=HEADERS)
 
 
 def text(content: str, kind: str = "text/plain; charset=utf-8") -> Response:
-    """Return a text that the browser shows as it is."""
+    """Return a text that the browser shows without interpreting it."""
     body = content.encode("utf-8", "backslashreplace")
     headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
     return Response(body, media_type=kind, headers=headers)
 
 
 def static(name: str) -> Response:
-    """Return a file of style or script; its address changes with its content, so that browsers may keep it."""
+    """Return a stylesheet or script. Its address changes with its content, so browsers may cache it."""
     path = FILES.get(name)
     if path is None:
         return Response("Not found", status_code=404, media_type="text/plain", headers=HEADERS)

@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote, urlencode
 HOME = "/ui/"
 RUNS, PATTERNS, EXPERIMENTS = "/ui/runs/", "/ui/patterns/", "/ui/experiments/"
 _TAKEN_OUT = frozenset({"", ".", ".."})
-"""Segments that browsers take out of an address, even if they are percent-encoded."""
+"""Segments that browsers remove from an address, even if they are percent-encoded."""
 _HELD = "~id:"
-"""Begins the segment of an id that would be taken out, or that begins like this."""
+"""The prefix of an id that browsers would remove, or that begins with this prefix itself."""
 
 
 def href(base: str, id: str, *parts: str) -> str:
@@ -38,6 +38,6 @@ def with_query(path: str, values: Mapping[str, str]) -> str:
 
 
 def local(target: str) -> str:
-    """Return an address of the dashboard as it is, and the home page for any other."""
+    """Return the address if it is one of the dashboard, and otherwise the home page."""
     plain = target.startswith(HOME) and "\\" not in target and not any(ord(char) < 33 for char in target)
     return target if plain else HOME

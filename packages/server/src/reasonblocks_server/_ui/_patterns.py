@@ -21,30 +21,30 @@ from ._visit import Refusal, Visit, whole
 
 PAGE = 100
 LIST = "/ui/patterns"
-TIERS: Mapping[str, str] = {"e1": "lessons for a task", "e2": "texts for a failure", "e3": "standing rules"}
+TIERS: Mapping[str, str] = {"e1": "lessons", "e2": "interventions", "e3": "standing rules"}
 FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "e1": (
-        ("observation", "Observation", "what was learned in earlier runs"),
-        ("recommended_action", "Recommended action", "what the agent should do"),
+        ("observation", "Observation", "the lesson from earlier runs"),
+        ("recommended_action", "Recommended action", "the advice to the agent"),
         (
             "task_context_embedding_text",
-            "Found by",
-            "a description of the tasks that it is for; it is matched with the agent's task",
+            "Applies to",
+            "a description of the tasks; the search compares it with the agent's task",
         ),
     ),
     "e2": (
-        ("diagnosis", "Diagnosis", "what goes wrong"),
-        ("intervention", "Intervention", "what the agent is told"),
-        ("anti_pattern", "Anti-pattern", "what it should not do"),
+        ("diagnosis", "Diagnosis", "the cause of the failure"),
+        ("intervention", "Intervention", "the text that the agent is told"),
+        ("anti_pattern", "Anti-pattern", "the behaviour that the agent should avoid"),
         (
             "trajectory_description",
-            "Found by",
-            "a description of the steps that it is for; it is matched with the agent's newest steps",
+            "Applies to",
+            "a description of the steps; the search compares it with the agent's newest steps",
         ),
     ),
-    "e3": (("instruction", "Instruction", "what every run is told at its start"),),
+    "e3": (("instruction", "Instruction", "the text that every agent is told at the start of a run"),),
 }
-"""The texts of a pattern by its tier: their names, and what they are."""
+"""The texts of a pattern by its tier, each with its name, its label and a hint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A pattern in its form. `revision` is that of the pattern that it was made from, 0 for a new one."""
+    """A pattern in its form. `revision` is that of the stored pattern, 0 for a new one."""
 
     id: str
     tier: str
@@ -86,6 +86,7 @@ def patterns(visit: Visit) -> Response:
         "patterns.html",
         "Patterns",
         rows=shown,
+        may_add=visit.may("admin") and visit.key.project_id is None,
         total=len(everything),
         fit=len(fit),
         tiers=[(name, words, sum(one.pattern.tier == name for one in everything)) for name, words in TIERS.items()],
@@ -114,7 +115,7 @@ def add(visit: Visit) -> Response:
     draft = _draft(visit, visit.form.get("id", "").strip(), visit.form.get("tier", ""))
     try:
         if any(one.id == draft.id for one in visit.server.patterns.list(visit.org)):
-            raise ApiError(409, f"there is a pattern {draft.id!r} already: choose another id")
+            raise ApiError(409, f"a pattern {draft.id!r} exists already: choose another id")
         visit.server.patterns.add(visit.org, [_given({}, draft)])
     except (ApiError, ConfigError) as error:
         return _form(visit, None, draft, problem=_reason(error), code=422)
@@ -123,7 +124,7 @@ def add(visit: Visit) -> Response:
 
 
 def save(visit: Visit, pattern_id: str) -> Response:
-    """Save a changed pattern, unless somebody else has saved it meanwhile."""
+    """Save a changed pattern, unless someone else has saved it in the meantime."""
     visit.needs_whole_org()
     stored = visit.server.patterns.get(visit.org, pattern_id)
     draft = _draft(visit, pattern_id, stored.tier)
@@ -149,7 +150,7 @@ def switch(visit: Visit, pattern_id: str) -> Response:
 
 
 def delete(visit: Visit, pattern_id: str) -> Response:
-    """Delete a pattern that nobody has changed meanwhile."""
+    """Delete a pattern, unless someone else has changed it in the meantime."""
     visit.needs_whole_org()
     visit.server.patterns.remove(visit.org, pattern_id, _revision(visit))
     visit.audit("pattern.delete", pattern_id)
@@ -166,6 +167,7 @@ def _form(
     code: int = 200,
 ) -> Response:
     shown = draft or _draft_of(stored)
+    may_change = visit.may("admin") and visit.key.project_id is None
     known = {name for name, _, _ in FIELDS[shown.tier]} if shown.tier in FIELDS else set()
     return render(
         visit,
@@ -180,7 +182,7 @@ def _form(
         summary=_summary(stored) if stored is not None else None,
         others=[] if stored is None else [(name, _text(value)) for name, value in stored.fields.items()
                                           if name not in known and name != "trigger_state"],
-        editable=visit.may("admin") and visit.key.project_id is None and (stored is None or stored.org_id == visit.org),
+        editable=may_change and (stored is None or stored.org_id == visit.org),
         problem=problem,
         json=canonical(pattern_json(stored)) if stored is not None else "",
     )  # fmt: skip
@@ -188,7 +190,7 @@ def _form(
 
 def _draft(visit: Visit, pattern_id: str, tier: str) -> Draft:
     if tier not in TIERS:
-        raise Refusal(422, "No such tier", "A pattern is of the tier e1, e2 or e3.")
+        raise Refusal(422, "No such tier", "The tier of a pattern is e1, e2 or e3.")
     texts = {name: visit.form.get(f"field-{name}", "").strip() for name, _, _ in FIELDS[tier]}
     return Draft(
         id=pattern_id,
@@ -221,7 +223,7 @@ def _draft_of(stored: Pattern | None) -> Draft:
 
 
 def _given(stored: Mapping[str, Any], draft: Draft) -> dict[str, Any]:
-    """Return the pattern of a form: fields that it does not show stay as they are stored."""
+    """Return the pattern from a form. Fields that the form does not show keep their stored values."""
     before = stored.get("fields")
     fields: dict[str, Any] = dict(before) if isinstance(before, Mapping) else {}
     for name, value in draft.texts.items():

@@ -1,4 +1,4 @@
-"""Shows one run with its notes, its children and its steps, page by page; tells its agent notes, and deletes it."""
+"""Shows one run with its notes, child runs and steps; sends notes to its agent, and deletes it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ._words import status
 ROWS = 200
 """Steps on a page of the table."""
 MOST = 2_000
-"""Steps of a run that its page reads: the newest ones."""
+"""The most steps that the page of a run reads: the newest ones."""
 CHILDREN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The rows of the table that a page has, and the addresses of those before and after."""
+    """One page of the table's rows, and the addresses of the pages before and after it."""
 
     rows: Sequence[Row]
     first: int = 0
@@ -47,15 +47,19 @@ class Part:
 def run_of(visit: Visit, run_id: str) -> RunRow:
     """Return a run of the visitor's org. Raises `Refusal` for one that does not exist."""
     row = visit.server.storage.runs.get(visit.org, run_id)
-    if row is None or visit.key.project_id not in (None, row.project_id):
-        raise Refusal(404, "No such run", "It has never been sent to this server, or it is older than the retention.")
+    if row is None or not _may_see(visit, row):
+        raise Refusal(404, "No such run", "This server has never received this run, or has deleted it.")
     return row
 
 
-def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code: int = 200) -> Response:
-    """Show the page of a run. `after` leaves only newer rows in its table, for a page that is open.
+def _may_see(visit: Visit, row: RunRow) -> bool:
+    return visit.key.project_id in (None, row.project_id)
 
-    `problem` is the reason why the note `draft` was not taken.
+
+def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code: int = 200) -> Response:
+    """Show the page of a run. With `after`, its table has only newer rows, for a page that is open.
+
+    `problem` is the reason why the note `draft` was refused.
     """
     row = run_of(visit, run_id)
     storage = visit.server.storage
@@ -106,7 +110,7 @@ def page_of(storage: Storage, row: RunRow, now: float) -> RunPage:
 
 
 def _part(page: RunPage, row: RunRow, call: str, after: str) -> Part:
-    """Return the rows to show: those with a call, else the newest of a live run and the first of a finished one."""
+    """Return the page of rows with `call`, or else the newest rows of a live run and the first of a finished one."""
     rows = page.rows
     if not rows:
         return Part(rows=())
@@ -171,7 +175,7 @@ def as_json(visit: Visit, run_id: str) -> Response:
 
 
 def tell(visit: Visit, run_id: str) -> Response:
-    """Queue a note for the agent of a run; a note that is not taken is shown again, with the reason."""
+    """Queue a note for the agent of a run. Show a refused note again, with the reason."""
     run_of(visit, run_id)
     draft, expires = visit.form.get("text", ""), visit.form.get("expires", "")
     seconds = whole(expires) or EXPIRES_SECONDS
@@ -184,7 +188,7 @@ def tell(visit: Visit, run_id: str) -> Response:
 
 
 def withdraw(visit: Visit, run_id: str, note_id: str) -> Response:
-    """Withdraw a note that waits."""
+    """Withdraw a waiting note."""
     run_of(visit, run_id)
     row = visit.server.storage.notes.withdraw(visit.org, run_id, note_id, visit.now)
     if row is None:

@@ -26,7 +26,7 @@ NAMES = ("agent", "state", "outcome", "failure", "experiment", "arm", "q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """A choice of the form over the list."""
+    """A filter of the list."""
 
     name: str
     label: str
@@ -50,7 +50,7 @@ def runs(visit: Visit) -> Response:
     )
     try:
         rows, older = visit.server.storage.runs.list(visit.org, wanted, limit=PAGE, cursor=cursor or None)
-    except ValueError:  # the cursor of another version, or a guess
+    except ValueError:  # a cursor of another version, or an invented one
         rows, older = visit.server.storage.runs.list(visit.org, wanted, limit=PAGE, cursor=None)
         cursor = ""
     filtered = any(chosen.values())
@@ -72,19 +72,19 @@ def runs(visit: Visit) -> Response:
 
 
 def _facts(visit: Visit) -> list[Fact]:
-    """Return the headline: the live runs, and those of the last day."""
+    """Return the headline figures: the live runs, and the runs of the last day."""
     counts = visit.server.storage.runs.health(visit.org, since=visit.now - DAY, project_id=visit.key.project_id)
     _, *others = facts_of(counts)
     return [Fact("Live", f"{counts['live']:,}"), Fact("Last 24 hours", f"{counts['runs']:,}", "runs"), *others]
 
 
 def _filters(visit: Visit, chosen: dict[str, str]) -> list[Filter]:
-    choices = visit.server.storage.runs.choices(visit.org, project_id=visit.key.project_id)
+    choices = visit.server.storage.runs.choices(visit.org, visit.key.project_id)
     rows = (
         ("agent", "agent", choices.get("agents", ())),
         ("state", "state", STATES),
         ("outcome", "outcome", OUTCOMES),
-        ("failure", "failure", choices.get("failure_types", ())),
+        ("failure", "failure type", choices.get("failure_types", ())),
         ("experiment", "experiment", choices.get("experiments", ())),
         ("arm", "arm", ("on", "off") if choices.get("experiments") else ()),
     )

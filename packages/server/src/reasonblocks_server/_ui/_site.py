@@ -18,7 +18,7 @@ from ._stream import stream
 from ._visit import Handler, Refusal, Visit, endpoint
 
 OfOne: TypeAlias = Callable[..., Response]
-"""A page of one thing, by its id and the segments after it."""
+"""A page of one object, by its id and the segments after it."""
 PAGES: tuple[tuple[str, str, Handler, Scope | None], ...] = (
     ("GET", "/ui/login", _door.login_page, None),
     ("POST", "/ui/login", _door.log_in, None),
@@ -54,11 +54,11 @@ OF_ONE: Mapping[tuple[str, str, str], tuple[OfOne, int, Scope]] = {
     ("POST", PATTERNS, "delete"): (_patterns.delete, 0, "admin"),
     ("GET", EXPERIMENTS, ""): (_experiments.experiment, 0, "read"),
 }
-"""Pages of one thing, by the method, the place, and the segment after the id; with the number of further segments."""
+"""Pages of one object, by the method, the base path and the segment after the id. With the number of later segments."""
 
 
 def _of_one(base: str) -> Handler:
-    """Return the handler of everything under a place: the id comes first in the address, whatever it contains."""
+    """Return the handler of all paths under a base path. The first segment is the id, with any characters."""
 
     def handler(visit: Visit) -> Response:
         raw: bytes = visit.request.scope.get("raw_path") or visit.request.url.path.encode()

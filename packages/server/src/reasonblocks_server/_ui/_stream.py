@@ -1,4 +1,4 @@
-"""Tells open pages that a run has changed, by server-sent events without content."""
+"""Notifies open pages of changed runs, by server-sent events without content."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ._pages import HEADERS
 from ._visit import Visit, admitted, whole
 
 SECONDS = 300.0
-"""How long a stream lasts; the browser opens the next one, and its login is checked again."""
+"""The duration of a stream. The browser then opens the next one, and its login is checked again."""
 BEAT = 15.0
-"""Seconds between comments that show a proxy, and us, whether the browser is still there."""
+"""Seconds between comments, which show the proxies and us whether the connection is still open."""
 CHECK = 15.0
 """Seconds after which the login is checked again."""
 BEFORE = 10.0
-"""Seconds before the listener came whose changes it is told: those since its page was made."""
+"""Seconds before the start of the stream whose changes it reports, because the page was made earlier."""
 
 
 async def stream(request: Request) -> Response:
-    """Answer with `changed` whenever the run of the query, or any run of the org, has changed."""
+    """Send `changed` whenever the run in the query has changed, or any run of the org if there is none."""
     server: Server = request.app.state.server
     visit = await run_in_threadpool(admitted, Visit(server=server, request=request, login=None, now=time.time()))
     if visit.login is None:

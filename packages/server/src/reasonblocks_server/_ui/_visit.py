@@ -1,4 +1,4 @@
-"""Admits the requests of people: a login by cookie, a form's token and origin, and the scopes of the key."""
+"""Checks the requests of browsers: the login cookie, a form's token and origin, and the scopes of the key."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request of a browser. `form` are the fields of a POST, "" for one that is missing."""
+    """One request of a browser. `form` has the fields of a POST."""
 
     server: Server
     request: Request
@@ -79,7 +79,7 @@ class Visit:
     def needs_whole_org(self) -> None:
         """Refuse a key that is bound to a project. Raises `Refusal`."""
         if self.key.project_id is not None:
-            raise Refusal(403, "Not allowed", "Your key belongs to one project, and this page shows all of the org's.")
+            raise Refusal(403, "Not allowed", "Your key belongs to one project, and this page shows the whole org.")
 
     def audit(self, action: str, target: str) -> None:
         """Record a change that this person made."""
@@ -90,12 +90,12 @@ class Visit:
         self.server.audit(caller, action, target)
 
     def asked(self, name: str) -> str:
-        """Return a value of the address's query, "" without it."""
+        """Return a value of the address's query, or ""."""
         return self.request.query_params.get(name, "").replace("\0", "\ufffd")
 
 
 class Refusal(Exception):
-    """A request that is answered with a page that says why."""
+    """A refused request. The answer is a page with the reason."""
 
     def __init__(self, status: int, title: str, detail: str) -> None:
         self.status, self.title, self.detail = status, title, detail
@@ -113,12 +113,12 @@ Failed: TypeAlias = Callable[[Visit, Refusal], Response]
 
 
 def token_of(cookie: str) -> str:
-    """Return the token that a form must have: only who can read the cookie can compute it."""
+    """Return the token that a form must have: only someone who can read the cookie can compute it."""
     return hashlib.sha256(f"form:{cookie}".encode()).hexdigest()
 
 
 def endpoint(handler: Handler, failed: Failed, *, scope: Scope | None = "read") -> Endpoint:
-    """Return the endpoint of a page: `scope` is that of the key, None for pages without a login."""
+    """Return the endpoint of a page. `scope` is the scope that the key needs, None for pages without a login."""
 
     async def answer(request: Request) -> Response:
         visit = Visit(server=request.app.state.server, request=request, login=None, now=time.time())
@@ -147,9 +147,9 @@ def _answer(
     except Refusal as refusal:
         return failed(visit, refusal)
     except ApiError as error:
-        return failed(visit, Refusal(error.status, "That did not work", error.detail))
+        return failed(visit, Refusal(error.status, "The request failed", error.detail))
     except ConfigError as error:
-        return failed(visit, Refusal(422, "That did not work", f"{error}."))
+        return failed(visit, Refusal(422, "The request failed", f"{error}."))
     except StorageUnavailable:
         return failed(visit, Refusal(503, "The database is not available", "Try again in a moment."))
     except (StoreError, Unavailable) as error:
@@ -157,7 +157,7 @@ def _answer(
 
 
 def admitted(visit: Visit) -> Visit:
-    """Return the visit with the login of its cookie, if that is valid and its key may still read."""
+    """Return the visit with its login, if the cookie is valid and its key still has the scope `read`."""
     cookie = visit.request.cookies.get(LOGIN, "")
     key = visit.server.storage.keys.login_key(cookie, visit.now) if cookie else None
     login = Login(key=key, cookie=cookie) if key is not None and "read" in key.scopes else None
@@ -165,7 +165,7 @@ def admitted(visit: Visit) -> Visit:
 
 
 def to_login(request: Request) -> Response:
-    """Return the way to the login page, and back to this page if it can be opened again."""
+    """Redirect to the login page, which leads back to this page if that was read with GET."""
     path = request.url.path if request.method == "GET" else ""
     target = f"{path}?{request.url.query}" if path and request.url.query else path
     return RedirectResponse(with_query("/ui/login", {"to": target if target != "/ui/" else ""}), status_code=303)
@@ -180,24 +180,24 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
-        raise Refusal(400, "Too many fields", "A form of this dashboard has fewer fields.") from error
+        raise Refusal(400, "Too many fields", "A form may have at most 100 fields.") from error
     return {name: value.replace("\r\n", "\n").replace("\0", "\ufffd") for name, value in fields}
 
 
 def check_form(visit: Visit) -> None:
-    """Refuse a form that another site has sent, or that lacks its token."""
+    """Refuse a form from another site, or without its token. Raises `Refusal`."""
     if not _same_origin(visit.request):
         raise Refusal(403, "Form refused", "The form was sent by another site.")
     expected = visit.form_token
     if not expected or not hmac.compare_digest(expected.encode(), visit.form.get(TOKEN, "").encode()):
-        raise Refusal(403, "Form refused", "The form is older than your login. Open the page again, and send it again.")
+        raise Refusal(403, "Form refused", "The form is not of your current login. Reload the page and send it again.")
 
 
 def _same_origin(request: Request) -> bool:
-    """Return True if the browser says that the page of the form is ours.
+    """Return True if the browser reports that the form's page is ours.
 
-    A page without a referrer sends the origin "null" with its forms; then `Sec-Fetch-Site` decides, which browsers send
-    to https and loopback addresses. For others, the token and the cookie, which only goes to our own pages, decide.
+    A page without a referrer sends its forms with the origin "null". Then `Sec-Fetch-Site` decides, which browsers send
+    to https and loopback addresses only. Elsewhere the form's token and the cookie of the same site have to suffice.
     """
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if origin is None or origin == "null":

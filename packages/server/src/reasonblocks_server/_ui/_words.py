@@ -1,4 +1,4 @@
-"""Puts times, shares and states into the words of the dashboard."""
+"""Formats times, shares and states for the dashboard."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ SILENT = 600.0
 NOTICES: Mapping[str, str] = {
     "note-queued": "The note waits for the agent's next call.",
     "note-withdrawn": "The note is withdrawn.",
-    "note-late": "The note cannot be withdrawn any more.",
+    "note-late": "The note can no longer be withdrawn.",
     "run-deleted": "The run is deleted.",
     "pattern-saved": "The pattern is saved.",
     "pattern-added": "The pattern is added.",
     "pattern-deleted": "The pattern is deleted.",
-    "pattern-off": "The pattern is off: it is never retrieved.",
+    "pattern-off": "The pattern is off and is never retrieved.",
     "pattern-on": "The pattern is on.",
     "agent-deleted": "The agent's usual values are deleted.",
-    "key-revoked": "The key is revoked. Servers forget it within 30 seconds.",
-    "org-saved": "The retention is saved.",
+    "key-revoked": "The key is revoked. All servers refuse it within 30 seconds.",
+    "org-saved": "The settings are saved.",
     "logged-out": "You are logged out.",
 }
-"""The sentences at the top of a page after a form, by their names in its address."""
+"""The sentences that a page shows after a form was sent, by their names in its address."""
 
 
 def ago(then: float | None, now: float) -> str:
@@ -42,7 +42,7 @@ def ago(then: float | None, now: float) -> str:
 
 
 def moment(then: float | None) -> str:
-    """Return a time as `2026-01-31 12:00:09 UTC`; a time that no calendar has is missing."""
+    """Return a time as `2026-01-31 12:00:09 UTC`; `–` for a missing time and for one outside the calendar."""
     if then is None:
         return "–"
     try:
@@ -64,7 +64,7 @@ def sentence_case(words: str) -> str:
 
 
 def status(run: RunRow, now: float) -> str:
-    """Return the word for a run without an outcome: "live", or how long it has been silent."""
+    """Return the status of a run without an outcome: "live", or the time for which it has been silent."""
     if run.finished is not None:
         return ""
     quiet = now - run.seen
@@ -84,5 +84,5 @@ def note(row: NoteRow) -> str:
         "queued": "waiting for the agent's next call",
         "withdrawn": "withdrawn",
         "expired": "expired before the agent's next call",
-        "unheard": "unheard: the run ended first",
+        "unheard": "not told: the run ended first",
     }[row.state]

@@ -1,5 +1,5 @@
-// Keeps a page current: when the server says that something has changed, the page is read again, its marked parts are
-// replaced, and rows that are new to a table are added. The server makes all markup.
+// Keeps a page current. When the server reports a change, this script reads the page again, replaces its marked parts,
+// and adds the new rows to a table. The server makes all markup.
 "use strict";
 (() => {
   const place = document.querySelector("[data-live]");
@@ -59,7 +59,7 @@
       const answer = await fetch(address(), { credentials: "same-origin", cache: "no-store" });
       if (answer.redirected) { end(); location.reload(); return; }
       if (answer.ok) take(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    } catch (_) { /* the stream connects again, and tells */ }
+    } catch (_) { /* the stream reconnects and reports the change again */ }
     reading = false;
     pause = Math.max(250, 4 * (performance.now() - began)); // a long run is read less often
     if (again) { again = false; soon(); }

@@ -81,6 +81,7 @@ def _keys() -> None:
         _maybe("expires", NUMBER),
         _maybe("revoked", NUMBER),
         _maybe("used", NUMBER),
+        _maybe("refused", NUMBER),
         PrimaryKeyConstraint("key_id"),
     )
     op.create_index("keys_org", "keys", ["org_id"])
@@ -179,10 +180,11 @@ def _runs() -> None:
         _maybe("body", TEXT),
         PrimaryKeyConstraint("org_id", "run_id"),
     )
-    op.create_index("runs_agent", "runs", ["org_id", "agent_name", "started"])
+    op.create_index("runs_agent", "runs", ["org_id", "agent_name", text("started DESC"), "run_id"])
     op.create_index("runs_changed", "runs", ["seen"])
-    op.create_index("runs_experiment", "runs", ["org_id", "experiment_id", "arm"])
-    op.create_index("runs_parent", "runs", ["org_id", "parent_run_id"])
+    op.create_index("runs_experiment", "runs", ["org_id", "experiment_id", text("started DESC"), "run_id"])
+    op.create_index("runs_parent", "runs", ["org_id", "parent_run_id", text("started DESC"), "run_id"])
+    op.create_index("runs_project", "runs", ["org_id", "project_id", text("started DESC"), "run_id"])
     op.create_index("runs_seen", "runs", ["org_id", "seen"])
     op.create_index("runs_started", "runs", ["org_id", text("started DESC"), "run_id"])
 
