@@ -11,6 +11,11 @@ import httpx
 import pytest
 
 from reasonblocks_server._errors import StorageUnavailable
+<<<<<<< HEAD
+=======
+from reasonblocks_server._server import Migrating
+from reasonblocks_server._storage import NewerDatabase, Storage
+>>>>>>> server
 from tests.server.app.asking import LOOP, evaluated, stepped, without
 from tests.server.running import Running, running
 from tests.server.serving import served
@@ -78,6 +83,26 @@ def test_a_server_starts_without_its_database_and_migrates_it_later(
         assert server.server.migrating.done.wait(20)
         assert client.get("/ready").status_code == 200
     assert "the database does not answer" in caplog.text
+
+
+def test_a_database_that_turns_out_to_be_newer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([StorageUnavailable("down"), NewerDatabase("r9999")])
+
+    class Newer(Storage):
+        def migrate(self) -> None:
+            raise next(answers)
+
+    migrating = Migrating(Newer.open("sqlite:///never-opened.db"))
+    assert migrating._thread is not None
+    migrating._thread.join(20)
+    migrating.end()
+    assert not migrating.done.is_set()
+    assert "'r9999', which a newer version wrote" in caplog.text
+
+
+def test_commits_of_sqlite_can_be_synchronous(tmp_path: Path) -> None:
+    with running(tmp_path, sqlite_synchronous="FULL") as server, server.server.storage._db.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
 
 
 @in_whole

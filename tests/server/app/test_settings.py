@@ -29,6 +29,7 @@ def test_the_environment_sets_all_of_them() -> None:
             "RATE_LIMIT_BURST": "9",
             "MAX_BODY_BYTES": "20000",
             "REASONBLOCKS_WORKERS": "3",
+            "REASONBLOCKS_SQLITE_SYNCHRONOUS": "full",
             "REASONBLOCKS_RETENTION_DAYS": "90",
             "PATH": "/bin",
         }
@@ -44,6 +45,7 @@ def test_the_environment_sets_all_of_them() -> None:
         burst=9,
         max_body_bytes=20_000,
         workers=3,
+        sqlite_synchronous="FULL",
         retention_days=90,
     )
 
@@ -63,6 +65,7 @@ def test_given_settings_take_precedence_and_empty_variables_set_nothing() -> Non
         ("rate_per_second", -1),
         ("max_body_bytes", 5),
         ("retention_days", 0),
+        ("sqlite_synchronous", "OFF"),
         ("secret", b"short"),
         ("static_keys", ("with space",)),
         ("static_keys", ("@acme",)),

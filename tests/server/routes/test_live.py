@@ -10,6 +10,7 @@ import pytest
 
 from reasonblocks_server._errors import StorageUnavailable
 from reasonblocks_server._live import Live
+from reasonblocks_server._live._live import MAX_CHANGED, ChangedRuns
 from reasonblocks_server._live._notes import MAX_UNWRITTEN, Told, WaitingNotes
 from reasonblocks_server._storage import Storage
 from reasonblocks_server._values import NoteRow
@@ -88,6 +89,15 @@ def test_told_notes_are_written_when_the_database_is_back(
     assert ids(live) == [second.note_id]
     gone.clear()
     until(lambda: [row.state for row in storage.notes.list(ORG, RUN)] == ["told", "queued"])
+
+
+def test_no_changed_run_is_lost_between_two_queries(storage: Storage) -> None:
+    now, half = time.time(), MAX_CHANGED * 6 // 10
+    for first, at in ((0, now - 1), (half, now)):
+        events = [{"event": "run_finish", "run_id": f"r{number}", "outcome": "x", "timestamp": 1.0}
+                  for number in range(first, first + half)]  # fmt: skip
+        storage.runs.ingest("many", events, now=at)
+    assert len([key for key in ChangedRuns(storage).next() if key[0] == "many"]) == 2 * half
 
 
 def test_closing_records_the_told_notes(storage: Storage, live: Live) -> None:

@@ -12,7 +12,7 @@ from reasonblocks_server._values import RunFilter
 from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {
-    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.login",
+    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.refused", "keys.login",
     "keys.login_key", "keys.logout", "keys.link", "keys.take_link",
 }  # fmt: skip
 """The methods without an org: the server's own work, and keys, from which a caller's org is known."""

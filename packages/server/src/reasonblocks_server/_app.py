@@ -83,7 +83,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _opened(settings: Settings) -> Server:
     secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    storage = Storage.open(settings.database, retention_days=settings.retention_days)
+    storage = Storage.open(
+        settings.database, synchronous=settings.sqlite_synchronous, retention_days=settings.retention_days
+    )
     migrating = Migrating(storage)
     pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
     patterns = Patterns(settings)

@@ -19,7 +19,7 @@ from ._evaluations import NoteTakers, OrgEvaluations
 from ._live import Live
 from ._patterns import Patterns
 from ._settings import Settings
-from ._storage import Storage
+from ._storage import NewerDatabase, Storage
 from ._values import Principal
 
 logger = logging.getLogger("reasonblocks.server")
@@ -59,8 +59,11 @@ class Migrating:
         return True
 
     def _repeat(self) -> None:
-        while not self._ended.wait(MIGRATE_AGAIN_S) and not self._is_done():
-            pass
+        try:
+            while not self._ended.wait(MIGRATE_AGAIN_S) and not self._is_done():
+                pass
+        except NewerDatabase as error:
+            logger.critical("%s; until then, every use of the database fails", error)
 
 
 class Sweeping:

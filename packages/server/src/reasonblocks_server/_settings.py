@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reasonblocks.exceptions import ConfigError
 
@@ -34,6 +34,8 @@ class Settings:
     - `rate_per_second`, `burst`: the requests that each key may make, on average and at once, over all workers.
     - `max_body_bytes`: the largest body as it is sent.
     - `workers`: the number of processes, which share the rates equally.
+    - `sqlite_synchronous`: SQLite's `synchronous`. With "NORMAL", a power cut may take the last commits; with "FULL",
+      none.
     - `retention_days`: the days for which an org's runs are kept, if the org has set nothing else.
     """
 
@@ -47,6 +49,7 @@ class Settings:
     burst: int = 400
     max_body_bytes: int = MAX_BODY_BYTES
     workers: int = 1
+    sqlite_synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     retention_days: int = 30
 
     def __post_init__(self) -> None:
@@ -56,6 +59,8 @@ class Settings:
         _check_number("max_body_bytes", self.max_body_bytes, 1_000, 100_000_000)
         _check_number("workers", self.workers, 1, MAX_WORKERS)
         _check_number("retention_days", self.retention_days, 1, 36_500)
+        if self.sqlite_synchronous not in ("NORMAL", "FULL"):
+            raise ConfigError("sqlite_synchronous", self.sqlite_synchronous, "must be NORMAL or FULL")
         if self.secret is not None and len(self.secret) < SECRET_BYTES:
             raise ConfigError("secret", f"{len(self.secret)} bytes", f"must have at least {SECRET_BYTES}")
         for given in self.static_keys:
@@ -74,7 +79,8 @@ class Settings:
 
         The variables are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
         `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (comma-separated), `RATE_LIMIT_PER_SEC`,
-        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS` and `REASONBLOCKS_RETENTION_DAYS`.
+        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS`, `REASONBLOCKS_SQLITE_SYNCHRONOUS` and
+        `REASONBLOCKS_RETENTION_DAYS`.
         """
         found: dict[str, Any] = {}
         for name, (variable, read) in _VARIABLES.items():
@@ -116,6 +122,7 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "burst": ("RATE_LIMIT_BURST", int),
     "max_body_bytes": ("MAX_BODY_BYTES", int),
     "workers": ("REASONBLOCKS_WORKERS", int),
+    "sqlite_synchronous": ("REASONBLOCKS_SQLITE_SYNCHRONOUS", str.upper),
     "retention_days": ("REASONBLOCKS_RETENTION_DAYS", int),
 }
 assert {*_VARIABLES} == {field.name for field in fields(Settings)}

@@ -53,7 +53,8 @@ VARIABLES = (
     "QDRANT_URL",
 )
 OF_THE_SERVER = frozenset(
-    f"REASONBLOCKS_{name}" for name in ("DATA", "DATABASE_URL", "KEYS", "RETENTION_DAYS", "SECRET", "WORKERS")
+    f"REASONBLOCKS_{name}"
+    for name in ("DATA", "DATABASE_URL", "KEYS", "RETENTION_DAYS", "SECRET", "SQLITE_SYNCHRONOUS", "WORKERS")
 )
 """Variables that only `reasonblocks serve` reads."""
 

@@ -272,9 +272,10 @@ class ChangedRuns:
         while True:
             rows = self._storage.runs.changed(after, MAX_CHANGED)
             found += rows
-            if len(rows) < MAX_CHANGED or rows[-1].seen <= after:
+            earlier = [row.seen for row in rows if row.seen < rows[-1].seen]
+            if len(rows) < MAX_CHANGED or not earlier:
                 break
-            after = rows[-1].seen
+            after = earlier[-1]  # a batch's runs have one time, and may be on two pages
         now = {(row.org_id, row.run_id): row for row in found}
         changed = {key: row for key, row in now.items() if self._known.get(key) != _state(row)}
         self._known = {key: _state(row) for key, row in now.items()}
