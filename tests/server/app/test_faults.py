@@ -11,8 +11,11 @@ import httpx
 import pytest
 
 from reasonblocks_server._errors import StorageUnavailable
+<<<<<<< HEAD
+=======
 from reasonblocks_server._server import Migrating
 from reasonblocks_server._storage import NewerDatabase, Storage
+>>>>>>> server
 from tests.server.app.asking import LOOP, evaluated, stepped, without
 from tests.server.running import Running, running
 from tests.server.serving import served
@@ -54,6 +57,18 @@ def test_known_keys_can_evaluate_without_the_database(tmp_path: Path) -> None:
         gone.rename(file)
         assert client.get("/ready").status_code == 200
         assert client.post("/v1/monitor/events", json={"events": [event]}).json()["accepted"] == 1
+
+
+def test_an_answer_does_not_say_where_the_database_is(
+    server: Running, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check() -> None:
+        raise StorageUnavailable('connection failed: connection to server at "10.0.0.5" failed: FATAL: user "me"')
+
+    monkeypatch.setattr(server.server.storage, "check", check)
+    answer = client.get("/ready")
+    assert answer.status_code == 503
+    assert answer.json() == {"detail": "the database is not available: connection failed"}
 
 
 def test_a_server_starts_without_its_database_and_migrates_it_later(

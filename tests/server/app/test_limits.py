@@ -7,6 +7,7 @@ import gzip
 import json
 import socket
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from reasonblocks_server._limits import HELD_BYTES, MAX_DEADLINE_MS, Bodies, InFlight, ends_of
+from reasonblocks_server._limits import HELD_BYTES, IN_FLIGHT, MAX_DEADLINE_MS, Bodies, InFlight, ends_of
 from tests.server.app.asking import LOOP
 from tests.server.running import Running, running
 
@@ -56,6 +57,16 @@ def test_a_chunked_body_is_counted_as_it_arrives(client: httpx.Client) -> None:
 def test_a_length_that_is_no_number_is_refused(server: Running, length: str) -> None:
     status, _ = told(server, f"POST /v1/score HTTP/1.1\r\nContent-Length: {length}")
     assert status == 400
+
+
+def test_bodies_that_never_arrive_keep_no_other_request_out(server: Running, client: httpx.Client) -> None:
+    address = urlsplit(server.url)
+    head = b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n["
+    with ExitStack() as held:
+        for _ in range(IN_FLIGHT + 1):
+            place = (address.hostname or "", address.port or 0)
+            held.enter_context(socket.create_connection(place, timeout=20)).sendall(head)
+        assert client.get("/monitor/runs").status_code == 200
 
 
 def test_a_body_that_ends_early_reaches_no_route(server: Running, client: httpx.Client) -> None:

@@ -12,7 +12,7 @@ from reasonblocks_server._values import RunFilter
 from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {
-    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.login",
+    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.refused", "keys.login",
     "keys.login_key", "keys.logout", "keys.link", "keys.take_link",
 }  # fmt: skip
 """The methods without an org: the server's own work, and keys, from which a caller's org is known."""
@@ -41,6 +41,8 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
         "runs.takes_notes": lambda s, org: s.runs.takes_notes(org, "r", 1.0),
         "runs.get": lambda s, org: s.runs.get(org, "r"),
         "runs.steps": lambda s, org: s.runs.steps(org, "r"),
+        "runs.page": lambda s, org: s.runs.page(org, "r")[0],
+        "runs.newest_steps": lambda s, org: s.runs.newest_steps(org, "r", limit=9),
         "runs.finish_body": lambda s, org: s.runs.finish_body(org, "r"),
         "runs.narrow": lambda s, org: s.runs.narrow(org, ["r"]),
         "runs.list": lambda s, org: s.runs.list(org, RunFilter(), limit=9)[0],
@@ -75,7 +77,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
     }
 
 
-MAKES = {"runs.ingest", "notes.add", "keys.add"}
+MAKES = {"runs.ingest", "runs.takes_notes", "notes.add", "keys.add", "traces.add"}
 """These make something for an org that has nothing, and return it."""
 METHODS = sorted(calls({"note": "", "key": ""}))
 

@@ -117,6 +117,12 @@ def test_a_run_of_any_id_has_its_page(enter: Enter, site: Board, run_id: str) ->
     assert person.get(href(RUNS, run_id, "text", "", "task")).text == f"The task of {run_id}"
 
 
+def test_the_json_of_a_run_has_its_texts_in_full(enter: Enter, site: Board) -> None:
+    task = "long " * 10_000
+    site.start("long-task", task=task)
+    assert enter().get(href(RUNS, "long-task", "json")).json()["run"]["task"] == task
+
+
 def test_a_whole_text_is_plain_and_not_sniffed(enter: Enter, site: Board) -> None:
     person = enter()
     answer = person.get(href(RUNS, STORED, "text", "1", "thought"))

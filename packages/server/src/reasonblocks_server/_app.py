@@ -59,8 +59,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(_ui.router)
     for error, handler in _HANDLERS.items():
         app.add_exception_handler(error, handler)
-    app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
     app.add_middleware(InFlight)
+    app.add_middleware(Bodies, most_sent=settings.max_body_bytes)
     app.add_middleware(SafeHeaders)
     app.add_middleware(Paths)
     return app
@@ -137,6 +137,10 @@ async def _api_error(request: Request, error: ApiError) -> Response:
     return refusal(error)
 
 
+async def _no_database(request: Request, error: StorageUnavailable) -> Response:
+    return JSONResponse({"detail": error.told}, 503, RETRY)
+
+
 async def _unavailable(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error)}, 503, RETRY)
 
@@ -174,7 +178,7 @@ async def _fault(request: Request, error: Exception) -> Response:
 
 _HANDLERS: dict[Any, Any] = {
     ApiError: _api_error,
-    StorageUnavailable: _unavailable,
+    StorageUnavailable: _no_database,
     StoreError: _unavailable,
     Unavailable: _unavailable,
     ConfigError: _invalid,

@@ -19,3 +19,8 @@ class StorageUnavailable(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the database is not available: {reason}")
+
+    @property
+    def told(self) -> str:
+        """The text without the addresses and names that drivers write: anybody may ask a server if it is ready."""
+        return f"the database is not available: {self.reason.partition(':')[0]}"

@@ -69,7 +69,8 @@ class Paths:
             if path != "/" and not path.startswith(UNVERSIONED):
                 path = VERSION_PREFIX + path
             path = root + path
-            scope = {**scope, "path": path, "raw_path": path.encode("latin-1")}
+            arrived = time.monotonic()
+            scope = {**scope, "path": path, "raw_path": path.encode("latin-1"), ARRIVED: arrived}
         await self._app(scope, receive, send)
 
 
@@ -85,7 +86,7 @@ async def decode_path_params(request: Request) -> None:
 
 
 class InFlight:
-    """Answers 503 if a worker has too many requests in progress."""
+    """Answers 503 if a worker has too many requests in progress, without those whose bodies still arrive."""
 
     def __init__(self, app: ASGIApp, most: int = IN_FLIGHT) -> None:
         self._app, self._most = app, most
@@ -95,7 +96,6 @@ class InFlight:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope[ARRIVED] = time.monotonic()
         lasts = scope["path"].endswith("/stream")
         if self._count[lasts] >= self._most:
             busy = ApiError(503, "the server is busy", {"Retry-After": "1"})

@@ -198,7 +198,7 @@ class Database:
         if connection.info.setdefault("inode", found) != found or found is None:
             self.engine.dispose()
             connection.invalidate()
-            raise StorageUnavailable(f"{self.path}: the file was deleted or replaced")
+            raise StorageUnavailable(f"the file was deleted or replaced: {self.path}")
 
     @contextmanager
     def _row_lock(self, name: str, wait_s: float) -> Iterator[bool]:

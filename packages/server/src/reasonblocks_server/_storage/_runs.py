@@ -22,7 +22,7 @@ from ._tables import notes, runs, steps
 
 MOST_NARROW = 1_000
 """Steps of one run in `narrow`."""
-MOST_CHARS = 16_000_000
+MOST_CHARS = 8_000_000
 """Characters of the events that a query returns, so that the memory of a worker holds those of any run."""
 AT_ONCE = 32
 """Events that are fetched at once: each may have 5 MB."""
@@ -82,7 +82,7 @@ class Runs:
         return None if row is None else run_row(row)
 
     def steps(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> Bodies:
-        """Return the events of the steps after the given one, in their order: at most `limit`, or some 16 MB."""
+        """Return the events of the steps after the given one, in their order: at most `limit`, or some 8 MB."""
         return self.page(org_id, run_id, after=after, limit=limit)[0]
 
     def page(self, org_id: str, run_id: str, *, after: int = -1, limit: int = 500) -> tuple[Bodies, bool]:
@@ -91,7 +91,7 @@ class Runs:
         return self._bodies(query.limit(limit), limit)
 
     def newest_steps(self, org_id: str, run_id: str, *, limit: int) -> Bodies:
-        """Return the events of the newest steps, in their order: at most `limit`, or some 16 MB."""
+        """Return the events of the newest steps, in their order: at most `limit`, or some 8 MB."""
         found, _ = self._bodies(_bodies_of(org_id, run_id).order_by(steps.c.step_index.desc()).limit(limit), limit)
         return found[::-1]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
-from reasonblocks._json import canonical
+from reasonblocks._json import compact
 from reasonblocks.events import RunFinish, RunStart, StepEvent, event_of
 from reasonblocks.report import Row, RunPage, page_of_log
 from reasonblocks.report._html import run_context
@@ -18,7 +18,7 @@ from .._bodies import NoteBody, RunBody
 from .._errors import ApiError
 from .._notes import EXPIRES_SECONDS, add_note, why_deaf
 from .._storage import Storage
-from .._values import RunRow
+from .._values import Body, RunRow
 from ._lines import lines_of
 from ._pages import back, render, text
 from ._paths import HOME, run_href, with_query
@@ -168,12 +168,12 @@ def as_json(visit: Visit, run_id: str) -> Response:
     """Return the run with its steps and notes, as the API does."""
     row = run_of(visit, run_id)
     storage = visit.server.storage
-    body = {
+    body: Body = {
         "run": RunBody.model_validate(row).model_dump(),
         "steps": storage.runs.newest_steps(row.org_id, row.run_id, limit=MOST),
         "notes": [NoteBody.model_validate(note).model_dump() for note in storage.notes.list(visit.org, run_id)],
     }
-    return text(canonical(body), "application/json")
+    return text(compact(body), "application/json")
 
 
 def tell(visit: Visit, run_id: str) -> Response:

@@ -150,8 +150,8 @@ def _answer(
         return failed(visit, Refusal(error.status, "The request failed", error.detail))
     except ConfigError as error:
         return failed(visit, Refusal(422, "The request failed", f"{error}."))
-    except StorageUnavailable as error:
-        return failed(visit, Refusal(503, "The database is not available", f"{error.reason}. Try again in a moment."))
+    except StorageUnavailable:
+        return failed(visit, Refusal(503, "The database is not available", "Try again in a moment."))
     except (StoreError, Unavailable) as error:
         return failed(visit, Refusal(503, "The patterns are not available", f"{error}. Try again in a moment."))
 
