@@ -11,11 +11,8 @@ import httpx
 import pytest
 
 from reasonblocks_server._errors import StorageUnavailable
-<<<<<<< HEAD
-=======
 from reasonblocks_server._server import Migrating
 from reasonblocks_server._storage import NewerDatabase, Storage
->>>>>>> server
 from tests.server.app.asking import LOOP, evaluated, stepped, without
 from tests.server.running import Running, running
 from tests.server.serving import served
