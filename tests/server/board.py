@@ -134,7 +134,7 @@ def _paths() -> dict[str, str]:
     return {
         "runs": "/ui/", "filtered": "/ui/?state=SLOW&q=fix", "none": "/ui/?q=nothing-has-this",
         "run": run_href("run-1"), "live": run_href("child"), "long": run_href("long"), "hostile": run_href(HOSTILE_ID),
-        "attack": run_href(STORED), "health": "/ui/health",
+        "attack": run_href(STORED), "health": "/ui/health", "words": "/ui/words",
         "patterns": "/ui/patterns", "pattern": pattern_href("ours"), "new": "/ui/new-pattern?tier=e1",
         "bad pattern": pattern_href('bad"><script>alert(1)</script>'), "experiments": "/ui/experiments",
         "experiment": experiment_href("ab"), "agents": "/ui/agents",

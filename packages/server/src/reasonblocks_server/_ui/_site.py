@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from .._values import Scope
-from . import _agents, _counts, _door, _experiments, _org, _patterns, _run, _runs
+from . import _agents, _counts, _door, _experiments, _glossary, _org, _patterns, _run, _runs
 from ._pages import HEADERS, failed, static
 from ._paths import EXPERIMENTS, HOME, PATTERNS, RUNS, id_in
 from ._stream import stream
@@ -27,6 +27,7 @@ PAGES: tuple[tuple[str, str, Handler, Scope | None], ...] = (
     ("POST", "/ui/logout", _door.log_out, "read"),
     ("GET", HOME, _runs.runs, "read"),
     ("GET", "/ui/health", _counts.health, "read"),
+    ("GET", "/ui/words", _glossary.words, "read"),
     ("GET", "/ui/patterns", _patterns.patterns, "read"),
     ("GET", "/ui/new-pattern", _patterns.new, "admin"),
     ("POST", "/ui/new-pattern", _patterns.add, "admin"),
