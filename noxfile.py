@@ -136,6 +136,8 @@ INSTALLED = ("core",)
 """The packages whose install is tested at every commit; the matrix tests all of them on every Python."""
 ONLY_IN_THE_MATRIX = ("tests/core/test_sabotage.py",)
 """Tests of the core that take half a minute and test other tests; `core` alone runs them, too."""
+OUTSIDE_IN_THE_MATRIX = ("pydantic_ai_adapter",)
+"""Adapters under examples/ that take almost a minute; the template is tested at every commit."""
 LONGEST = (
     "adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "server", "adapters(langchain)", "types",
     "repo",
@@ -145,13 +147,14 @@ LONGEST = (
 
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
-    """All that follows but `parity` and `ONLY_IN_THE_MATRIX`, two sessions at a time, and a closing line.
+    """All that follows but `parity` and what only the matrix runs, two sessions at a time, and a closing line.
 
     Arguments go to pytest.
     """
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
-    parts = ("core", "server", "repo", "pages", "examples", *(f"outside({name})" for name in OUTSIDE))
+    outside = [f"outside({name})" for name in OUTSIDE if name not in OUTSIDE_IN_THE_MATRIX]
+    parts = ("core", "server", "repo", "pages", "examples", *outside)
     stages |= dict.fromkeys(parts, session.posargs)
     stages["wheel"] = [*INSTALLED]
     stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
@@ -296,7 +299,8 @@ def matrix(session: nox.Session) -> None:
 
     Each adapter is tested with the oldest and newest framework, the server with its oldest and newest requirements.
 
-    Nothing is pinned, and every cell has an environment of its own.
+    Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
+    examples run in full, with pinned versions on this Python.
 
     Every cell of an adapter leaves a file of what it decides, and one core is compared with all of them at the end: so
     the oldest framework decides as the newest does, and one Python as another.
@@ -305,7 +309,9 @@ def matrix(session: nox.Session) -> None:
     tested = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
     tested += [f"matrix-core-{python}" for python in PYTHONS]
     tested += [f"matrix-server-{python}({versions})" for python, versions in SERVER_CELLS]
+    tested += ["repo", "pages", *(f"outside({name})" for name in OUTSIDE_IN_THE_MATRIX)]
     installs = {f"matrix-install-{python}": () for python in PYTHONS}
+    os.environ.update(WHOLE)
     run_stages(session, {**dict.fromkeys(tested, tuple(session.posargs)), **installs}, last="matrix-parity")
 
 

@@ -81,6 +81,7 @@ LIVE: Sequence[Turn] = (
 def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     with ExitStack() as stack:
         os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
         server = stack.enter_context(serve(arguments))
@@ -91,6 +92,13 @@ def main(arguments: Sequence[str]) -> int:
                 show(stack, **json.loads(line))
             return server.wait()
     return 0
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent has ended, which may be killed without a word to us."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve(arguments: Sequence[str]) -> subprocess.Popen[str]:

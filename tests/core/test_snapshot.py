@@ -29,6 +29,7 @@ from reasonblocks.types import (
     Usage,
 )
 from tests.core.world import begin, called, client, code_bytes, found, nothing, pattern, run, speaks, step, through_json
+from tests.whole import in_whole
 
 KB = 1_024
 MOST = 64 * KB
@@ -437,6 +438,7 @@ def test_the_state_of_a_run_of_1000_steps_is_that_of_one_of_200() -> None:
     assert max(list(sizes.values())[800:]) <= 1.2 * max(list(sizes.values())[200:400])
 
 
+@in_whole
 def test_a_run_of_1000_hostile_steps_stays_under_64_kb() -> None:
     session = real(pattern_store=StoreOf()).session()
     for number in range(1_000):

@@ -267,7 +267,7 @@ class OpenAIHarness:
     modes: tuple[str, ...] = (
         tuple(f"{how}/{api}" for how in ("run", "run_sync", "run_streamed") for api in ("responses", "chat"))
         if WHOLE
-        else ("run/responses", "run_sync/chat", "run_streamed/responses")
+        else ("run/responses", "run_streamed/chat")
     )
     caps = AdapterCaps(tool_errors=TELLS_ERRORS)
 

@@ -27,7 +27,9 @@ from reasonblocks._own_level import KEPT
 from reasonblocks.calibration import shipped
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, Usage
+from tests.whole import in_whole
 
+pytestmark = in_whole
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
 SCRIPT = SHARED / "bench" / "hindsight.py"

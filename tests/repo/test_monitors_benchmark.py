@@ -35,7 +35,9 @@ from reasonblocks.calibration._compare import first_firings
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories, Step, ToolCall, ToolResult, Usage
+from tests.whole import in_whole
 
+pytestmark = in_whole
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
 BENCH = SHARED / "bench" / "bench.py"

@@ -9,6 +9,7 @@ import pytest
 from reasonblocks.report import RunPage
 from tests.core.report.runs import hostile, ordinary, page, step
 from tests.report.conftest import Show, one_page
+from tests.whole import in_whole
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -122,6 +123,7 @@ def test_the_list_is_as_wide_as_its_window(show: Show, width: int) -> None:
     assert not page.evaluate("() => document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
 
+@in_whole
 def test_two_thousand_runs_are_listed_and_searched(show: Show) -> None:
     page = show(one_page(*(ordinary(run_id=f"run-{number}") for number in range(2_000))))
     assert page.locator(".runs tbody tr").count() == 2_000

@@ -18,6 +18,7 @@ from reasonblocks.backends._http._exchange import pools
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.testing.rb_api import Hang, ScriptedRbApi
 from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
+from tests.whole import in_whole
 
 EXIT_MOST = 2.0
 """Seconds from the end of a program to that of its process: one for the sinks, the rest for a busy machine."""
@@ -64,6 +65,7 @@ def test_no_exit_waits_for_a_server_that_is_not_there() -> None:
     assert seconds < EXIT_MOST
 
 
+@in_whole
 def test_no_exit_waits_for_a_name_that_does_not_resolve() -> None:
     program = f"""
     import socket, threading

@@ -11,6 +11,7 @@ import pytest
 from reasonblocks.exceptions import RecordError
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
+from tests.whole import in_whole
 
 Write = Callable[..., str]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
@@ -173,6 +174,7 @@ def test_a_record_without_steps_is_malformed_among_runs(write: Write) -> None:
     assert [type(item) for item in items] == [RecordedRun, RecordError, RecordError, RecordedRun]
 
 
+@in_whole
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the shared corpus is not beside the repository")
 def test_every_run_of_the_corpus_is_read() -> None:
     paths = sorted(CORPUS.iterdir())

@@ -50,6 +50,7 @@ def test_clients_continue_exactly_while_the_workers_are_killed_one_by_one(two: S
     assert [indices(two, name) for name in names] == [list(range(BATCHES * BATCH))] * 2
 
 
+@in_whole
 def test_a_run_continues_after_a_restart_of_the_server(two: Served, home: Path) -> None:
     port = two.url.rpartition(":")[2]
     with client(two) as rb:
