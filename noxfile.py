@@ -345,7 +345,7 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
 
 
 @nox.session(name="matrix-server", python=ENDS)
-@nox.parametrize("versions", ["lowest", "newest"])
+@nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
 def matrix_server(session: nox.Session, versions: str) -> None:
     """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
     if (session.python, versions) not in SERVER_CELLS:
