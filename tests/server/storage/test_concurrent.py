@@ -77,11 +77,18 @@ def go(process: subprocess.Popen[str]) -> IO[str]:
     return process.stdout
 
 
-@pytest.fixture(params=["sqlite", pytest.param("storage", marks=in_whole)])
-def shared(request: pytest.FixtureRequest) -> Storage:
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=in_whole)])
+def shared(request: pytest.FixtureRequest) -> Iterator[Storage]:
     """A storage that another process uses, too; for PostgreSQL a thread is as far away."""
-    found: Storage = request.getfixturevalue(request.param)
-    return found
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite")
+        return
+    found = Storage.open(request.getfixturevalue("postgres").new_database())
+    try:
+        found.migrate()
+        yield found
+    finally:
+        found.close()
 
 
 def test_processes_that_write_the_same_run_store_each_step_once(shared: Storage) -> None:
