@@ -1,0 +1,1 @@
+"""Threads: matters that a person decides."""

@@ -1,0 +1,101 @@
+"""The values of threads: frozen, and of plain JSON types inside, so that each has one form in files and on the wire."""
+
+from __future__ import annotations
+
+from ._action import (
+    GRADES as GRADES,
+)
+from ._action import (
+    Amplifier as Amplifier,
+)
+from ._action import (
+    Execution as Execution,
+)
+from ._action import (
+    Grade as Grade,
+)
+from ._action import (
+    Report as Report,
+)
+from ._action import (
+    Risk as Risk,
+)
+from ._card import Answer as Answer
+from ._card import Card as Card
+from ._card import Failed as Failed
+from ._command import (
+    Command as Command,
+)
+from ._command import (
+    Expect as Expect,
+)
+from ._command import (
+    ExpectCard as ExpectCard,
+)
+from ._command import (
+    ExpectPhase as ExpectPhase,
+)
+from ._command import (
+    ExpectVersion as ExpectVersion,
+)
+from ._command import (
+    ExpectWork as ExpectWork,
+)
+from ._command import (
+    Letter as Letter,
+)
+from ._command import (
+    NewWork as NewWork,
+)
+from ._command import (
+    Rows as Rows,
+)
+from ._command import (
+    Work as Work,
+)
+from ._log import FORM as FORM
+from ._log import KINDS as KINDS
+from ._log import EventKind as EventKind
+from ._log import ThreadEvent as ThreadEvent
+from ._thread import (
+    SYSTEM as SYSTEM,
+)
+from ._thread import (
+    Actor as Actor,
+)
+from ._thread import (
+    Approval as Approval,
+)
+from ._thread import (
+    Budget as Budget,
+)
+from ._thread import (
+    Cause as Cause,
+)
+from ._thread import (
+    Child as Child,
+)
+from ._thread import (
+    Evidence as Evidence,
+)
+from ._thread import (
+    Fact as Fact,
+)
+from ._thread import (
+    Gate as Gate,
+)
+from ._thread import (
+    Policy as Policy,
+)
+from ._thread import (
+    Problem as Problem,
+)
+from ._thread import (
+    Proposal as Proposal,
+)
+from ._thread import (
+    Spent as Spent,
+)
+from ._thread import (
+    Thread as Thread,
+)

@@ -1,0 +1,79 @@
+"""The question to a person, and the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .._phases import AnswerName, CardKind, Phase, RunStatus, Stage
+from ._action import Risk
+from ._thread import Budget, Evidence, Fact, Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A gate that did not pass: its name, the value found, and the limit, as texts."""
+
+    gate: str
+    value: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A possible answer to a card: `needs` names the fields that it requires ("text", "parameters", "to")."""
+
+    name: AnswerName
+    label: str
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    """The fields that it may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A question to a person. `id` names the thread and the seq that opened it, which is the version that was seen.
+
+    `proposal` is the text of an intent or context; `action` and `parameters` are an action exactly as it would run, and
+    `hash` is that of `parameters`, run and action, which an approval names. `checked` is False if the parameters could
+    not be checked in the process that built the card, because it does not have the action.
+    """
+
+    id: str
+    thread_id: str
+    org_id: str
+    kind: CardKind
+    phase: Phase
+    stage: Stage
+    title: str
+    cause: str
+    opened_at: float
+    expires_at: float | None
+    run_id: str | None = None
+    run: RunStatus = "unknown"
+    evidence: tuple[Evidence, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    why_asking: tuple[Failed, ...] = ()
+    problem: str = ""
+    """A sentence about the last problem."""
+    proposal: str = ""
+    question: str = ""
+    author: str = ""
+    confidence: float | None = None
+    action: str | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    hash: str | None = None
+    checked: bool = True
+    risk: Risk | None = None
+    report: str = ""
+    """The summary of the last execution."""
+    passed: tuple[tuple[Stage, str], ...] = ()
+    """The stages that are settled, with their texts."""
+    answers: tuple[Answer, ...] = ()
+    actions: tuple[str, ...] = ()
+    """The names of the actions that an answer may pick."""
+    spent: Spent = field(default_factory=Spent)
+    budget: Budget = field(default_factory=Budget)
+    redirects: int = 0
+    parent: str | None = None
+    deferred_until: float | None = None

@@ -1,0 +1,139 @@
+"""A command, what it expects, and the rows that a change of phase leaves beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .._phases import Addition, Phase, Trigger, WorkKind
+from ._card import Card
+from ._thread import Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectCard:
+    """The card is still open."""
+
+    card: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectWork:
+    """The work is still there and leased with this token."""
+
+    work: str
+    lease: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectPhase:
+    """The thread is still in the phase that it entered at this seq."""
+
+    phase: Phase
+    entered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectVersion:
+    """The thread has no newer event; 0: it does not exist yet."""
+
+    version: int
+
+
+Expect: TypeAlias = ExpectCard | ExpectWork | ExpectPhase | ExpectVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A request to move a thread (a `Trigger`) or to add to its log (an `Addition`). Its `id` is used once.
+
+    `at` is seconds since the epoch. Raises ValueError without an id, a thread, or an expectation.
+    """
+
+    id: str
+    thread_id: str
+    trigger: Trigger | Addition
+    expect: Expect
+    actor: Actor
+    at: float
+    data: Mapping[str, object] = field(default_factory=dict)
+    caused_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id or not self.thread_id:
+            raise ValueError(f"a command needs an id and a thread, got id={self.id!r}, thread_id={self.thread_id!r}")
+        match self.expect:
+            case ExpectCard(card=found) | ExpectWork(work=found):
+                given = bool(found) and (not isinstance(self.expect, ExpectWork) or bool(self.expect.lease))
+            case ExpectPhase() | ExpectVersion():
+                given = True
+            case _:
+                given = False
+        if not given:
+            raise ValueError(f"a command needs what it expects, got {self.expect!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A row to be done. `lease` is the token of the process that does it now, until `leased_until`.
+
+    `needs` names what a process must have to do it: an action, the inferencer, a cause's cleaner, "notifier"; "" if
+    every process can.
+    """
+
+    id: str
+    thread_id: str
+    kind: WorkKind
+    entered: int
+    """The seq at which the phase was entered whose row it is."""
+    due_at: float
+    urgency: int = 100
+    """The smaller is done first; each 5 minutes of waiting count as 10."""
+    attempts: int = 0
+    lease: str | None = None
+    leased_until: float | None = None
+    needs: str = ""
+    data: Mapping[str, object] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWork:
+    """A row to be added; its id follows from thread, seq and kind."""
+
+    kind: WorkKind
+    due_at: float
+    urgency: int = 100
+    needs: str = ""
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The change of the rows beside the log: what is withdrawn and cancelled, then what is added.
+
+    A terminal phase has no live row but its cascades.
+    """
+
+    withdraw_card: bool = False
+    cancel: tuple[WorkKind, ...] = ()
+    works: tuple[NewWork, ...] = ()
+    card: Card | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """Guidance on its way to a run, of at most 1,200 characters. `id` is the execution's.
+
+    `state`: "waiting", "told", "withdrawn" (nobody carried it in time) or "unheard" (its run ended).
+    """
+
+    id: str
+    thread_id: str
+    run_id: str
+    text: str
+    at: float
+    state: str = "waiting"
+    calls: int = 0
+    """Calls of its run since then which returned without it."""
