@@ -212,12 +212,10 @@ class Replay:
         proposal = data["proposal"]
         if data.get("stored"):
             assert data.get("call") is None, "a stored proposal costs nothing"
-            made = [
-                seq for seq, one in matter.made if one["stage"] == proposal["stage"] and one["body"] == proposal["body"]
-            ]
+            same = (proposal["stage"], proposal["body"])
+            made = [seq for seq, one in matter.made if (one["stage"], one["body"]) == same]
             assert made, f"a stored proposal out of nowhere: {proposal}"
-            fresh = made[-1] > matter.fact_seq or (proposal["author"] not in ("agent",) and not data.get("ahead"))
-            assert fresh, "a proposal older than the last fact was used"
+            assert made[-1] >= matter.fact_seq, "a proposal older than the last fact was used"
         self._propose(matter, line, proposal)
 
     _intent_inferred = _context_inferred = _action_inferred = _inferred
@@ -272,9 +270,8 @@ class Replay:
         assert human == (trigger in HUMAN), f"{trigger} by {line['actor']}"
         if trigger == "timeout":
             self._due(matter, line["at"])
-        assert after in self._targets(matter, trigger), (
-            f"{before} {trigger}: {after}, not {self._targets(matter, trigger)}"
-        )
+        allowed = self._targets(matter, trigger)
+        assert after in allowed, f"{before} {trigger}: {after}, not {allowed}"
         assert data["stage"] == self._stage(matter, trigger, after, data["stage"]), (before, trigger, after, data)
         matter.phase, matter.stage = after, data["stage"]
         matter.entered, matter.entered_at, matter.deferred_until = line["seq"], line["at"], 0.0

@@ -1,4 +1,4 @@
-"""The rules of threads written a second time, as plain tables: cells, entries, cards and answers, and when nobody is asked.
+"""The rules of threads written a second time, as plain tables: cells, cards, answers, and when nobody is asked.
 
 Imports nothing of the package, so that a mistake must be made twice to go unnoticed. `model.py` replays logs by it.
 """
@@ -243,7 +243,7 @@ def strictest(policies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return set.intersection(*given) if given else None
 
     def grade(axis: str) -> str:
-        return min((policy[axis] for policy in policies), key=GRADES.index)
+        return GRADES[min(GRADES.index(policy[axis]) for policy in policies)]
 
     return {
         "auto_advance": both("auto_advance") or set(),
