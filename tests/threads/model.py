@@ -91,7 +91,8 @@ class Replay:
         self.position = line["position"]
         data, kind = line["data"], line["kind"]
         if line["seq"] == 1:
-            assert kind == "thread_opened" and line["thread_id"] not in self.matters, line
+            assert kind == "thread_opened", line
+            assert line["thread_id"] not in self.matters, line
             self._open(line)
             return
         matter = self.matters[line["thread_id"]]
@@ -309,7 +310,8 @@ class Replay:
             assert stage == "action"
             return "awaiting_action_clarification"
         passed = statement.passes(stage, proposal, self.in_force(matter), self.known)
-        assert judged is not None and judged["stage"] == stage, "every pass is judged in the log"
+        assert judged is not None, "every pass is judged in the log"
+        assert judged["stage"] == stage
         assert judged["passed"] == passed, f"judged {judged}, the statement says {passed}: {proposal}"
         if passed:
             return "executing" if stage == "action" else "awaiting_inference"
@@ -329,7 +331,8 @@ class Replay:
 
     def _children(self, matter: Matter) -> str:
         ends = list(matter.children.values())
-        assert ends and None not in ends, "the parent ended before its children"
+        assert ends, "a parent without children"
+        assert None not in ends, "the parent ended before its children"
         return "dismissed" if matter.rule == "alternatives" and {*ends} == {"dismissed"} else "done"
 
     def _stage(self, matter: Matter, trigger: str, after: str, given: str) -> str:
