@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,20 +12,30 @@ from typing import Literal
 from reasonblocks_threads._ports import Reading, Store, Writing
 from reasonblocks_threads._values import Letter
 
-from tests.threads.driver import Killed
-
 When = Literal["before", "after"]
+
+
+class Killed(BaseException):
+    """The end of a process, as far as one process can play it: no handler may catch it."""
 
 
 @dataclass
 class Faults:
-    """Counts commits, and ends the process at commit number `at` (from 1), before or after it; 0: never."""
+    """Counts commits, and ends the process at commit number `at` (from 1), before or after it; 0: never.
+
+    `dead`: the process has died, and nothing is written until a test says that another one goes on.
+    """
 
     at: int = 0
     when: When = "after"
     really: bool = False
     """True: SIGKILL. False: raise `Killed`, which ends the process as far as one process can play it."""
     commits: int = 0
+    dead: bool = False
+
+    def live(self) -> None:
+        if self.dead:
+            raise Killed
 
     def reach(self, when: When) -> None:
         if when == "before":
@@ -33,7 +43,8 @@ class Faults:
         if self.at == self.commits and self.when == when:
             if self.really:
                 os.kill(os.getpid(), signal.SIGKILL)
-            raise Killed
+            self.dead = True
+        self.live()
 
 
 class FaultyStore:
@@ -44,6 +55,7 @@ class FaultyStore:
 
     @contextmanager
     def write(self, thread_ids: Sequence[str] = ()) -> Iterator[Writing]:
+        self.faults.live()
         with self.store.write(thread_ids) as writing:
             yield writing
             self.faults.reach("before")
@@ -57,6 +69,3 @@ class FaultyStore:
 
     def close(self) -> None:
         self.store.close()
-
-
-Wrap = Callable[[Store], Store]

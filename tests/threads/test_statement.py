@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from reasonblocks_threads import Phase, Policy, Proposal, Stage, Trigger
 from reasonblocks_threads import _table as table
 from reasonblocks_threads._cards import answers_of
 from reasonblocks_threads._phases import CATEGORIES, HUMAN, Addition
 from reasonblocks_threads._policy import judge, strictest
-
 from tests.threads import statement
 from tests.threads.driver import ACTIONS, Clock, Hands, plain_policy
 from tests.threads.statement import CARDS, CELLS, PHASES, STAGES, TERMINAL
@@ -53,7 +53,9 @@ def fits(phase: str, stage: str) -> bool:
 
 
 def test_the_table_of_the_package_has_the_120_cells_of_the_statement() -> None:
-    found = {(phase.value, trigger.value): {to.value for to in targets} for (phase, trigger), targets in table.CELLS.items()}
+    found = {
+        (phase.value, trigger.value): {to.value for to in targets} for (phase, trigger), targets in table.CELLS.items()
+    }
     assert len(found) == 120
     assert found == {cell: {*targets} for cell, targets in CELLS.items()}
 
@@ -77,7 +79,7 @@ def test_possible_lists_the_triggers_of_each_phase() -> None:
 
 def test_times_are_those_of_the_statement() -> None:
     hour = 3600
-    assert (table.WAIT_S, table.REVIEW_S, table.PROPOSED_S) == (7 * 24 * hour, 72 * hour, 24 * hour)
+    assert (7 * 24 * hour, 72 * hour, 24 * hour) == (table.WAIT_S, table.REVIEW_S, table.PROPOSED_S)
     assert (table.INFERRING_S, table.CLEANUP_S) == (180, 60)
 
 
