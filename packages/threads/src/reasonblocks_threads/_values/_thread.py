@@ -45,13 +45,14 @@ SYSTEM = Actor(kind="system", name="threads")
 class Evidence:
     """A piece of evidence, as data: agents and tools wrote it. `text` is at most 400 characters in a head.
 
-    The text of private evidence is kept apart, under `blob`, so that it can be erased; it is then "" here.
+    The text of `private` evidence is kept apart, under `blob`, so that it can be erased; it is then "" in logs and heads.
     """
 
     id: str
     label: str
     text: str = ""
     blob: str | None = None
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +242,15 @@ class Thread:
     reason: str = ""
     redirects: int = 0
     """How often a person redirected it."""
+    last: Proposal | None = None
+    """The proposal that a person redirected, until its stage has another one."""
     deferred_until: float | None = None
     attempt: int = 0
     """The number of executions so far."""
+    carved: Budget = field(default_factory=lambda: Budget(calls=0, tokens=0, usd=0.0))
+    """The part of its budget that its children have."""
+    facts_bytes: int = 0
+    evidence_bytes: int = 0
+    """The sizes of facts and evidence as JSON, which the head's limit bounds."""
     unreadable: str | None = None
     """Why the thread cannot change: its log has a kind or form that this version does not know."""
