@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from reasonblocks_threads._stores import open_store
 
 from reasonblocks_threads import (
     Action,
@@ -37,6 +36,7 @@ from reasonblocks_threads import (
     Threads,
 )
 from reasonblocks_threads._ports import Store
+from reasonblocks_threads._stores import open_store
 from tests.threads.faults import Faults, FaultyStore, Killed
 from tests.threads.model import Replay
 from tests.threads.statement import Known
@@ -255,7 +255,7 @@ class Driver:
         self.clock = clock or Clock()
         self.mind, self.hands, self.broom = mind or Mind(), hands or Hands(self.clock), broom or Broom()
         self.faults = self.mind.faults = self.hands.faults = faults or Faults()
-        self.store: Store = store or open_store(database, clock=self.clock)
+        self.store: Store = store or open_store(database)
         self.threads = Threads(
             FaultyStore(self.store, self.faults),
             policy=policy,
