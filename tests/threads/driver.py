@@ -89,6 +89,7 @@ BUILT_IN: Mapping[str, Known] = {
     "decompose": Known(irreversibility="low", kind="decompose"),
     "acknowledge": Known(irreversibility="low", regret="low", auto=True, kind="note"),
 }
+KNOWN = {**BUILT_IN, **ACTIONS}
 IDEMPOTENT = frozenset({"tidy", "here"})
 DEADLINE_S = 30.0
 
@@ -172,10 +173,15 @@ class Mind:
     tokens: int = 100
     usd: float = 0.001
     asks: list[Ask] = field(default_factory=list)
+    during: Callable[[], object] | None = None
+    """Something that happens during the next call."""
     text: Callable[[Ask], str] = field(default=lambda ask: f"the {ask.stage.value} of {ask.title}")
 
     def infer(self, ask: Ask) -> Inferred:
         self.asks.append(ask)
+        if (during := self.during) is not None:
+            self.during = None
+            during()
         return Inferred(self._proposals(ask), tokens=self.tokens, usd=self.usd)
 
     def _proposals(self, ask: Ask) -> tuple[Proposal, ...]:
@@ -431,7 +437,7 @@ class Driver:
 
     def replayed(self, *, repairs: bool = False) -> Replay:
         """Replay the whole feed in the slow model, which raises AssertionError for a line that the rules forbid."""
-        replay = Replay({**BUILT_IN, **ACTIONS}, plain_policy(self.policy), repairs=repairs)
+        replay = Replay(KNOWN, plain_policy(self.policy), repairs=repairs)
         replay.take_all(self.lines())
         return replay
 
