@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from .._phases import Phase
 from .._ports import ClosedCard, Known, Listed
 from .._values import Card, Letter, Thread, ThreadEvent, Work
 from . import _rows
 from ._rows import Row, id_of, maybe_id
-
-
-class Db(Protocol):
-    """A transaction of a database. Parameters are marked by "?"; errors are `StoreUnavailable` or the caller's."""
-
-    skip_locked: str
-    """What a SELECT ends with to lock its rows and to pass over those that others have locked."""
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]: ...
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Return the number of changed rows."""
-        ...
-
-    def many(self, sql: str, rows: Sequence[Row]) -> None: ...
-    def hold_positions(self) -> None:
-        """Let no other transaction append to the log until this one ends."""
-        ...
-
-
-class Duplicate(Exception):
-    """A row whose unique key exists already."""
+from ._transaction import Transaction
 
 
 class SqlReading:
     """A consistent look at a database."""
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Transaction) -> None:
         self._db = db
 
     def _one(self, sql: str, values: Sequence[Any]) -> Row | None:

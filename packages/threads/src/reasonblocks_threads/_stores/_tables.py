@@ -4,6 +4,8 @@ from __future__ import annotations
 
 FORM = 1
 """The form of the tables. A newer one is refused."""
+SCHEMA = "reasonblocks_threads"
+"""PostgreSQL's schema of the tables."""
 
 _TABLES = """
 CREATE TABLE thread (
@@ -85,6 +87,9 @@ def _tables(**types: str) -> tuple[str, ...]:
 
 SQLITE = (*_tables(int="INTEGER", real="REAL", number="INTEGER PRIMARY KEY"), *_SQLITE_TRIGGERS)
 POSTGRES = (
+    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
     *_tables(int="BIGINT", real="DOUBLE PRECISION", number="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
     *_POSTGRES_TRIGGERS,
+    "CREATE TABLE form (number INTEGER NOT NULL)",
+    f"INSERT INTO form VALUES ({FORM})",
 )

@@ -11,8 +11,9 @@ from .._phases import AnswerName
 from .._ports import Known
 from .._values import Card, Letter, NewWork, Rows, Thread, ThreadEvent, Work
 from . import _rows
-from ._reading import Duplicate, SqlReading, marks
+from ._reading import SqlReading, marks
 from ._rows import id_of, maybe_id, number
+from ._transaction import Duplicate
 
 LEASE_S = 30.0
 """Seconds of a lease whose work and kind name no other."""
