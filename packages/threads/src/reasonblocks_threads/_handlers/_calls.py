@@ -117,7 +117,9 @@ def submitted(engine: Engine, wanted: Command, effects: Effects | None = None) -
     return True
 
 
-def report_late(engine: Engine, thread_id: str, name: str, what: str, detail: str, effects: Effects | None = None) -> None:
+def report_late(
+    engine: Engine, thread_id: str, name: str, what: str, detail: str, effects: Effects | None = None
+) -> None:
     """Note a result that came after its thread had moved on. It changes nothing else, and is lost if that fails."""
     with suppress(ThreadsError):
         for _ in range(5):
