@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,7 @@ def usable(answer: object, thread: Thread, catalogue: Catalogue, author: str) ->
         return (), [f"its proposals are {_kind(answer.proposals)} and no tuple"]
     found: dict[Stage, Checked] = {}
     for proposal in answer.proposals:
-        if isinstance(proposal, Proposal) and isinstance(proposal.stage, Stage):
+        if isinstance(proposal, Proposal) and proposal.stage in STAGES:
             found.setdefault(proposal.stage, check(proposal, thread, catalogue, author=author))
     asked = found.get(thread.stage)
     if asked is None:
@@ -105,14 +105,13 @@ def check(proposal: Proposal, thread: Thread, catalogue: Catalogue, *, author: s
     if isinstance(body, str):
         faults.append(body)
         body = {}
-    refs = tuple(proposal.refs)
-    known = {item.id for item in thread.evidence}
-    if author is not None and (unknown := [ref for ref in refs if not isinstance(ref, str) or ref not in known]):
-        faults.append(f"it refers to evidence that does not exist: {str(unknown[0])[:SHOWN_CHARS]!r}")
+    refs = proposal.refs
+    if author is not None:
+        faults += _unknown(refs, {item.id for item in thread.evidence})
     if faults:
         return Checked(faults=tuple(faults))
     made_by = proposal.author if author is None else author
-    kept = replace(proposal, body=body, confidence=float(proposal.confidence), refs=refs, author=made_by)
+    kept = replace(proposal, body=body, confidence=float(proposal.confidence), refs=tuple(refs), author=made_by)
     return Checked(kept, (), bound)
 
 
@@ -123,9 +122,16 @@ def _confidence_faults(confidence: object) -> list[str]:
     return [f"its confidence is {str(confidence)[:SHOWN_CHARS]} and no number from 0 to 1"]
 
 
+def _unknown(refs: object, known: Collection[str]) -> list[str]:
+    if not isinstance(refs, tuple | list):
+        return [f"its refs are {_kind(refs)} and no tuple"]
+    unknown = [str(ref)[:SHOWN_CHARS] for ref in refs if not isinstance(ref, str) or ref not in known]
+    return [f"it refers to evidence that does not exist: {unknown[0]!r}"] if unknown else []
+
+
 def _body(proposal: Proposal, thread: Thread, catalogue: Catalogue) -> tuple[dict[str, object] | str, Bound | None]:
     """Return the fields that a proposal may have, or the fault; an action also as it would run."""
-    body = proposal.body
+    body: object = proposal.body
     if not isinstance(body, Mapping):
         return f"its body is {_kind(body)} and no mapping", None
     if proposal.stage is not Stage.ACTION:

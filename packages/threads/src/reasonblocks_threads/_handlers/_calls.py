@@ -86,7 +86,7 @@ def report_late(
 
     def make(thread: Thread) -> Command:
         return Command(
-            id=name, thread_id=thread_id, trigger=Addition.LATE_REPORT, expect=ExpectVersion(thread.version),
+            id=name, thread_id=thread_id, trigger=Addition.LATE_REPORT, expect=ExpectVersion(version=thread.version),
             actor=SYSTEM, at=engine.now(), data={"what": what, "detail": detail},
         )  # fmt: skip
 

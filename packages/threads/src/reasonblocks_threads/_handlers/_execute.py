@@ -16,7 +16,7 @@ from .._errors import Refused, StoreUnavailable, ThreadsError
 from .._log import cause_json, report_json
 from .._phases import Addition, Phase, Trigger
 from .._values import Cause, Execution, Letter, Report
-from ._calls import Outcome, bounded, deadline, lease, report_late
+from ._calls import Outcome, bounded, deadline, report_late
 from ._reports import report_of
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _leave_letter(attempt: _Attempt, bound: Bound) -> None:
     def effects(writing: Writing, thread: Thread) -> None:
         writing.add_letter(letter)
         writing.move_timer(thread.id, now + bound.spec.deadline_s)
-        writing.finish_work(work.id, lease(work))
+        writing.finish_work(work.id, work.lease or "")
 
     data = {"execution": attempt.id, "hash": bound.hash, "deadline_at": now + bound.spec.deadline_s}
     engine.report(work, Addition.EXECUTION_STARTED, data, effects=effects)

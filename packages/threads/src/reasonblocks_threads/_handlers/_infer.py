@@ -27,6 +27,8 @@ RESERVED_TOKENS = 2_000
 RESERVED_USD = 0.01
 """The cost that a call is booked with if it never reported one."""
 DETAIL_CHARS = 800
+CALLS = 2
+"""Of one inference: the question, and its repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +145,9 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
     inferencer = job.engine.inferencer
     with job.engine.store.read() as reading:
         ask = ask_of(reading, job.thread, job.rules, seconds=max(0.0, job.until - job.engine.now()), errors=errors)
-    cost, faults, code = _Cost(), [""], ""
-    while faults and cost.calls < 2 and not (cost.calls and _exhausted(job, cost)):
+    cost, code, faults = _Cost(), "", [""]
+    proposals: tuple[Checked, ...] = ()
+    while faults and cost.calls < CALLS and not (cost.calls and _exhausted(job, cost)):
         outcome = bounded(_call(job, ask), f"the inferencer {inferencer.name}", clock=job.engine.now, until=job.until)
         if outcome.late is not None:
             outcome.late.add_done_callback(_late(job))
@@ -152,7 +155,7 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
             return _Answer(cost=cost.plus(*_reserved(job)), code="deadline", detail=detail, settled=False)
         if outcome.error is not None:
             cost, code = cost.plus(*_reserved(job)), "error"
-            proposals, faults = (), [f"it raised {described(outcome.error)}"]
+            faults = [f"it raised {described(outcome.error)}"]
         else:
             cost, code = cost.plus(*_cost(outcome.value)), "invalid"
             proposals, faults = usable(outcome.value, job.thread, job.rules.catalogue, inferencer.name)
@@ -215,7 +218,7 @@ def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
 
 
 def _failed(job: _Job, answer: _Answer) -> None:
-    data = {"code": answer.code, "detail": answer.detail, "call": _booked(job, answer.cost)}
+    data: dict[str, object] = {"code": answer.code, "detail": answer.detail, "call": _booked(job, answer.cost)}
     _report(job, Trigger.INFERENCE_FAILED, data, answer, answer.detail)
 
 

@@ -34,7 +34,8 @@ def report_of(outcome: Outcome[object], action: str, seconds: float) -> Report:
 
 def checked(report: Report, action: str) -> Report:
     """Return a report of usable fields: texts are cut, and an output that is no small plain JSON is left out."""
-    if not isinstance(report.succeeded, bool) or report.disposition not in DISPOSITIONS:
+    succeeded: object = report.succeeded
+    if not isinstance(succeeded, bool) or report.disposition not in DISPOSITIONS:
         return Report.failed(
             f"{action} returned a Report with succeeded={report.succeeded!r} and disposition="
             f"{report.disposition!r}, so what it did is unknown."[:SUMMARY_CHARS],
