@@ -50,7 +50,7 @@ EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" fo
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
-    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server"]))),
+    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"]))),
     "outcome": (*EVERYTHING, *group("outcome")),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
@@ -66,7 +66,7 @@ GROUPS = (
     "outcome",
     "examples",
     "repo",
-    *map(group_of, [*ADAPTERS, "server", *OUTSIDE]),
+    *map(group_of, [*ADAPTERS, "server", "threads", *OUTSIDE]),
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
@@ -140,7 +140,7 @@ OUTSIDE_IN_THE_MATRIX = ("pydantic_ai_adapter",)
 """Adapters under examples/ that take almost a minute; the template is tested at every commit."""
 LONGEST = (
     "adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "server", "adapters(langchain)", "types",
-    "repo",
+    "threads", "repo",
 )  # fmt: skip
 """These sessions start first, the longest at the beginning, so that both lanes end at about the same time."""
 
@@ -154,7 +154,7 @@ def tests(session: nox.Session) -> None:
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
     stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
     outside = [f"outside({name})" for name in OUTSIDE if name not in OUTSIDE_IN_THE_MATRIX]
-    parts = ("core", "server", "repo", "pages", "examples", *outside)
+    parts = ("core", "server", "threads", "repo", "pages", "examples", *outside)
     stages |= dict.fromkeys(parts, session.posargs)
     stages["wheel"] = [*INSTALLED]
     stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
@@ -248,6 +248,12 @@ def server(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def threads(session: nox.Session) -> None:
+    """The matters that a person decides: rules, stores, engine and commands; `server` and `pages` test their pages."""
+    run_pytest(session, shared(session, "all"), "tests/threads", report="threads")
+
+
+@nox.session(python=False)
 def pages(session: nox.Session) -> None:
     """The pages of reports and of the dashboard in a browser; without one, the tests are skipped."""
     run_pytest(session, shared(session, "all"), "tests/report", "tests/server/ui", report="pages")
@@ -289,15 +295,16 @@ WHOLE = {"REASONBLOCKS_WHOLE": "1"}
 CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]
-SERVER_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS)]
-"""The lowest versions are older than the newest Python, which some of them do not support."""
+VERSION_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS)]
+"""The cells of the server and of threads. The lowest versions are older than the newest Python, which some of them do not support."""
 
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """Test the README's installs and the core on every Python, adapters and server on the oldest and newest one.
+    """Test the README's installs and the core on every Python, all other packages on the oldest and newest one.
 
-    Each adapter is tested with the oldest and newest framework, the server with its oldest and newest requirements.
+    Each adapter is tested with the oldest and newest framework, server and threads with their oldest and newest
+    requirements.
 
     Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
     examples run in full, with pinned versions on this Python.
@@ -308,7 +315,7 @@ def matrix(session: nox.Session) -> None:
     shutil.rmtree(MATRIX_PARITY, ignore_errors=True)
     tested = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
     tested += [f"matrix-core-{python}" for python in PYTHONS]
-    tested += [f"matrix-server-{python}({versions})" for python, versions in SERVER_CELLS]
+    tested += [f"matrix-{name}-{python}({cell})" for name in ("server", "threads") for python, cell in VERSION_CELLS]
     tested += ["repo", "pages", *(f"outside({name})" for name in OUTSIDE_IN_THE_MATRIX)]
     installs = {f"matrix-install-{python}": () for python in PYTHONS}
     os.environ.update(WHOLE)
@@ -348,14 +355,28 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
 @nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
 def matrix_server(session: nox.Session, versions: str) -> None:
     """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
-    if (session.python, versions) not in SERVER_CELLS:
+    wanted = ("-e", "packages/threads", "-e", "packages/server[postgres]")
+    version_cell(session, "server", versions, wanted, SERVER_TESTS)
+
+
+@nox.session(name="matrix-threads", python=ENDS)
+@nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
+def matrix_threads(session: nox.Session, versions: str) -> None:
+    """Threads on one Python, with the newest versions of their requirements or with the lowest that they declare."""
+    version_cell(session, "threads", versions, ("-e", "packages/threads[postgres]"), ("tests/threads",))
+
+
+def version_cell(
+    session: nox.Session, package: str, versions: str, wanted: tuple[str, ...], tests: tuple[str, ...]
+) -> None:
+    """Run the tests of a package with these versions of its requirements."""
+    if (session.python, versions) not in VERSION_CELLS:
         session.skip(f"Python {session.python} is not tested with the {versions} versions")
-    floors = lowest_of("server") if versions == "lowest" else []
-    install(session, own(session), *CORE, "-e", "packages/server[postgres]", *group("test-server"), *floors)
+    floors = lowest_of(package) if versions == "lowest" else []
+    install(session, own(session), *CORE, *wanted, *group(group_of(package)), *floors)
     got = ", ".join([check_python(session), *floors])
-    run_pytest(
-        session, own(session), *SERVER_TESTS, report=f"matrix-server-{session.python}({versions})", got=got, env=WHOLE
-    )
+    report = f"matrix-{package}-{session.python}({versions})"
+    run_pytest(session, own(session), *tests, report=report, got=got, env=WHOLE)
 
 
 @nox.session(name="matrix-parity", python=False)

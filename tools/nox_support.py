@@ -40,6 +40,7 @@ SMOKE_SCRIPTS = {
     "openai-agents": "examples/openai_agents_run.py",
     "claude-agent": "examples/claude_agent_run.py",
     "server": "tools/server_smoke.py",
+    "threads": "tools/threads_smoke.py",
 }
 """A script for each package, run where only the core and this package are installed."""
 

@@ -57,7 +57,7 @@ def test_no_command_installs_ours_from_an_index(path: Path) -> None:
     assert re.findall(r"pip install [^\n`]*(?<![\w/-])reasonblocks-.*", text) == []
 
 
-def test_the_readme_installs_the_core_alone_with_each_adapter_and_with_the_server() -> None:
+def test_the_readme_installs_the_core_alone_and_with_each_other_package() -> None:
     section = README.split("\n## Install\n")[1].split("\n## ")[0]
     others = [name for name in PROJECTS if name != "core"]
     wanted = {"./packages/core", *(f"./packages/core ./packages/{name}" for name in others)}

@@ -99,3 +99,6 @@ from ._thread import (
 from ._thread import (
     Thread as Thread,
 )
+from ._thread import (
+    digest as digest,
+)

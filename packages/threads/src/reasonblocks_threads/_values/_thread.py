@@ -45,13 +45,14 @@ SYSTEM = Actor(kind="system", name="threads")
 class Evidence:
     """A piece of evidence, as data: agents and tools wrote it. `text` is at most 400 characters in a head.
 
-    The text of private evidence is kept apart, under `blob`, so that it can be erased; it is then "" here.
+    The text of `private` evidence is kept apart, under `blob`, so that it can be erased; it is then "" in logs and heads.
     """
 
     id: str
     label: str
     text: str = ""
     blob: str | None = None
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

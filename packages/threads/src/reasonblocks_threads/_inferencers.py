@@ -1,0 +1,169 @@
+"""The inferencer that needs no model: from the kind of a cause and its evidence to proposals, by fixed rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ._builtin import GUIDANCE_CHARS, INJECT_GUIDANCE
+from ._phases import STAGES, Stage
+from ._ports import Ask, Inferred
+from ._values import Proposal
+
+if TYPE_CHECKING:
+    from ._values import Evidence
+
+NAME = "rules"
+
+TITLE_CONFIDENCE = 0.9
+"""Of an intent that is the cause's title: its opener wrote it, nothing is guessed."""
+INTENT_CONFIDENCE = 0.8
+"""Of the intent of a cause that is known: it follows from what was counted in the run, not from what the run is for."""
+CONTEXT_CONFIDENCE = 0.7
+"""Of a context: it lists the evidence that was given, and may lack something."""
+TOLD_CONFIDENCE = 0.8
+"""Of guidance in the words of a person."""
+GUIDANCE_CONFIDENCE = 0.6
+"""Of guidance made from evidence: true, but general."""
+
+TEXT_CHARS = 1_000
+QUOTED = 6
+"""Pieces of evidence that a text quotes: the newest."""
+QUOTE_CHARS = 160
+NAMED = 8
+"""Actions that a question names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    """What a cause of steering means: the intent of its thread, the observation, and the advice to the run."""
+
+    intent: str
+    observed: str
+    advice: str
+
+
+TROUBLES: Mapping[str, _Trouble] = MappingProxyType(
+    {
+        "run_stalled": _Trouble(
+            intent="Get the stalled run going again, or decide that it should stop.",
+            observed="This run has made no progress for several calls.",
+            advice="Do not repeat what has not worked. State in one sentence what blocks you. Then try an approach that "
+            "differs from those above, or finish with what you have found and what is missing.",
+        ),
+        "run_struggling": _Trouble(
+            intent="Help the run over the difficulty that it has not solved in many calls.",
+            observed="The last calls of this run were difficult, and earlier hints have not helped.",
+            advice="Name the assumption that your last attempts share, and check it before anything else. If it is "
+            "wrong, choose another way.",
+        ),
+        "monitor_unheeded": _Trouble(
+            intent="Make the run take the repeated warning of a monitor into account.",
+            observed="A monitor has warned this run repeatedly about the same behaviour.",
+            advice="Say what the warning refers to in your work, and change it before you go on.",
+        ),
+    }
+)
+"""The causes that steering opens, by kind."""
+
+
+class RuleInferencer:
+    """Makes proposals offline and without chance: the same question has the same answer.
+
+    For a cause of steering it proposes guidance for the run, in a person's words or from the evidence. In all other
+    cases it takes the title as the intent and asks the person for an action.
+    """
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def infer(self, ask: Ask) -> Inferred:
+        """Return proposals of the asked stage and of those after it."""
+        make = {Stage.INTENT: _intent, Stage.CONTEXT: _context, Stage.ACTION: _action}
+        return Inferred(proposals=tuple(make[stage](ask) for stage in STAGES[STAGES.index(ask.stage) :]))
+
+
+def _intent(ask: Ask) -> Proposal:
+    corrected = _told(ask, Stage.INTENT)
+    if corrected:
+        return Proposal.of_intent(_cut(corrected), confidence=TITLE_CONFIDENCE)
+    trouble = TROUBLES.get(ask.cause_kind)
+    if trouble is None:
+        return Proposal.of_intent(_cut(ask.title), confidence=TITLE_CONFIDENCE)
+    return Proposal.of_intent(trouble.intent, confidence=INTENT_CONFIDENCE)
+
+
+def _context(ask: Ask) -> Proposal:
+    quoted = ask.evidence[-QUOTED:]
+    lines = [f"{item.label}: {item.text}" if item.text else item.label for item in quoted]
+    if told := _told(ask, Stage.CONTEXT):
+        lines.append(f"A person adds: {told}")
+    text = "; ".join(_cut(line, QUOTE_CHARS) for line in lines) or "No evidence was given."
+    return Proposal(
+        stage=Stage.CONTEXT,
+        body={"text": _cut(text)},
+        confidence=CONTEXT_CONFIDENCE,
+        refs=tuple(item.id for item in quoted),
+    )
+
+
+def _action(ask: Ask) -> Proposal:
+    trouble = TROUBLES.get(ask.cause_kind)
+    if trouble is None:
+        return Proposal.of_question(_question(ask))
+    guidance = next((offered for offered in ask.actions if offered.name == INJECT_GUIDANCE), None)
+    if guidance is None or guidance.unavailable or ask.run_id is None:
+        why = guidance.unavailable if guidance else None
+        return Proposal.of_question(_question(ask, why or "no guidance can reach this run"))
+    if told := _told(ask, Stage.ACTION):
+        return _guidance(told, TOLD_CONFIDENCE)
+    quoted = _quotable(ask.evidence)
+    if not quoted:
+        return Proposal.of_question(_cut(f"{ask.title}. There is no evidence to go by. What should the run be told?"))
+    return _guidance(_from_evidence(trouble, quoted), GUIDANCE_CONFIDENCE, tuple(item.id for item in quoted))
+
+
+def _guidance(text: str, confidence: float, refs: tuple[str, ...] = ()) -> Proposal:
+    body = {"action": INJECT_GUIDANCE, "parameters": {"text": _cut(text, GUIDANCE_CHARS)}}
+    return Proposal(stage=Stage.ACTION, body=body, confidence=confidence, refs=refs)
+
+
+def _from_evidence(trouble: _Trouble, quoted: Sequence[Evidence]) -> str:
+    lines = "\n".join(f"- {_cut(f'{item.label}: {item.text}', QUOTE_CHARS)}" for item in quoted)
+    return f"{trouble.observed}\nObserved:\n{lines}\n{trouble.advice}"
+
+
+def _quotable(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Return the newest evidence that has a text and may be quoted: a private text stays with its thread."""
+    return [item for item in evidence if item.text.strip() and item.blob is None][-QUOTED:]
+
+
+def _question(ask: Ask, why: str = "") -> str:
+    """Return what a person is asked if the rules have no action to propose."""
+    parts = [f"Which action fits {ask.title!r}?"]
+    if ask.errors:
+        parts.insert(0, f"The proposed action cannot run: {'; '.join(ask.errors)}.")
+    elif ask.problem is not None:
+        parts.insert(0, f"{ask.problem.text.rstrip('.')}.")
+    elif why:
+        parts.insert(0, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
+    names = [offered.name for offered in ask.actions if not offered.unavailable][:NAMED]
+    if names:
+        parts.append(f"Possible: {', '.join(names)}.")
+    return _cut(" ".join(parts))
+
+
+def _told(ask: Ask, stage: Stage) -> str:
+    """Return what a person said last at a stage."""
+    return next((fact.text for fact in reversed(ask.facts) if fact.stage is stage and fact.text.strip()), "")
+
+
+def _cut(text: str, limit: int = TEXT_CHARS) -> str:
+    """Return a text in one piece, cut after a word to a limit."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    return (text[: limit - 1].rpartition(" ")[0] or text[: limit - 1]) + "…"

@@ -1,0 +1,414 @@
+"""Drives threads through public commands only: a clock by hand, a scripted inferencer, actions that count their calls.
+
+No test builds a thread midway: `Driver.reach` walks to each phase on the shortest way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from reasonblocks_threads import (
+    Action,
+    Actor,
+    Ask,
+    Card,
+    Cause,
+    Cleaned,
+    Execution,
+    Inferred,
+    Phase,
+    Policy,
+    Proposal,
+    Report,
+    Risk,
+    Stage,
+    Thread,
+    ThreadEvent,
+    Threads,
+)
+from tests.threads.model import Replay
+from tests.threads.statement import Known
+
+MARA = Actor.person("mara")
+OPERATOR = Actor.operator("odo")
+AGENT = Actor.agent("agent")
+ASK_ALL = Policy(auto_advance=frozenset())
+"""Every gate asks a person."""
+END_TO_END = Policy(auto_advance=frozenset(Stage))
+CAUSE_KIND = "stall"
+
+
+class Killed(BaseException):
+    """The end of a process, as far as one process can play it: no handler may catch it."""
+
+
+@dataclass
+class Clock:
+    """Seconds since the epoch, moved by hand."""
+
+    now: float = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Do(BaseModel):
+    """The parameters of every scripted action."""
+
+    how: str = "ok"
+    n: int = 0
+
+
+class DoHere(Do):
+    thread_id: str = ""
+
+
+ACTIONS: Mapping[str, Known] = {
+    "tidy": Known(irreversibility="low", regret="low", auto=True),
+    "touch": Known(irreversibility="low", regret="low", auto=True),
+    "ship": Known(irreversibility="high", regret="high", amplifiers=frozenset({"external_effect"})),
+    "plain": Known(),
+    "check": Known(irreversibility="low", regret="low", auto=True, review=True),
+    "even": Known(irreversibility="low", regret="low", auto=True, ready=lambda given: given.get("n", 0) % 2 == 0),
+    "here": Known(irreversibility="low", regret="low", auto=True),
+}
+IDEMPOTENT = frozenset({"tidy", "here"})
+DEADLINE_S = 30.0
+
+
+@dataclass
+class Hands:
+    """Does the actions, and counts: in memory, and as lines of `journal`, which outlive a killed process."""
+
+    clock: Clock
+    journal: Path | None = None
+    calls: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    """(action, execution id, parameters) of every call."""
+
+    def run(self, name: str, given: Do, execution: Execution) -> Report:
+        self.calls.append((name, execution.id, given.model_dump()))
+        if self.journal is not None:
+            self._write(f"{name} {execution.id} {json.dumps(execution.hash)}\n")
+        match given.how:
+            case "ok":
+                return Report.ok(f"{name} is done")
+            case "partial":
+                return Report.ok("a part", partial=True)
+            case "hand_off":
+                return Report(succeeded=True, disposition="handed_off", to="the team")
+            case "fail":
+                return Report.failed("it does not work")
+            case "cancelled" if execution.is_cancelled():
+                return Report.failed("stopped", code="cancelled")
+            case "late":
+                self.clock.advance(DEADLINE_S + 1)
+                return Report.ok("too late")
+            case "die":
+                raise Killed
+        raise RuntimeError(f"{given.how}: the action is broken")
+
+    def _write(self, line: str) -> None:
+        assert self.journal is not None
+        handle = os.open(self.journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+
+    def catalogue(self) -> list[Action]:
+        return [self._action(name, known) for name, known in ACTIONS.items()]
+
+    def _action(self, name: str, known: Known) -> Action:
+        def run(given: Any, execution: Execution) -> Report:
+            return self.run(name, given, execution)
+
+        def ready(given: Any, thread: Thread) -> str | None:
+            return None if known.ready(given.model_dump()) else "n is odd"
+
+        here = name == "here"
+        return Action(
+            name,
+            DoHere if here else Do,
+            run,
+            risk=Risk(irreversibility=known.irreversibility, regret=known.regret, amplifiers=known.amplifiers),  # type: ignore[arg-type]
+            auto=known.auto,
+            review=known.review,
+            idempotent=name in IDEMPOTENT,
+            deadline_s=DEADLINE_S,
+            bind={"thread_id": "thread_id"} if here else {},
+            preconditions=[ready] if name == "even" else (),
+        )
+
+
+@dataclass
+class Mind:
+    """A scripted inferencer: `mood` by stage says how it answers, `action` what it proposes."""
+
+    name: str = "scripted"
+    mood: dict[str, str] = field(default_factory=dict)
+    confidence: float = 0.9
+    action: str = "plain"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    tokens: int = 100
+    usd: float = 0.001
+    asks: list[Ask] = field(default_factory=list)
+    text: Callable[[Ask], str] = field(default=lambda ask: f"the {ask.stage.value} of {ask.title}")
+
+    def infer(self, ask: Ask) -> Inferred:
+        self.asks.append(ask)
+        return Inferred(self._proposals(ask), tokens=self.tokens, usd=self.usd)
+
+    def _proposals(self, ask: Ask) -> tuple[Proposal, ...]:
+        good = self.proposal(ask, ask.stage)
+        match self.mood.get(ask.stage.value, "good"):
+            case "good":
+                return (good,)
+            case "low":
+                return (self._sure(good, 0.1),)
+            case "ahead":
+                return tuple(self.proposal(ask, stage) for stage in list(Stage)[list(Stage).index(ask.stage) :])
+            case "question":
+                return (Proposal.of_question("What do you need?"),)
+            case "nan":
+                return (self._sure(good, math.nan),)
+            case "nothing":
+                return ()
+            case "unknown evidence":
+                return (Proposal(stage=ask.stage, body=good.body, confidence=0.9, refs=("e-nowhere",)),)
+            case "bad parameters":
+                return (Proposal.of_action("plain", {"n": "many"}, confidence=0.9),)
+            case "unknown action":
+                return (Proposal.of_action("rm_rf", {}, confidence=0.9),)
+            case "repaired":
+                return (good,) if ask.errors else ()
+            case "die":
+                raise Killed
+        raise RuntimeError("no model answers")
+
+    def proposal(self, ask: Ask, stage: Stage) -> Proposal:
+        if stage is Stage.ACTION:
+            return Proposal.of_action(self.action, dict(self.parameters), confidence=self.confidence)
+        return Proposal(stage=stage, body={"text": self.text(ask)}, confidence=self.confidence)
+
+    @staticmethod
+    def _sure(proposal: Proposal, confidence: float) -> Proposal:
+        return Proposal(stage=proposal.stage, body=proposal.body, confidence=confidence)
+
+
+@dataclass
+class Broom:
+    """A cleaner: `works` says what comes of it."""
+
+    works: bool = True
+    cleaned: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (CAUSE_KIND,)
+
+    def clean_up(self, thread: Thread, key: str) -> Cleaned:
+        self.cleaned.append(key)
+        return Cleaned(succeeded=self.works, detail="" if self.works else "the source does not answer")
+
+
+class Driver:
+    """A `Threads` with its clock, mind, hands and broom. Use it as a context manager."""
+
+    def __init__(
+        self,
+        database: str | os.PathLike[str] | None = None,
+        *,
+        clock: Clock | None = None,
+        mind: Mind | None = None,
+        hands: Hands | None = None,
+        broom: Broom | None = None,
+        **options: Any,
+    ) -> None:
+        self.clock = clock or Clock()
+        self.mind = mind or Mind()
+        self.hands = hands or Hands(self.clock)
+        self.broom = broom or Broom()
+        self.policy: Policy = options.setdefault("policy", END_TO_END)
+        self.threads = Threads(
+            database,
+            actions=self.hands.catalogue(),
+            inferencer=self.mind,
+            cleaners=[self.broom],
+            clock=self.clock,
+            **options,
+        )
+        self._keys = itertools.count(1)
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.threads.close()
+
+    # --- commands
+
+    def cause(self, key: str | None = None, **given: Any) -> Cause:
+        key = key or f"key {next(self._keys)}"
+        return Cause(kind=given.pop("kind", CAUSE_KIND), key=key, title=given.pop("title", f"Title of {key}"), **given)
+
+    def open(self, key: str | None = None, *, policy: Policy | None = None, **given: Any) -> Thread:
+        cause = given.pop("cause", None) or self.cause(key)
+        return self.threads.open(cause, policy=policy, **given)
+
+    def get(self, id: str) -> Thread:
+        return self.threads.get(id)
+
+    def card(self, id: str) -> Card:
+        """Return the open card of a thread."""
+        found = [card for card in self.threads.cards(deferred=True, limit=10_000) if card.thread_id == id]
+        assert len(found) == 1, found
+        return found[0]
+
+    def answer(self, id: str, what: Any, *, by: Actor = MARA, **given: Any) -> Thread:
+        return self.threads.answer(self.card(id), what, by=by, **given)
+
+    def drain(self, limit: int | None = None) -> int:
+        return self.threads.drain(limit=limit)
+
+    def until(self, id: str, phase: str) -> Thread:
+        """Do the due works one by one until the thread is in a phase."""
+        for _ in range(50):
+            if (thread := self.get(id)).phase.value == phase:
+                return thread
+            assert self.drain(limit=1), f"nothing is due, and {id} is {thread.phase.value}, not {phase}"
+        raise AssertionError(f"{id} does not become {phase}")
+
+    # --- walks
+
+    def reach(self, phase: str) -> Thread:
+        """Open a thread and bring it into a phase on the shortest way."""
+        thread = getattr(self, f"_to_{phase}")()
+        assert isinstance(thread, Thread)
+        assert thread.phase is Phase(phase)
+        return thread
+
+    def _begun(self, **mood: str) -> Thread:
+        self.mind.mood = mood
+        return self.open(policy=Policy())
+
+    def _to_proposed(self) -> Thread:
+        return self._begun()
+
+    def _to_awaiting_inference(self) -> Thread:
+        return self.until(self._begun().id, "awaiting_inference")
+
+    def _dying(self, stage: str) -> Thread:
+        thread = self._begun(**{stage: "die"})
+        for _ in range(20):
+            try:
+                assert self.drain(limit=1)
+            except Killed:
+                break
+        return self.get(thread.id)
+
+    def _to_inferring_intent(self) -> Thread:
+        return self._dying("intent")
+
+    def _to_inferring_context(self) -> Thread:
+        return self._dying("context")
+
+    def _to_inferring_action(self) -> Thread:
+        return self._dying("action")
+
+    def _to_awaiting_intent_confirmation(self) -> Thread:
+        return self.until(self._begun(intent="low").id, "awaiting_intent_confirmation")
+
+    def _to_awaiting_context_confirmation(self) -> Thread:
+        return self.until(self._begun(context="low").id, "awaiting_context_confirmation")
+
+    def _to_awaiting_intent_clarification(self) -> Thread:
+        return self.until(self._begun(intent="raise").id, "awaiting_intent_clarification")
+
+    def _to_awaiting_context_clarification(self) -> Thread:
+        return self.until(self._begun(context="raise").id, "awaiting_context_clarification")
+
+    def _to_awaiting_action_clarification(self) -> Thread:
+        return self.until(self._begun(action="question").id, "awaiting_action_clarification")
+
+    def _to_awaiting_confirmation(self, action: str = "plain", how: str = "ok") -> Thread:
+        self.mind.action, self.mind.parameters = action, {"how": how}
+        thread = self.until(self._begun().id, "awaiting_confirmation")
+        self.mind.action, self.mind.parameters = "plain", {}
+        return thread
+
+    def _to_executing(self) -> Thread:
+        return self.answer(self._to_awaiting_confirmation().id, "approve")
+
+    def _after(self, phase: str, action: str = "plain", how: str = "ok") -> Thread:
+        thread = self.answer(self._to_awaiting_confirmation(action, how).id, "approve")
+        return self.until(thread.id, phase)
+
+    def _to_awaiting_review(self) -> Thread:
+        return self._after("awaiting_review", "check")
+
+    def _to_awaiting_redirect(self) -> Thread:
+        return self._after("awaiting_redirect", "plain", "fail")
+
+    def _to_monitoring(self) -> Thread:
+        return self.open(children=[self.cause(), self.cause()])
+
+    def _to_cleaning_up(self) -> Thread:
+        return self.answer(self._to_awaiting_intent_confirmation().id, "clean_up")
+
+    def _to_done_cleanup_unsuccessful(self) -> Thread:
+        self.broom.works = False
+        return self.until(self._to_cleaning_up().id, "done_cleanup_unsuccessful")
+
+    def _to_done(self) -> Thread:
+        return self._after("done")
+
+    def _to_dismissed(self) -> Thread:
+        self.threads.dismiss(thread := self._to_proposed().id, by=MARA)
+        return self.get(thread)
+
+    def _to_handed_off(self) -> Thread:
+        return self.threads.take_over(self._to_proposed().id, by=MARA, to="mara")
+
+    def _to_done_cleanup_successful(self) -> Thread:
+        self.broom.works = True
+        return self.until(self._to_cleaning_up().id, "done_cleanup_successful")
+
+    # --- what the log says
+
+    def lines(self, after: int = 0) -> list[dict[str, Any]]:
+        """Return the feed of all threads as plain dicts."""
+        found: list[dict[str, Any]] = []
+        while more := self.threads.feed(after=after, limit=1000):
+            found += [plain(event) for event in more]
+            after = found[-1]["position"]
+        return found
+
+    def replayed(self, *, repairs: bool = False) -> Replay:
+        """Replay the whole feed in the slow model, which raises AssertionError for a line that the rules forbid."""
+        replay = Replay(ACTIONS, plain_policy(self.policy), repairs=repairs)
+        replay.take_all(self.lines())
+        return replay
+
+
+def plain(event: ThreadEvent) -> dict[str, Any]:
+    """Return an event as plain JSON."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(event)))
+    return found
+
+
+def plain_policy(policy: Policy) -> dict[str, Any]:
+    """Return a policy as plain JSON."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(policy), default=sorted))
+    return found
