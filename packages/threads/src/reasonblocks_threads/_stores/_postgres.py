@@ -48,6 +48,9 @@ class PostgresStore:
     The tables are created by the first use, in a schema of their own.
     """
 
+    inline = False
+    """A call may take as long as the network does."""
+
     def __init__(self, url: str, *, busy_s: float = BUSY_S) -> None:
         self._url, self._busy_s = url, busy_s
         try:

@@ -47,6 +47,9 @@ class SqliteStore:
     copied by a fork: each process then has its own.
     """
 
+    inline = True
+    """A call is short enough to be made in place, without a thread of its own."""
+
     def __init__(self, path: str | os.PathLike[str] | None, *, busy_s: float = BUSY_S) -> None:
         self._path = None if path is None else os.path.abspath(path)
         self._busy_s = busy_s

@@ -12,7 +12,7 @@ CREATE TABLE thread (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL, key TEXT NOT NULL, family TEXT, is_live INTEGER NOT NULL,
   kind TEXT NOT NULL, title TEXT NOT NULL, phase TEXT NOT NULL, stage TEXT NOT NULL, version {int} NOT NULL,
   run_id TEXT, parent TEXT, card TEXT, opened_at {real} NOT NULL, changed_at {real} NOT NULL,
-  fold INTEGER NOT NULL, head TEXT NOT NULL);
+  head TEXT NOT NULL);
 CREATE UNIQUE INDEX thread_key ON thread (org_id, key);
 CREATE UNIQUE INDEX thread_family ON thread (org_id, family) WHERE is_live = 1 AND family IS NOT NULL;
 CREATE INDEX thread_families ON thread (org_id, family, opened_at) WHERE family IS NOT NULL;
