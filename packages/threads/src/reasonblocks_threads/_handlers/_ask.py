@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,10 @@ def usable(answer: object, thread: Thread, catalogue: Catalogue, author: str) ->
     if not isinstance(answer.proposals, tuple | list):
         return (), [f"its proposals are {_kind(answer.proposals)} and no tuple"]
     found: dict[Stage, Checked] = {}
-    for proposal in answer.proposals:
-        if isinstance(proposal, Proposal) and proposal.stage in STAGES:
+    given: Sequence[object] = answer.proposals
+    for each in given:
+        if isinstance(each, Proposal) and each.stage in STAGES:
+            proposal = replace(each, stage=Stage(each.stage))
             found.setdefault(proposal.stage, check(proposal, thread, catalogue, author=author))
     asked = found.get(thread.stage)
     if asked is None:
