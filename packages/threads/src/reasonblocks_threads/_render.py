@@ -21,7 +21,9 @@ WIDTH = 96
 BAR = "  | "
 HANG = "    "
 """The indent of a row that continues the one above, so that a value cannot imitate the next one."""
-INLINE_CHARS = 60
+INLINE = 60
+"""The columns of a quoted text within a line."""
+ID = 24
 EVIDENCE_SHOWN = 12
 _HEADINGS: dict[CardKind, str] = {
     "confirmation": "Is this right?",
@@ -44,8 +46,8 @@ def render_text(card: Card) -> str:
 def _head(card: Card) -> Iterator[str]:
     yield f"{_HEADINGS[card.kind]}  (card {_plain(card.id)}, {card.kind}, stage {card.stage.value})"
     yield from _foreign(card.title)
-    run = "Run: none" if card.run_id is None else f"Run: {_quoted(card.run_id)}, {card.run}"
-    yield f"{run}; cause: {_quoted(card.cause)}"
+    yield "Run: none" if card.run_id is None else f"Run: {_quoted(card.run_id)}, {card.run}"
+    yield f"Cause: {_quoted(card.cause)}"
     until = f", open until {_time(card.expires_at)}" if card.expires_at is not None else ""
     later = f", put off until {_time(card.deferred_until)}" if card.deferred_until is not None else ""
     yield f"Asked at {_time(card.opened_at)}{until}{later}"
@@ -60,38 +62,34 @@ def _settled(card: Card) -> Iterator[str]:
 
 
 def _subject(card: Card) -> Iterator[str]:
-    by = f" by {_quoted(card.author)}" if card.author else ""
-    sure = "" if card.confidence is None else f", confidence {card.confidence:.2f}"
     if card.proposal:
-        yield f"Proposed {card.stage.value}{by}{sure}:"
+        yield f"Proposed {card.stage.value}:"
         yield from _foreign(card.proposal)
     if card.question:
-        yield f"Question{by}:"
+        yield "Question:"
         yield from _foreign(card.question)
     if card.action is not None:
-        yield f"{_VERBS.get(card.kind, 'Proposed')} action {_quoted(card.action)}{by}{sure}, with:"
-        yield from _parameters(card)
-        yield f"Risk, by the catalogue: {_risk(card.risk)}"
-        if card.hash:
-            yield f"Hash: {card.hash}"
-        if not card.checked:
-            yield "These parameters are not checked: see the problem below, or the process lacks the action."
+        yield from _action(card)
+    if card.author:
+        sure = "" if card.confidence is None else f", confidence {card.confidence:.2f}"
+        yield f"By: {_quoted(card.author)}{sure}"
 
 
-_VERBS: dict[CardKind, str] = {"review": "Approved", "redirect": "Approved"}
-
-
-def _parameters(card: Card) -> Iterator[str]:
-    """Yield the parameters exactly: hidden characters are escaped here instead of removed."""
+def _action(card: Card) -> Iterator[str]:
+    yield f"{'Proposed' if card.kind == 'consent' else 'Approved'} action: {_quoted(card.action or '')}, with"
     if not card.parameters:
         yield f"{BAR}(no parameters)"
     for name, value in card.parameters.items():
-        shown = json.dumps(value, ensure_ascii=False, default=str)
-        yield from _exact(f"{_escaped(name)} = {_escaped(shown)}")
+        yield from _exact(f"{_escaped(name)} = {_escaped(json.dumps(value, ensure_ascii=False, default=str))}")
+    if not card.checked:
+        yield "These values are not checked: they are wrong, or this process does not have the action."
+    yield f"Risk, by the catalogue: {_risk(card.risk)}"
+    if card.hash:
+        yield f"Hash: {card.hash}"
 
 
 def _exact(line: str) -> Iterator[str]:
-    """Yield a line behind the bar without a change of its blanks."""
+    """Yield a line behind the bar with all its blanks; hidden characters of parameters are escaped, not removed."""
     width = _width(line) - len(HANG)
     for start in range(0, len(line), width):
         yield f"{BAR}{HANG if start else ''}{line[start : start + width]}"
@@ -141,7 +139,7 @@ def _evidence(card: Card) -> Iterator[str]:
 
 
 def _piece(piece: Evidence) -> Iterator[str]:
-    yield f"  {_quoted(piece.id)} {_quoted(piece.label)}{' (its text is private)' if piece.blob else ''}"
+    yield f"  {_quoted(piece.id, ID)} {_quoted(piece.label)}{' (private)' if piece.blob else ''}"
     if piece.text:
         yield from _foreign(piece.text)
 
@@ -193,11 +191,14 @@ def _one_line(text: str) -> str:
     return " ".join(visible(" ".join(text.split())).split())
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, columns: int = INLINE) -> str:
     """Return a short text of somebody else's in quotes, on one line."""
-    line = _one_line(text[: 4 * INLINE_CHARS])
-    cut = line if len(line) <= INLINE_CHARS else f"{line[: INLINE_CHARS - 1]}…"
-    return json.dumps(cut, ensure_ascii=False)
+    line, taken = _one_line(text[: 4 * columns]), 0
+    for at, char in enumerate(line):
+        taken += 2 if char in '"\\' or east_asian_width(char) in "WF" else 1
+        if taken > columns:
+            return json.dumps(f"{line[:at]}…", ensure_ascii=False)
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _plain(text: str) -> str:
