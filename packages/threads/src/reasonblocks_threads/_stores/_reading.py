@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from .. import _log
 from .._phases import Phase
 from .._ports import ClosedCard, Known, Listed
 from .._values import Card, Letter, Thread, ThreadEvent, Work
 from . import _rows
 from ._rows import Row, id_of, maybe_id
-
-
-class Db(Protocol):
-    """A transaction of a database. Parameters are marked by "?"; errors are `StoreUnavailable` or the caller's."""
-
-    skip_locked: str
-    """What a SELECT ends with to lock its rows and to pass over those that others have locked."""
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]: ...
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Return the number of changed rows."""
-        ...
-
-    def many(self, sql: str, rows: Sequence[Row]) -> None: ...
-    def hold_positions(self) -> None:
-        """Let no other transaction append to the log until this one ends."""
-        ...
-
-
-class Duplicate(Exception):
-    """A row whose unique key exists already."""
+from ._transaction import Transaction
 
 
 class SqlReading:
     """A consistent look at a database."""
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Transaction) -> None:
         self._db = db
 
     def _one(self, sql: str, values: Sequence[Any]) -> Row | None:
@@ -48,11 +29,21 @@ class SqlReading:
         return None if found is None else found[0]
 
     def head(self, thread_id: str) -> Thread | None:
-        found = self._one("SELECT head, fold FROM thread WHERE id = ?", (thread_id,))
+        found = self._first("SELECT head FROM thread WHERE id = ?", thread_id)
         return None if found is None else self._head_of(thread_id, found)
 
-    def _head_of(self, thread_id: str, row: Row) -> Thread | None:
-        return _rows.head_of(row[0])
+    def _head_of(self, thread_id: str, head: str) -> Thread | None:
+        """Return a stored head; the fold of the log if the head is of another fold version or damaged."""
+        try:
+            return _log.head_of(head)
+        except ValueError:
+            return _log.fold_all(self._whole_log(thread_id))
+
+    def _whole_log(self, thread_id: str) -> Iterator[ThreadEvent]:
+        after = 0
+        while found := self.log(thread_id, after=after):
+            yield from found
+            after = found[-1].seq
 
     def by_key(self, org_id: str, key: str) -> str | None:
         return self._first("SELECT id FROM thread WHERE org_id = ? AND key = ?", id_of(org_id), id_of(key))
@@ -63,11 +54,11 @@ class SqlReading:
 
     def last_of_family(self, org_id: str, family: str) -> Thread | None:
         sql = (
-            "SELECT id, head, fold FROM thread WHERE org_id = ? AND family = ? "
+            "SELECT id, head FROM thread WHERE org_id = ? AND family = ? "
             "ORDER BY opened_at DESC, is_live DESC, id DESC LIMIT 1"
         )
         found = self._one(sql, (id_of(org_id), id_of(family)))
-        return None if found is None else self._head_of(found[0], found[1:])
+        return None if found is None else self._head_of(*found)
 
     def open_count(self, org_id: str) -> int:
         return int(self._db.all("SELECT count(*) FROM thread WHERE org_id = ? AND is_live = 1", (id_of(org_id),))[0][0])

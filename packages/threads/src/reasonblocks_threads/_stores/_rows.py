@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
@@ -13,6 +14,7 @@ from pydantic_core import PydanticSerializationError
 from reasonblocks._json import MAX_INT, compact
 from reasonblocks._text import bounded
 
+from .. import _log
 from .._phases import Phase, Stage
 from .._ports import ClosedCard, Listed
 from .._values import Actor, Card, Letter, NewWork, Thread, ThreadEvent, Work
@@ -23,7 +25,6 @@ ID_BYTES = 500
 """The longest id in an index; a longer one ends with its hash. PostgreSQL indexes at most 2,704 bytes."""
 AGING_S = 30.0
 """Seconds of waiting that count as one of urgency: 5 minutes are 10."""
-FOLD_VERSION = 1
 
 EVENT = "position, thread_id, seq, kind, form, actor_kind, actor, at, command_id, caused_by, data"
 LISTED = "id, org_id, title, kind, phase, stage, version, run_id, parent, card, opened_at, changed_at"  #
@@ -31,8 +32,10 @@ CARD = "body, deferred_until, state, answered_by, answer"
 WORK = "id, thread_id, kind, entered, due_at, urgency, attempts, lease, leased_until, needs, data, error"  #
 LETTER = "id, thread_id, run_id, text, at, state, calls"
 
-_CARD: TypeAdapter[Card] = TypeAdapter(Card)
-_THREAD: TypeAdapter[Thread] = TypeAdapter(Thread)
+
+@cache
+def _cards() -> TypeAdapter[Card]:
+    return TypeAdapter(Card)
 
 
 def id_of(text: str) -> str:
@@ -49,18 +52,16 @@ def number(value: int) -> int:
     return max(-MAX_INT, min(value, MAX_INT))
 
 
-def data_json(data: Mapping[str, object]) -> str:
-    """Return JSON; texts with unpaired surrogates are escaped."""
-    text = compact(data)  # type: ignore[arg-type]
-    return text if text.isascii() or _is_whole(text) else json.dumps(data)
+def stored_json(value: Mapping[str, object] | str) -> str:
+    """Return compact JSON that every database stores: texts with unpaired surrogates are escaped."""
+    text = compact(value)  # type: ignore[arg-type]
+    return text if is_whole(text) else json.dumps(value)
 
 
-def parsed(text: str) -> object:
-    found: object = json.loads(text)
-    return found
-
-
-def _is_whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
+    """Return False for a text with unpaired surrogates."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -68,27 +69,26 @@ def _is_whole(text: str) -> bool:
     return True
 
 
+def parsed(text: str) -> object:
+    found: object = json.loads(text)
+    return found
+
+
 def head_json(thread: Thread) -> str:
-    try:
-        return _THREAD.dump_json(thread, exclude={"execution": {"is_cancelled"}}).decode()
-    except PydanticSerializationError:  # an unpaired surrogate
-        return json.dumps(_THREAD.dump_python(thread, mode="json", exclude={"execution": {"is_cancelled"}}))
-
-
-def head_of(text: str) -> Thread:
-    return _THREAD.validate_json(text)
+    text = _log.head_json(thread)
+    return text if is_whole(text) else json.dumps(json.loads(text))
 
 
 def card_json(card: Card) -> str:
     try:
-        return _CARD.dump_json(card).decode()
+        return _cards().dump_json(card).decode()
     except PydanticSerializationError:  # an unpaired surrogate
-        return json.dumps(_CARD.dump_python(card, mode="json"))
+        return json.dumps(_cards().dump_python(card, mode="json"))
 
 
 def card_of(row: Row) -> ClosedCard:
     body, deferred_until, state, by, answer = row
-    card = _CARD.validate_python(json.loads(body))
+    card = _cards().validate_python(json.loads(body))
     return ClosedCard(card=replace(card, deferred_until=deferred_until), state=state, by=by, answer=answer)
 
 
@@ -98,7 +98,7 @@ def event_of(row: Row) -> ThreadEvent:
         thread_id=thread_id,
         seq=seq,
         kind=kind,
-        actor=Actor(kind=actor_kind, name=actor),
+        actor=Actor(kind=actor_kind, name=json.loads(actor)),
         at=at,
         data=json.loads(data),
         command_id=command_id,
@@ -111,8 +111,8 @@ def event_of(row: Row) -> ThreadEvent:
 def event_row(org_id: str, event: ThreadEvent) -> Row:
     actor = event.actor
     return (
-        id_of(org_id), event.thread_id, event.seq, event.kind, event.form, actor.kind, actor.name, event.at,
-        id_of(event.command_id), event.caused_by, data_json(event.data),
+        id_of(org_id), event.thread_id, event.seq, event.kind, event.form, actor.kind, stored_json(actor.name),
+        event.at, id_of(event.command_id), event.caused_by, stored_json(event.data),
     )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def work_row(org_id: str, work: Work) -> Row:
     urgency, most, lease_s = number(work.urgency), work.data.get("attempts"), work.data.get("lease_s")
     return (
         work.id, id_of(org_id), work.thread_id, work.kind, work.entered, work.due_at, urgency,
-        rank(urgency, work.due_at), work.attempts, most, lease_s, id_of(work.needs), work.error, data_json(work.data),
+        rank(urgency, work.due_at), work.attempts, most, lease_s, id_of(work.needs), work.error, stored_json(work.data),
     )  # fmt: skip
 
 

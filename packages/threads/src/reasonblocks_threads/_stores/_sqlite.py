@@ -9,19 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from reasonblocks._files import regular
-from reasonblocks._text import whole
 from reasonblocks.backends._wal import to_wal
 
 from .._errors import StoreUnavailable
 from .._ports import Reading, Writing
 from .._values import Letter
 from ._gate import gate
-from ._reading import Duplicate, SqlReading
-from ._rows import Row
+from ._reading import SqlReading
 from ._tables import FORM, SQLITE
+from ._transaction import Duplicate, Transaction
 from ._writing import SqlWriting
 
 BUSY_S = 5.0
@@ -49,6 +47,9 @@ class SqliteStore:
     copied by a fork: each process then has its own.
     """
 
+    inline = True
+    """A call is short enough to be made in place, without a thread of its own."""
+
     def __init__(self, path: str | os.PathLike[str] | None, *, busy_s: float = BUSY_S) -> None:
         self._path = None if path is None else os.path.abspath(path)
         self._busy_s = busy_s
@@ -75,7 +76,7 @@ class SqliteStore:
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 db.execute("BEGIN IMMEDIATE")
-            transaction = _Transaction(self, db)
+            transaction = self._transaction(db)
             try:
                 yield SqlWriting(transaction)
                 transaction.check()
@@ -93,10 +94,10 @@ class SqliteStore:
         with gate:
             if self._path is None:
                 with self._alone(nested=True):
-                    yield SqlReading(_Transaction(self, self._writing()))
+                    yield SqlReading(self._transaction(self._writing()))
                 return
             link = self._reader()
-            transaction = _Transaction(self, link.db)
+            transaction = self._transaction(link.db)
             try:
                 with self._errors():
                     link.db.execute("BEGIN")
@@ -238,56 +239,24 @@ class SqliteStore:
             _roll_back(db)
             raise
 
+    def _transaction(self, db: sqlite3.Connection) -> Transaction:
+        return Transaction(db.execute, self._mapped)
+
+    def _mapped(self, error: Exception) -> Exception | None:
+        if isinstance(error, UnicodeEncodeError):  # an unpaired surrogate
+            return None
+        if isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error):
+            return Duplicate(str(error))
+        if isinstance(error, (sqlite3.Error, OSError)):
+            return StoreUnavailable(f"{self._name}: {_reason(error)}")
+        return error
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise self.unavailable(error) from error
-
-    def unavailable(self, error: Exception) -> StoreUnavailable:
-        return StoreUnavailable(f"{self._name}: {_reason(error)}")
-
-
-class _Transaction:
-    """The statements of a transaction."""
-
-    skip_locked = ""
-
-    def __init__(self, store: SqliteStore, db: sqlite3.Connection) -> None:
-        self._store, self._db = store, db
-        self.is_over = False
-        self._error: Exception | None = None
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._run(sql, values).fetchall()
-
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        return self._run(sql, values).rowcount
-
-    def many(self, sql: str, rows: Sequence[Row]) -> None:
-        for row in rows:
-            self._run(sql, row)
-
-    def hold_positions(self) -> None:
-        """Do nothing: the transaction is the only one that writes."""
-
-    def check(self) -> None:
-        """Raise the error of a statement that failed: what it began is not complete."""
-        if self._error is not None:
-            raise self._error
-
-    def _run(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        if self.is_over:
-            raise RuntimeError("the transaction is over")
-        try:
-            return self._db.execute(sql, values)
-        except UnicodeEncodeError:  # an unpaired surrogate
-            return self._run(sql, [whole(value) if isinstance(value, str) else value for value in values])
-        except sqlite3.Error as error:
-            unique = isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
-            self._error = Duplicate(str(error)) if unique else self._store.unavailable(error)
-            raise self._error from error
+            raise StoreUnavailable(f"{self._name}: {_reason(error)}") from error
 
 
 def _created(path: str, *, new: bool) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 FORM = 1
 """The form of the tables. A newer one is refused."""
+SCHEMA = "reasonblocks_threads"
+"""PostgreSQL's schema of the tables."""
 
 _TABLES = """
 CREATE TABLE thread (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL, key TEXT NOT NULL, family TEXT, is_live INTEGER NOT NULL,
   kind TEXT NOT NULL, title TEXT NOT NULL, phase TEXT NOT NULL, stage TEXT NOT NULL, version {int} NOT NULL,
   run_id TEXT, parent TEXT, card TEXT, opened_at {real} NOT NULL, changed_at {real} NOT NULL,
-  fold INTEGER NOT NULL, head TEXT NOT NULL);
+  head TEXT NOT NULL);
 CREATE UNIQUE INDEX thread_key ON thread (org_id, key);
 CREATE UNIQUE INDEX thread_family ON thread (org_id, family) WHERE is_live = 1 AND family IS NOT NULL;
 CREATE INDEX thread_families ON thread (org_id, family, opened_at) WHERE family IS NOT NULL;
@@ -85,6 +87,9 @@ def _tables(**types: str) -> tuple[str, ...]:
 
 SQLITE = (*_tables(int="INTEGER", real="REAL", number="INTEGER PRIMARY KEY"), *_SQLITE_TRIGGERS)
 POSTGRES = (
+    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
     *_tables(int="BIGINT", real="DOUBLE PRECISION", number="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
     *_POSTGRES_TRIGGERS,
+    "CREATE TABLE form (number INTEGER NOT NULL)",
+    f"INSERT INTO form VALUES ({FORM})",
 )

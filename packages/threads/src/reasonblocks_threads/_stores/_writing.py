@@ -11,15 +11,16 @@ from .._phases import AnswerName
 from .._ports import Known
 from .._values import Card, Letter, NewWork, Rows, Thread, ThreadEvent, Work
 from . import _rows
-from ._reading import Duplicate, SqlReading, marks
+from ._reading import SqlReading, marks
 from ._rows import id_of, maybe_id, number
+from ._transaction import Duplicate
 
 LEASE_S = 30.0
 """Seconds of a lease whose work and kind name no other."""
 
-_NEW_THREAD = f"INSERT INTO thread VALUES ({marks(range(17))})"
+_NEW_THREAD = f"INSERT INTO thread VALUES ({marks(range(16))})"
 _CHANGED = (
-    "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, card = ?, changed_at = ?, fold = ?, head = ? "
+    "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, card = ?, changed_at = ?, head = ? "
     "WHERE id = ? AND version = ?"
 )
 _EVENT = (
@@ -55,18 +56,18 @@ class SqlWriting(SqlReading):
 
     def _put_head(self, before: Thread | None, after: Thread, events: Sequence[ThreadEvent], rows: Rows) -> None:
         head, changed_at, live = _rows.head_json(after), events[-1].at, int(not after.phase.is_terminal)
-        phase, stage, fold = after.phase.value, after.stage.value, _rows.FOLD_VERSION
+        phase, stage = after.phase.value, after.stage.value
         if before is None:
             cause = after.cause
             row = (
                 after.id, id_of(after.org_id), id_of(cause.key), maybe_id(cause.family), live, cause.kind, cause.title,
                 phase, stage, after.version, maybe_id(cause.run_id), after.parent, rows.card and rows.card.id,
-                after.opened_at, changed_at, fold, head,
+                after.opened_at, changed_at, head,
             )  # fmt: skip
             self._db.change(_NEW_THREAD, row)
             return
         card = rows.card.id if rows.card else None if rows.withdraw_card else self._card_id(after.id)
-        values = (live, phase, stage, after.version, card, changed_at, fold, head, after.id, before.version)
+        values = (live, phase, stage, after.version, card, changed_at, head, after.id, before.version)
         if self._db.change(_CHANGED, values) != 1:
             raise Conflict(after.id, f"it is not at version {before.version} any more")
 
@@ -206,9 +207,9 @@ class SqlWriting(SqlReading):
         self._db.many(sql, sorted(values.items()))
 
     def set_head(self, head: Thread) -> None:
-        sql = "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, fold = ?, head = ? WHERE id = ?"  #
+        sql = "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ? WHERE id = ?"  #
         live = int(not head.phase.is_terminal)
-        values = (live, head.phase.value, head.stage.value, head.version, _rows.FOLD_VERSION, _rows.head_json(head))
+        values = (live, head.phase.value, head.stage.value, head.version, _rows.head_json(head))
         with _unique(head.id):
             self._db.change(sql, (*values, head.id))
 
