@@ -27,7 +27,7 @@ class _Default(Enum):
 
 
 DEFAULT: Final = _Default.DEFAULT
-Database: TypeAlias = "str | os.PathLike[str] | Store | None | Literal[_Default.DEFAULT]"
+Database: TypeAlias = "str | os.PathLike[str] | Store | Literal[_Default.DEFAULT] | None"
 POLICY = "must be a Policy, such as PLAN_THEN_REVIEW"
 
 
@@ -115,5 +115,7 @@ def _store(database: Any) -> Store:
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
         return open_store(database)
     if database is not None and not Path(database).absolute().parent.is_dir():
-        raise ConfigError("database", os.fspath(database), "is in a folder that does not exist; create the folder first")
+        raise ConfigError(
+            "database", os.fspath(database), "is in a folder that does not exist; create the folder first"
+        )
     return open_store(database)

@@ -79,4 +79,6 @@ def _data(trigger: Trigger | Addition, given: Given, hash: str | None) -> dict[s
         found = {"text": given.text, "action": given.action, "parameters": given.parameters}
     else:
         found = {"to": given.to, "reason": given.reason, "until": given.until}
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items() if value is not None}
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items() if value is not None
+    }

@@ -194,9 +194,7 @@ class _Examination:
         if card is not None:
             yield self._finding("leftover", f"the card {card.id} of an ended thread"), _withdraw(thread, card.id, False)
 
-    def _of_living_children(
-        self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]
-    ) -> Iterator[Found]:
+    def _of_living_children(self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]) -> Iterator[Found]:
         living = [child.id for child in thread.children if self._is_live(child.id)]
         if living and "cascade_down" not in works:
             row = _row(rows, "cascade_down", self._now)
@@ -291,9 +289,7 @@ def _withdraw(thread: Thread, card_id: str, again: bool) -> Repair:
     """Return the withdrawal of a card that the log does not have."""
 
     def withdraw(writing: Writing) -> None:
-        known = Known(
-            command_id=f"doctor:{card_id}:{thread.version}", thread_id=thread.id, content="", first=1, last=0
-        )
+        known = Known(command_id=f"doctor:{card_id}:{thread.version}", thread_id=thread.id, content="", first=1, last=0)
         writing.append(thread, thread, (), Rows(withdraw_card=True), known)
 
     return withdraw
