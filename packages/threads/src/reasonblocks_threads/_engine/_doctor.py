@@ -15,7 +15,7 @@ from .._log import fold_all, head_json
 from .._phases import Addition, Phase, WorkKind
 from .._ports import Known, Listed, Reading, Writing
 from .._rules import Rules
-from .._values import SYSTEM, Command, ExpectVersion, NewWork, Rows, Thread, Work
+from .._values import SYSTEM, Command, ExpectVersion, NewWork, Rows, Thread, ThreadEvent, Work
 from ._lost import has_begun
 from ._submit import Submission
 
@@ -263,7 +263,7 @@ def _row(rows: Rows, kind: WorkKind, now: float) -> NewWork:
     return next((row for row in rows.works if row.kind == kind), NewWork(kind=kind, due_at=now))
 
 
-def _whole_log(reading: Reading, thread_id: str) -> Iterator[object]:
+def _whole_log(reading: Reading, thread_id: str) -> Iterator[ThreadEvent]:
     after = 0
     while page := reading.log(thread_id, after=after, limit=PAGE):
         yield from page
