@@ -309,7 +309,8 @@ class Threads:
 
     def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
-        if not isinstance(threads, int) or threads < 1:
+        check("threads", threads, int, "must be a number of at least 1")
+        if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
         return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
 

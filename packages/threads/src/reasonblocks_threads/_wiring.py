@@ -54,7 +54,8 @@ def wired(
         check("inferencer", inferencer, Inferencer, "must have a name and a method infer(ask)")
     if notifier is not None:
         check("notifier", notifier, Notifier, "must have a method notify(card)")
-    if not isinstance(org_id, str) or not org_id:
+    check("org_id", org_id, str, "must be a text that is not empty")
+    if not org_id:
         raise ConfigError("org_id", org_id, "must be a text that is not empty")
     if not callable(clock):
         raise ConfigError("clock", clock, "must be a function that returns the seconds since the epoch")
