@@ -16,10 +16,9 @@ from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
-from ._children import child_ids
 from ._drain import drain
 from ._offers import Offers, has_of
-from ._submit import Effects, LeaseLost, Submission, Submitted
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
 log = logging.getLogger("reasonblocks.threads")
 
@@ -182,9 +181,7 @@ class Engine:
                 self._note_late(work, trigger, detail)
             return None
 
-    def _of_work(
-        self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]
-    ) -> Command:
+    def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
         to = "" if thread.id == work.thread_id else f":{thread.id}"
         return Command(
             id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",
