@@ -152,7 +152,11 @@ def _subject(thread: Thread, kind: CardKind, rules: Rules) -> _Subject:
         done = thread.approved
         spec = rules.catalogue.specs.get(done.action)
         return _Subject(
-            author=done.by, action=done.action, parameters=done.parameters, hash=done.hash, risk=spec and spec.risk
+            author=done.by,
+            action=done.action,
+            parameters=done.parameters,
+            hash=done.hash,
+            risk=spec.risk if spec else None,
         )
     proposal = thread.proposals.get(thread.stage)
     if proposal is None or kind == "cleanup_failure":
@@ -178,7 +182,7 @@ def _action(proposal: Proposal, thread: Thread, rules: Rules) -> _Subject:
     return _Subject(
         author=author, confidence=confidence, action=name if isinstance(name, str) else None,
         parameters=parameters if isinstance(parameters, Mapping) else {}, checked=False,
-        risk=spec and spec.risk, fault=bound,
+        risk=spec.risk if spec else None, fault=bound,
     )  # fmt: skip
 
 

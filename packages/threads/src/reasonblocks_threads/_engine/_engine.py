@@ -69,7 +69,7 @@ class Engine:
         self._offers = Offers(actions, offers or {})
         self.has = has_of(self._offers.own)
         """The needs of works that this process can meet."""
-        self._suspects: dict[str, int] = {}
+        self._suspects: set[str] = set()
         self._logged: set[str] = set()
         self._retried: dict[str, float] = {}
         self._reset()
@@ -244,12 +244,9 @@ class Engine:
         """Return why the thread may not change: the doctor found that its head is not the fold of its log."""
         return "its head differs from its log; `doctor(repair=True)` mends it" if thread.id in self._suspects else None
 
-    def set_suspect(self, thread_id: str, version: int | None) -> None:
-        """Make a thread read-only in this process, or with None, let it change again."""
-        if version is None:
-            self._suspects.pop(thread_id, None)
-        else:
-            self._suspects[thread_id] = version
+    def set_suspect(self, thread_id: str, is_suspect: bool) -> None:
+        """Make a thread read-only in this process, or let it change again."""
+        (self._suspects.add if is_suspect else self._suspects.discard)(thread_id)
 
     def may_retry(self, name: str, seconds: float) -> bool:
         """Return True for a name that was not asked for in the last seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -14,7 +14,7 @@ from .._decide import decide
 from .._entry import entry
 from .._errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
 from .._log import fold, thread_id_of
-from .._phases import Addition, AnswerName, Trigger
+from .._phases import Addition, AnswerName, Phase, Trigger
 from .._ports import Known, Reading, Writing
 from .._rules import Rules
 from .._values import (
@@ -82,7 +82,9 @@ class Submission:
         submitted = self._append(command, before, content, answer)
         for name, text in blobs.items():
             self._writing.put_blob(name, text)
-        for child in self._children(command, submitted):
+        parent = submitted.thread
+        rules = partial(self._engine.rules, self._writing, parent)
+        for child in child_commands(command, parent, submitted.events, rules):
             self._open_child(child)
         if effects is not None:
             effects(self._writing, submitted.thread)
@@ -159,8 +161,17 @@ class Submission:
             command_id=command.id, thread_id=after.id, content=content, first=events[0].seq, last=events[-1].seq
         )
         self._writing.append(before, after, events, rows, known)
+        self._withdraw_letter(before, after)
         self._change_card(after, rows, events, rules, command.at)
         return Submitted(thread=after, events=tuple(events))
+
+    def _withdraw_letter(self, before: Thread | None, after: Thread) -> None:
+        """Let no letter outlive the execution that wrote it; `effects` may change its state afterwards."""
+        if before is None or before.phase is not Phase.EXECUTING or after.phase is Phase.EXECUTING:
+            return
+        letter = self._writing.letter(before.execution.id) if before.execution else None
+        if letter is not None and letter.state == "waiting":
+            self._writing.change_letter(letter.id, state="withdrawn")
 
     def _close(self, command: Command, answer: AnswerName | None) -> None:
         card = self._writing.open_card(command.thread_id)
@@ -195,12 +206,6 @@ class Submission:
         self._writing.defer_card(card.id, until)
         if expires is not None:
             self._writing.move_timer(card.thread_id, expires)
-
-    def _children(self, command: Command, submitted: Submitted) -> tuple[Command, ...]:
-        parent = submitted.thread
-        return child_commands(
-            command, parent, submitted.events, lambda: self._engine.rules(self._writing, parent)
-        )
 
     def _open_child(self, command: Command) -> None:
         if self._writing.head(command.thread_id) is not None:
