@@ -70,7 +70,7 @@ def _one(engine: Engine) -> bool:
 
 
 def _claimed(engine: Engine) -> Work | None:
-    with engine.store.write() as writing:
+    with engine.store.write(durable=False) as writing:
         return writing.claim(
             now=engine.now(), lease=engine.token(), has=engine.has, leases=LEASES_S, most=MOST, org_id=engine.org_id
         )
@@ -84,12 +84,12 @@ def _do(engine: Engine, work: Work) -> None:
     except Exception as exc:  # noqa: BLE001 - the guard: an error of one work must not end the others
         _put_back(engine, work, lease, exc)
     else:
-        with engine.store.write([work.thread_id]) as writing:
+        with engine.store.write([work.thread_id], durable=False) as writing:
             writing.finish_work(work.id, lease)
 
 
 def _put_back(engine: Engine, work: Work, lease: str, error: Exception) -> None:
     engine.log_once(f"the work {work.kind!r}", error)
     due_at = engine.now() + back_off(work.attempts)
-    with engine.store.write([work.thread_id]) as writing:
+    with engine.store.write([work.thread_id], durable=False) as writing:
         writing.put_back(work.id, lease, due_at=due_at, error=f"{type(error).__name__}: {error}"[:ERROR_CHARS])
