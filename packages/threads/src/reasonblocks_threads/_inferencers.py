@@ -95,7 +95,7 @@ def _intent(ask: Ask) -> Proposal:
         return Proposal.of_intent(_cut(corrected), confidence=TITLE_CONFIDENCE)
     trouble = TROUBLES.get(ask.cause_kind)
     if trouble is None:
-        return Proposal.of_intent(_cut(ask.title), confidence=TITLE_CONFIDENCE)
+        return Proposal.of_intent(_cut(ask.title) or "(no title)", confidence=TITLE_CONFIDENCE)
     return Proposal.of_intent(trouble.intent, confidence=INTENT_CONFIDENCE)
 
 

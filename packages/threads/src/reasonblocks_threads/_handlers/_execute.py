@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from .._builtin import DECOMPOSE, INJECT_GUIDANCE
 from .._catalogue import Action, Bound, Catalogue
-from .._errors import Refused, StoreUnavailable, ThreadsError
+from .._errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
 from .._log import cause_json, report_json
 from .._phases import Addition, Phase, Trigger
 from .._values import Cause, Execution, Letter, Report
@@ -240,7 +240,7 @@ def _report(attempt: _Attempt, report: Report, bound: Bound | None = None) -> No
     try:
         _submit(attempt, trigger, data, report.summary)
     except Refused as exc:
-        if not report.succeeded:
+        if not report.succeeded or isinstance(exc, ReadOnly):
             raise
         failed = Report.failed(
             f"{attempt.thread.approved and attempt.thread.approved.action}: {exc.why}", code="refused"

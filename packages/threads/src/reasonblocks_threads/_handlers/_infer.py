@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .._errors import ReadOnly, Refused
 from .._log import proposal_json
 from .._phases import CATEGORIES, Phase, Stage, Trigger
 from .._ports import Ask, Inferred
@@ -214,7 +215,12 @@ def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
         "stored": stored,
         "preconditions": _preconditions(job, asked) if job.thread.stage is Stage.ACTION else None,
     }
-    _report(job, Trigger.INFERENCE_DONE, data, answer, "an answer")
+    try:
+        _report(job, Trigger.INFERENCE_DONE, data, answer, "an answer")
+    except Refused as exc:
+        if isinstance(exc, ReadOnly):
+            raise
+        _failed(job, replace(answer, code="invalid", detail=f"The proposal is refused: {exc.why}"[:DETAIL_CHARS]))
 
 
 def _failed(job: _Job, answer: _Answer) -> None:
