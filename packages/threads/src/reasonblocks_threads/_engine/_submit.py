@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
@@ -13,7 +13,7 @@ from .._cards import answers_of, card_of
 from .._decide import child_opens, decide
 from .._entry import entry
 from .._errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
-from .._log import fold
+from .._log import fold, thread_id_of
 from .._phases import Addition, AnswerName, Phase, Trigger
 from .._ports import Known, Writing
 from .._rules import Rules
