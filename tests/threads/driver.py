@@ -183,7 +183,7 @@ class Mind:
         if (during := self.during) is not None:
             self.during = None
             during()
-        return Inferred(self._proposals(ask), tokens=self.tokens, usd=self.usd)
+        return Inferred(proposals=self._proposals(ask), tokens=self.tokens, usd=self.usd)
 
     def _proposals(self, ask: Ask) -> tuple[Proposal, ...]:
         good = self.proposal(ask, ask.stage)

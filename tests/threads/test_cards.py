@@ -198,7 +198,7 @@ def test_fields_are_asked_for_where_an_answer_needs_them(driver: Driver) -> None
         "awaiting_intent_clarification": {"provide": ("text",), **common},
         "awaiting_context_clarification": {"provide": ("text",), **common},
         "awaiting_action_clarification": common,
-        "awaiting_confirmation": {"edit": ("parameters",), **common},
+        "awaiting_confirmation": common,
         "awaiting_review": common,
         "awaiting_redirect": {"provide": ("text",), **common},
         "done_cleanup_unsuccessful": {"later": ("until",)},

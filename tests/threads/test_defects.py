@@ -168,10 +168,9 @@ def test_d08_each_end_of_the_last_child_releases_its_parent(driver: Driver, end:
 
 def tree(driver: Driver) -> list[str]:
     """Open a thread with a child that has a child that has one. Return their ids from above."""
-    ids = [driver.open("top", children=[driver.cause("beside top")]).id]
-    for name in ("middle", "low"):
-        children = [driver.cause(f"beside {name}")]
-        ids.append(driver.open(name, parent=ids[-1], children=children).id)
+    ids = [driver.open("top").id]
+    for name in ("middle", "low", "lowest"):
+        ids.append(driver.open(name, parent=ids[-1]).id)
     return ids
 
 

@@ -74,13 +74,12 @@ def trigger_of(card: Card, answer: str) -> Trigger | Addition:
 
 _NEEDS: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
     ("edit", "confirmation"): ("text",),
-    ("edit", "consent"): ("parameters",),
     ("provide", "redirect"): ("text",),
     ("take_over", None): ("to",),
     ("later", None): ("until",),
 }
 _TAKES: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
-    ("edit", "consent"): ("action",),
+    ("edit", "consent"): ("parameters", "action", "text"),
     ("redirect", None): ("text", "stage"),
     ("provide", "redirect"): ("stage",),
     ("skip", None): ("reason",),

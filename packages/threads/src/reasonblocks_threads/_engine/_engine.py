@@ -16,10 +16,9 @@ from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
-from ._children import child_ids
 from ._drain import drain
 from ._offers import Offers, has_of
-from ._submit import Effects, LeaseLost, Submission, Submitted
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
 log = logging.getLogger("reasonblocks.threads")
 
