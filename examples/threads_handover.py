@@ -20,11 +20,11 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import ModelCallLimitMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langsmith import tracing_context
-from reasonblocks_threads import Actor, Card, Threads, render_text
 from scripted_model import ScriptedModel, cling, guidance, heed, history, next_on_course
 from two_runs import SYSTEM_PROMPT, TASK
 
 from reasonblocks import ReasonBlocks
+from reasonblocks_threads import Actor, Card, Threads, render_text
 
 MAX_CALLS = 40
 PERSON = Actor.person("mara")
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(threads: Threads, root: Path, respond: Respond) -> int:
     """Run the agent and answer its cards between its steps; return 0 if it has fixed the tests."""
     model = StubbornModel()
-    rb = ReasonBlocks(sinks=[threads.sink()], mailbox=threads.mailbox())
+    rb = ReasonBlocks(base_url="", sinks=[threads.sink()], mailbox=threads.mailbox())
     with rb.middleware(run_id="demo", agent_name="bugfixer", task=TASK) as steering:
         limit = ModelCallLimitMiddleware(run_limit=MAX_CALLS, exit_behavior="end")
         agent = create_agent(model, tools(root), system_prompt=SYSTEM_PROMPT, middleware=[limit, steering])
