@@ -184,7 +184,7 @@ class Replay:
             self._drop(matter, data["stage"])
 
     def _picked(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
-        assert data["proposal"]["body"]["action"] in self.known or data["proposal"]["body"]["action"] in BUILT_IN
+        assert data["proposal"]["body"]["action"] in self.known
         self._propose(matter, line, data["proposal"])
 
     def _redirected(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
@@ -225,6 +225,10 @@ class Replay:
         self._book(matter, data.get("call"))
 
     _inference_rejected = _inference_failed
+
+    def _late_report(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
+        if call := data.get("call"):
+            matter.calls.setdefault(call["id"], (call["tokens"], call["usd"]))
 
     # --- execution
 
@@ -326,7 +330,7 @@ class Replay:
             return "handed_off"
         if report["disposition"] == "decomposed":
             return "monitoring"
-        action = self.known.get(matter.approved["action"], Known(irreversibility="low"))
+        action = self.known[matter.approved["action"]]
         return "awaiting_review" if statement.needs_review(report, action, self.in_force(matter)) else "done"
 
     def _children(self, matter: Matter) -> str:
@@ -347,6 +351,3 @@ class Replay:
         if trigger == "confirmed" or edited or passed:
             return statement.next_stage(present)
         return "intent" if trigger == "begin_inference" else present
-
-
-BUILT_IN = ("inject_guidance", "hand_off", "decompose", "acknowledge")

@@ -140,6 +140,7 @@ class Addition(str, Enum):
     """A command that opens a thread or adds to its log without moving it."""
 
     OPEN = "open"
+    CHILDREN = "children"
     EVIDENCE = "evidence"
     NOTE = "note"
     DEFER = "defer"

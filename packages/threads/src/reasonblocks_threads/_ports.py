@@ -192,8 +192,11 @@ class Writing(Reading, Protocol):
 class Store(Protocol):
     """Holds the threads. Every method may raise `StoreUnavailable`."""
 
-    def write(self, thread_ids: Sequence[str] = ()) -> AbstractContextManager[Writing]:
-        """Begin a transaction that no other process changes these threads in; commit at the end, or roll back."""
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> AbstractContextManager[Writing]:
+        """Begin a transaction that no other process changes these threads in; commit at the end, or roll back.
+
+        Without `durable` it is fast, and a power cut soon after it may undo it, but no other failure.
+        """
         ...
 
     def read(self) -> AbstractContextManager[Reading]: ...

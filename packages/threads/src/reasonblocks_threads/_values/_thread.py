@@ -242,8 +242,15 @@ class Thread:
     reason: str = ""
     redirects: int = 0
     """How often a person redirected it."""
+    last: Proposal | None = None
+    """The proposal that a person redirected, until its stage has another one."""
     deferred_until: float | None = None
     attempt: int = 0
     """The number of executions so far."""
+    carved: Budget = field(default_factory=lambda: Budget(calls=0, tokens=0, usd=0.0))
+    """The part of its budget that its children have."""
+    facts_bytes: int = 0
+    evidence_bytes: int = 0
+    """The sizes of facts and evidence as JSON, which the head's limit bounds."""
     unreadable: str | None = None
     """Why the thread cannot change: its log has a kind or form that this version does not know."""

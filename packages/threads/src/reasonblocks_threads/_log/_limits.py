@@ -1,0 +1,63 @@
+"""The limits of a thread's head: together they keep it within 32 KB of JSON."""
+
+from __future__ import annotations
+
+from .._values import Evidence, Fact
+from ._plain import evidence_json, fact_json, size
+
+HEAD_BYTES = 32 * 1024
+
+TITLE_CHARS = 200
+NAME_CHARS = 200
+"""Keys, families, kinds of causes, and ids of runs."""
+NAME_BYTES = 600
+PERSON_CHARS = 120
+TEXT_CHARS = 2_000
+"""One text of a person."""
+FACTS_BYTES = 8_000
+LABEL_CHARS = 120
+EVIDENCE_CHARS = 400
+EVIDENCE_KEPT = 64
+EVIDENCE_BYTES = 8_000
+SAID_BYTES = 10_500
+"""Facts and evidence together: the older evidence gives way."""
+PROPOSAL_CHARS = 1_000
+PROPOSAL_BYTES = 2_000
+ACTION_BYTES = 3_000
+"""An action with its parameters, as proposed and as bound."""
+REFS_BYTES = 300
+SUMMARY_CHARS = 1_000
+SUMMARY_BYTES = 1_500
+OUTPUT_BYTES = 1_000
+REASON_CHARS = 300
+REASON_BYTES = 600
+POLICY_BYTES = 1_500
+CALLS_KEPT = 16
+CALL_CHARS = 64
+CHILDREN = 50
+DEPTH = 3
+"""Ancestors of a thread."""
+
+
+def kept_evidence(
+    evidence: tuple[Evidence, ...], new: tuple[Evidence, ...], used: int, facts_bytes: int
+) -> tuple[tuple[Evidence, ...], int]:
+    """Return the newest evidence within the limits, and its bytes. One with a known id takes the older one's place."""
+    known = {each.id for each in new}
+    again = [each for each in evidence if each.id in known] if known else []
+    used += sum(map(_evidence_size, new)) - sum(map(_evidence_size, again))
+    found = (*(each for each in evidence if each.id not in known), *new) if again else (*evidence, *new)
+    limit = min(EVIDENCE_BYTES, SAID_BYTES - facts_bytes)
+    drop = 0
+    while drop < len(found) and (used > limit or len(found) - drop > EVIDENCE_KEPT):
+        used -= _evidence_size(found[drop])
+        drop += 1
+    return found[drop:], used
+
+
+def _evidence_size(evidence: Evidence) -> int:
+    return size(evidence_json(evidence)) + 1
+
+
+def fact_size(fact: Fact) -> int:
+    return size(fact_json(fact)) + 1

@@ -1,0 +1,313 @@
+"""Threads in a SQLite file, or in memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from reasonblocks._files import regular
+from reasonblocks.backends._wal import to_wal
+
+from .._errors import StoreUnavailable
+from .._ports import Reading, Writing
+from .._values import Letter
+from ._gate import gate
+from ._reading import SqlReading
+from ._tables import FORM, SQLITE
+from ._transaction import Duplicate, Transaction
+from ._writing import SqlWriting
+
+BUSY_S = 5.0
+"""Seconds to wait for the transaction of another thread or process."""
+APPLICATION = 0x52425448
+"""SQLite's `application_id` of our files: "RBTH"."""
+READERS = 4
+"""Connections for reading that are kept open."""
+RUNS = 1_000
+"""Runs whose waiting letters are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A connection, and the inode of its file."""
+
+    db: sqlite3.Connection
+    inode: int
+
+
+class SqliteStore:
+    """A store in a file, or in memory without a path. Safe to use from any thread, and after a fork.
+
+    The file is created by its first use, readable by this user only, in a folder that exists. What is in memory is
+    copied by a fork: each process then has its own.
+    """
+
+    inline = True
+    """A call is short enough to be made in place, without a thread of its own."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, *, busy_s: float = BUSY_S) -> None:
+        self._path = None if path is None else os.path.abspath(path)
+        self._busy_s = busy_s
+        self._lock = threading.RLock()
+        """Held by the one that writes; in memory, also by readers."""
+        self._writer: _Link | None = None
+        self._readers: list[_Link] = []
+        self._was_there = False
+        self._watching = threading.Lock()
+        """Taken before `_lock`."""
+        self._watcher: _Link | None = None
+        self._letters: dict[str, tuple[Letter, ...]] = {}
+        self._seen = -1
+        self._changes = 0
+        """Transactions of this process, which SQLite does not count in its own connection."""
+        gate.stores.add(self)
+
+    @contextmanager
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
+        """Begin a transaction, as the only one. A power cut may undo it without `durable`, but no other failure."""
+        with gate, self._alone():
+            db = self._writing()
+            with self._errors():
+                if self._path is not None:
+                    db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                db.execute("BEGIN IMMEDIATE")
+            transaction = self._transaction(db)
+            try:
+                yield SqlWriting(transaction)
+                transaction.check()
+                with self._errors():
+                    db.execute("COMMIT")
+            except BaseException:
+                _roll_back(db)
+                raise
+            finally:
+                transaction.is_over = True
+                self._changes += 1
+
+    @contextmanager
+    def read(self) -> Iterator[Reading]:
+        with gate:
+            if self._path is None:
+                with self._alone(nested=True):
+                    yield SqlReading(self._transaction(self._writing()))
+                return
+            link = self._reader()
+            transaction = self._transaction(link.db)
+            try:
+                with self._errors():
+                    link.db.execute("BEGIN")
+                yield SqlReading(transaction)
+            finally:
+                transaction.is_over = True
+                _roll_back(link.db)
+                self._keep(link)
+
+    def waiting(self, run_id: str) -> Sequence[Letter]:
+        with gate, self._watching:
+            with self._errors():
+                seen = self._version()
+            if seen != self._seen:
+                self._letters.clear()
+                self._seen = seen
+            found = self._letters.get(run_id)
+            if found is None:
+                with self.read() as reading:
+                    found = tuple(reading.letters(run_id))
+                if len(self._letters) >= RUNS:
+                    self._letters.clear()
+                self._letters[run_id] = found
+            return found
+
+    def close(self) -> None:
+        with gate, self._watching, self._lock:
+            self._disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connections to a file before a fork. No other thread uses them."""
+        if self._path is not None:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        opened = [self._writer, self._watcher, *self._readers]
+        self._writer = self._watcher = None
+        self._readers, self._seen = [], -1
+        for link in opened:
+            if link is not None:
+                link.db.close()
+
+    @contextmanager
+    def _alone(self, *, nested: bool = False) -> Iterator[None]:
+        """Be the only one that writes. A reader in memory may be nested in a transaction of its thread."""
+        if not self._lock.acquire(timeout=self._busy_s):
+            raise StoreUnavailable(f"{self._name}: another thread wrote for more than {self._busy_s:g} s; try again")
+        try:
+            if not nested and self._writer is not None and self._writer.db.in_transaction:
+                raise RuntimeError("a transaction of this thread is open: end it before the next one begins")
+            yield
+        finally:
+            self._lock.release()
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = self._open()
+        elif self._is_stale(self._writer):
+            stale, self._writer = self._writer, None
+            raise self._gone(stale)
+        return self._writer.db
+
+    def _reader(self) -> _Link:
+        try:
+            link = self._readers.pop()
+        except IndexError:
+            with self._alone(nested=True):  # the first use creates the tables
+                return self._open()
+        if self._is_stale(link):
+            raise self._gone(link)
+        return link
+
+    def _keep(self, link: _Link) -> None:
+        if len(self._readers) < READERS:
+            self._readers.append(link)
+        else:
+            link.db.close()
+
+    def _version(self) -> int:
+        """Return a number that is another one after each transaction of any process."""
+        if self._path is None:
+            return self._changes
+        if self._watcher is None:
+            self._watcher, self._seen = self._reader(), -1
+        elif self._is_stale(self._watcher):
+            stale, self._watcher = self._watcher, None
+            raise self._gone(stale)
+        found: int = self._watcher.db.execute("PRAGMA data_version").fetchone()[0]
+        return found
+
+    @property
+    def _name(self) -> str:
+        return self._path or "the threads in memory"
+
+    def _is_stale(self, link: _Link) -> bool:
+        """Return True if the file was deleted or replaced: SQLite would go on with the one that has no name."""
+        if self._path is None:
+            return False
+        try:
+            return os.stat(self._path).st_ino != link.inode
+        except OSError:
+            return True
+
+    def _gone(self, stale: _Link) -> StoreUnavailable:
+        stale.db.close()
+        return StoreUnavailable(f"{self._path}: the file was deleted or replaced; put it back, then try again")
+
+    def _open(self) -> _Link:
+        with self._errors():
+            if self._path is None:
+                db, inode = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), 0
+            else:
+                inode = _created(self._path, new=not self._was_there)
+                uri = f"{Path(self._path).as_uri()}?mode=rw"
+                db = sqlite3.connect(uri, uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
+        self._was_there = True
+        return _Link(db, inode)
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Check the file's form, and create the tables in an empty one."""
+        if _form(db, self._name) == FORM:
+            return
+        if self._path is not None:
+            to_wal(db, self._busy_s)
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if _form(db, self._name) != FORM:
+                for statement in SQLITE:
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id={APPLICATION}")
+                db.execute(f"PRAGMA user_version={FORM}")
+            db.execute("COMMIT")
+        except BaseException:
+            _roll_back(db)
+            raise
+
+    def _transaction(self, db: sqlite3.Connection) -> Transaction:
+        return Transaction(db.execute, self._mapped)
+
+    def _mapped(self, error: Exception) -> Exception | None:
+        if isinstance(error, UnicodeEncodeError):  # an unpaired surrogate
+            return None
+        if isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error):
+            return Duplicate(str(error))
+        if isinstance(error, (sqlite3.Error, OSError)):
+            return StoreUnavailable(f"{self._name}: {_reason(error)}")
+        return error
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnavailable(f"{self._name}: {_reason(error)}") from error
+
+
+def _created(path: str, *, new: bool) -> int:
+    """Return the file's inode; a missing file is created if it is `new`. SQLite's files beside it get its mode."""
+    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        if os.path.exists(name):
+            regular(name)
+    if not new and not os.path.exists(path):
+        raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        return os.fstat(file).st_ino
+    finally:
+        os.close(file)
+
+
+def _form(db: sqlite3.Connection, name: str) -> int:
+    form: int = db.execute("PRAGMA user_version").fetchone()[0]
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    empty = form == 0 and application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not empty and application != APPLICATION:
+        raise StoreUnavailable(f"{name}: this SQLite file belongs to another program; give the path of another file")
+    if form > FORM:
+        raise StoreUnavailable(
+            f"{name}: its form {form} is newer than this library's {FORM}; upgrade reasonblocks-threads"
+        )
+    return form
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+_REASONS = {
+    "locked": "another process wrote for too long; try again",
+    "busy": "another process wrote for too long; try again",
+    "full": "the disk is full; free some space",
+    "disk I/O": "the disk cannot be read or written; look at the disk and its free space",
+    "readonly": "the file cannot be written; look at its permissions and its folder's",
+    "unable to open": "the file cannot be opened; its folder must exist and be writable",
+    "malformed": "the file is damaged; move it away, or put back a copy",
+    "not a database": "the file is no SQLite file; give the path of another file",
+    "closed database": "the process forked in a transaction, which was rolled back; try again",
+}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "its folder does not exist; create it"
+    text = f"{error}"
+    found = next((reason for mark, reason in _REASONS.items() if mark in text), None)
+    return f"{found} ({text})" if found else text
