@@ -1,7 +1,7 @@
 """Walks a golden walk again and again, killed at each of its commits in turn, and continued by another process.
 
-`python -m tests.threads.walking W1 FOLDER` forks a process for each try, kills it with SIGKILL before or after a commit,
-and forks another one that goes on. Prints one JSON object: the kills, and the walks that came to another end.
+`python -m tests.threads.walking W1 FOLDER` forks a process for each try, kills it with SIGKILL before or after a
+commit, and forks another one that goes on. Prints one JSON object: the kills, and the walks with another end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_child(do: Any) -> int:
         try:
             do()
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the forked process must not return into its parent's code
             traceback.print_exc()
         finally:
             sys.stderr.flush()

@@ -150,7 +150,9 @@ def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
     phase, trigger = member(data, "to", Phase), text(data, "trigger")
     allowed = CELLS.get((thread.phase, Trigger(trigger)), ())
     if data.get("from") != thread.phase.value or phase not in allowed:
-        raise Malformed(f"it moves from {data.get('from')!r} to {phase.value!r}, but the thread is {thread.phase.value!r}")
+        raise Malformed(
+            f"it moves from {data.get('from')!r} to {phase.value!r}, but the thread is {thread.phase.value!r}"
+        )
     changes: Changes = {
         "phase": phase,
         "stage": member(data, "stage", Stage),
@@ -216,9 +218,13 @@ def _spent(thread: Thread, data: Data) -> Changes:
     if id in spent.newest:
         return {}
     tokens, usd = count(call, "tokens"), number(call, "usd", 0.0)
-    newest = (*spent.newest, id)[-CALLS_KEPT:]
     return {
-        "spent": Spent(calls=spent.calls + 1, tokens=spent.tokens + tokens, usd=spent.usd + usd, newest=newest)
+        "spent": Spent(
+            calls=spent.calls + count(call, "calls", 1),
+            tokens=spent.tokens + tokens,
+            usd=spent.usd + usd,
+            newest=(*spent.newest, id)[-CALLS_KEPT:],
+        )
     }
 
 

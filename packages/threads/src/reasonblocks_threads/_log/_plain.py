@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 from reasonblocks._json import is_number
+from reasonblocks._text import whole
 
 from .._phases import Phase, Stage
 from .._values import Approval, Budget, Cause, Child, Evidence, Execution, Fact, Problem, Proposal, Report, Spent
@@ -26,9 +27,12 @@ def size(value: object) -> int:
 
 
 def plain(value: object, name: str = "the data") -> JSON:
-    """Return a copy of a mapping that has only what JSON keeps. Raises `Malformed` for anything else, such as NaN."""
+    """Return a copy of a mapping that has only what JSON keeps. Raises `Malformed` for anything else, such as NaN.
+
+    Unpaired surrogates, which no store can hold, become question marks.
+    """
     try:
-        found = json.loads(json.dumps(value, allow_nan=False))
+        found = json.loads(whole(json.dumps(value, allow_nan=False, ensure_ascii=False)))
     except (TypeError, ValueError, RecursionError) as exc:
         raise Malformed(f"{name} is no plain JSON: {exc}") from exc
     if not isinstance(found, dict):
@@ -325,9 +329,7 @@ def spent_json(spent: Spent) -> JSON:
 def spent_of(value: object) -> Spent:
     data = mapping(value, "the costs")
     newest = tuple(text({"call": each}, "call") for each in items(data, "newest"))
-    return Spent(
-        calls=count(data, "calls"), tokens=count(data, "tokens"), usd=number(data, "usd", 0.0), newest=newest
-    )
+    return Spent(calls=count(data, "calls"), tokens=count(data, "tokens"), usd=number(data, "usd", 0.0), newest=newest)
 
 
 def child_json(child: Child) -> str:
@@ -339,5 +341,3 @@ def child_of(value: object) -> Child:
     found = text({"child": value}, "child")
     id, _, ended = found.partition(" ")
     return Child(id=id, ended=member({"phase": ended}, "phase", Phase) if ended else None)
-
-
