@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from broken_repo import tools, verdict, write_to
+from broken_repo import passing, tools, verdict, write_to
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelCallLimitMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -42,6 +42,8 @@ class StubbornModel(ScriptedModel):
 
     def next_turn(self, messages: Sequence[BaseMessage]) -> AIMessage:
         done = history(messages)
+        if done and done[-1].tool == "run_tests" and passing(done[-1].result):
+            return super().next_turn(messages)
         return next_on_course(done) or (heed(done) if OPERATOR in guidance(messages) else cling(done))
 
 
@@ -73,7 +75,7 @@ def run(threads: Threads, root: Path, respond: Respond) -> int:
     for listed in threads.list(live=False):
         thread = threads.get(listed.id)
         print(f"thread {thread.cause.title!r}: {thread.phase.value} {thread.reason}".rstrip())
-    return 0 if verdict(tests) == "OK" and len(model.told) == 1 else 1
+    return 0 if passing(tests) and len(model.told) == 1 else 1
 
 
 def messages_of(update: Any) -> list[BaseMessage]:
@@ -91,12 +93,12 @@ def show(message: BaseMessage) -> None:
 def answer_cards(threads: Threads, respond: Respond) -> None:
     """Do what is due, and let the person answer each open card: with other words, or as proposed."""
     threads.drain()
-    while cards := [card for card in threads.cards() if card.kind == "consent"]:
-        card = cards[0]
+    for card in threads.cards():
         print(f"\n{render_text(card)}")
         if words := respond(card):
-            card = threads.card(threads.answer(card, "edit", by=PERSON, parameters={"text": words}).id).card
-        threads.answer(card, "approve", by=PERSON)
+            threads.answer(card, "edit", by=PERSON, parameters={"text": words})
+        (edited,) = [one for one in threads.cards() if one.thread_id == card.thread_id]
+        threads.answer(edited, "approve", by=PERSON)
         threads.drain()
 
 
@@ -106,7 +108,10 @@ def scripted(card: Card) -> str:
 
 
 def from_terminal(card: Card) -> str:
-    return input("\nYour words to the agent (empty: as proposed): ").strip()
+    try:
+        return input("\nYour words to the agent (empty: as proposed): ").strip()
+    except EOFError:
+        sys.exit("nobody answers")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def shown(*arguments: str, answers: str = "") -> subprocess.CompletedProcess[str
 def test_the_words_of_a_person_reach_one_call_and_the_agent_goes_on() -> None:
     run = shown()
     assert (run.returncode, run.stderr) == (0, "")
-    assert "bugfixer goes on in spite of advice: Fix the failing tests." in run.stdout
+    assert "bugfixer does not act on advice: Fix the failing tests." in run.stdout
     assert (
         len(re.findall(r"^The words of mara were part of the calls \[\d+\], of \d+ in all\.$", run.stdout, re.M)) == 1
     )

@@ -64,12 +64,14 @@ class Desk:
 
     def step(self, session: SteeringSession, *, error: str | None = None) -> StepDecision:
         """Make the next call of a run, and hand over the event of the call before."""
-        at = session.trace.state.calls
+        self.clock.advance(1.0)
+        at, goes_on = session.trace.state.calls, bool(session.step_log)
         decision = session.begin_step(
             StepInput(key=f"call-{at}", completed=Step(thought=f"I try {at}.") if at else None)
         )
         session.end_step(decision, StepOutcome(text=f"I try {at + 1}.", error=error))
-        self._hand_over(StepEvent if at else RunStart)
+        if goes_on or not at:  # a resumed run has no event of the call before
+            self._hand_over(StepEvent if at else RunStart)
         return decision
 
     def steps(self, session: SteeringSession, number: int) -> list[StepDecision]:
@@ -78,6 +80,10 @@ class Desk:
     def finish(self, session: SteeringSession, outcome: str = "success") -> None:
         session.finish(outcome)
         self._hand_over(RunFinish)
+
+    def pause(self, session: SteeringSession) -> None:
+        session.pause()
+        self._hand_over(StepEvent)
 
     def stall(self, session: SteeringSession) -> Thread:
         """Let a run enter SKIP, and return the thread that is opened."""
@@ -89,6 +95,7 @@ class Desk:
 
     def advise(self, thread: Thread, text: str = ADVICE) -> Thread:
         """Answer as a person who has guidance for the run; it waits for a call then."""
+        self.clock.advance(1.0)
         self.threads.drain()
         card = next(card for card in self.threads.cards() if card.thread_id == thread.id)
         edited = self.threads.answer(card, "edit", by=MARA, parameters={"text": text})
@@ -97,7 +104,7 @@ class Desk:
         self.threads.drain()
         return self.threads.get(thread.id)
 
-    def _hand_over(self, until: type[Event]) -> None:
+    def _hand_over(self, until: type[RunStart] | type[StepEvent] | type[RunFinish]) -> None:
         while True:
             event = self._pumped.events.get(timeout=20)
             self.sink.emit(event)
@@ -200,11 +207,25 @@ def test_a_resumed_run_is_told_once(tmp_path: Path) -> None:
         second.state.state = FSMState.SKIP
         resumed = second.rb.session(snapshot=before)
         decisions = [second.step(resumed)]
-        after = resumed.trace.snapshot()
-        decisions += second.steps(second.rb.session(snapshot=after), 2)
-        assert telling(decisions) == [4]
+        second.pause(resumed)
         assert first.threads.get(thread.id).phase is Phase.DONE
+        decisions += second.steps(second.rb.session(snapshot=resumed.trace.snapshot()), 2)
+        assert telling(decisions) == [4]
         assert len(first.threads.list(live=False)) == 1
+
+
+def test_a_letter_whose_report_was_lost_is_told_once_and_its_card_says_so() -> None:
+    with desk() as at:
+        session = at.rb.session(run_id="r")
+        thread = at.advise(at.stall(session))
+        told = session.begin_step(StepInput(key="call-4", completed=Step(thought="I try 4.")))
+        session.end_step(told, StepOutcome(text="I try 5."))
+        resumed = at.rb.session(snapshot=session.trace.snapshot())
+        assert telling([told, *at.steps(resumed, CALLS + 2)]) == [4]
+        asked = at.threads.get(thread.id)
+        assert asked.phase is Phase.AWAITING_REDIRECT
+        (card,) = at.threads.cards()
+        assert "may have read" in card.report + card.problem
 
 
 # --- letters that nobody carries
@@ -275,7 +296,7 @@ def test_the_success_of_a_run_settles_its_causes() -> None:
             Phase.DISMISSED,
             Trigger.SOURCE_RESOLVED.value,
         )
-        assert at.threads.cards() == []
+        assert not at.threads.cards()
 
 
 def test_a_run_that_gets_on_settles_its_causes() -> None:
@@ -396,7 +417,7 @@ def test_causes_are_only_counted_over_a_hundred_threads() -> None:
         feed(sink, stalled("r", 1, 4))
         assert len(threads.list(limit=200)) == MOST_OPEN
         assert sink.not_opened == 1
-        with threads.engine.store.read() as reading:
+        with threads._engine.store.read() as reading:
             assert reading.meta(NOT_OPENED) == {f"{NOT_OPENED}default": "1"}
 
 
@@ -434,9 +455,9 @@ class Failing:
 
 def test_events_wait_while_the_store_is_not_available() -> None:
     with Threads(None) as threads:
-        sink, store = threads.sink(), Failing(threads.engine.store)
+        sink, store = threads.sink(), Failing(threads._engine.store)
         assert isinstance(sink, RunSink)
-        threads.engine.store = store
+        threads._engine.store = store
         events = stalled("r", 1, 4)
         store.down = True
         with pytest.raises(Unavailable):
@@ -448,11 +469,12 @@ def test_events_wait_while_the_store_is_not_available() -> None:
 
 def test_a_mailbox_without_its_store_has_no_notes() -> None:
     with Threads(None) as threads:
-        store = Failing(threads.engine.store)
-        threads.engine.store = store
+        store = Failing(threads._engine.store)
+        threads._engine.store = store
         mailbox = threads.mailbox()
         store.down = True
         assert mailbox.waiting("r") == ()
+        store.down = False
 
 
 def test_redact_hides_texts_from_the_threads() -> None:
