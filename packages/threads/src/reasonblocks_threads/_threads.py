@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Literal
 
-from reasonblocks._files import home
 from reasonblocks.exceptions import ConfigError
 
-from ._builtin import BUILT_IN
 from ._catalogue import Action
-from ._engine import Engine, Finding, Worker
+from ._engine import Finding, Worker
 from ._engine._answering import Given, command_of
 from ._engine._doctor import Doctor
-from ._engine._offers import offers_of
 from ._engine._opening import Opening, open_thread
-from ._errors import CardClosed, Refused, ThreadsError, UnknownCard, UnknownThread
-from ._handlers import HANDLERS, withdraw_letter
-from ._inferencers import RuleInferencer
+from ._errors import CardClosed, Refused, UnknownCard, UnknownThread
+from ._handlers import withdraw_letter
 from ._log import evidence_json
 from ._phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
 from ._policy import PLAN_THEN_REVIEW, policy_json
-from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading, Store
-from ._stores import open_store
+from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading
 from ._values import (
     SYSTEM,
     Actor,
@@ -47,20 +38,11 @@ from ._values import (
     Thread,
     ThreadEvent,
 )
+from ._wiring import DEFAULT, POLICY, Database, check, wired
 
 if TYPE_CHECKING:
-    from reasonblocks.ports import TelemetrySink
+    from reasonblocks.ports import Mailbox, TelemetrySink
 
-    from ._steering import Mailbox, Redact
-
-
-class _Default(Enum):
-    DEFAULT = "$REASONBLOCKS_HOME/threads.db"
-
-
-DEFAULT: Final = _Default.DEFAULT
-Database: TypeAlias = "str | os.PathLike[str] | Store | None | Literal[_Default.DEFAULT]"
-FILE = "threads.db"
 AGENT = Actor.agent("agent")
 LOOKS_S = 0.01, 0.25
 """Seconds between two looks of `wait`: at first and at most."""
@@ -99,31 +81,15 @@ class Threads:
         org_id: str = "default",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        own = _actions(actions)
-        by_kind = {kind: cleaner for cleaner in cleaners for kind in _kinds(cleaner)}
-        _check("policy", policy, Policy, "must be a Policy, such as PLAN_THEN_REVIEW")
-        if inferencer is not None:
-            _check("inferencer", inferencer, Inferencer, "must have a name and a method infer(ask)")
-        if notifier is not None:
-            _check("notifier", notifier, Notifier, "must have a method notify(card)")
-        if not isinstance(org_id, str) or not org_id:
-            raise ConfigError("org_id", org_id, "must be a text that is not empty")
-        if not callable(clock):
-            raise ConfigError("clock", clock, "must be a function that returns the seconds since the epoch")
-        self._owns_store = not _is_store(database)
-        name = inferencer.name if inferencer is not None else None
-        self._engine = Engine(
-            _store(database, clock),
-            actions=(*BUILT_IN, *own),
+        self._engine, self._owns_store = wired(
+            database,
+            actions=actions,
             policy=policy,
-            inferencer=inferencer or RuleInferencer(),
-            handlers=HANDLERS,
-            clock=clock,
-            token=_token,
-            cleaners=by_kind,
+            inferencer=inferencer,
+            cleaners=cleaners,
             notifier=notifier,
             org_id=org_id,
-            offers=offers_of(own, name, by_kind, notifier is not None),
+            clock=clock,
         )
         self._doctor = Doctor(self._engine)
         self._engine.tell_others()
@@ -150,14 +116,14 @@ class Threads:
         the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun. `supersedes`
         names a thread that it takes the place of. Raises `Refused`, `UnknownThread`, `StoreUnavailable`.
         """
-        _check("cause", cause, Cause, "must be a Cause")
-        _check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
+        check("cause", cause, Cause, "must be a Cause")
+        check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
         if policy is not None:
-            _check("policy", policy, Policy, "must be a Policy, such as PLAN_THEN_REVIEW")
+            check("policy", policy, Policy, POLICY)
         for each in proposals:
-            _check("proposals", each, Proposal, "must be Proposals")
+            check("proposals", each, Proposal, "must be Proposals")
         for child in children:
-            _check("children", child, Cause, "must be Causes")
+            check("children", child, Cause, "must be Causes")
         opening = Opening(
             cause=cause,
             by=by,
@@ -194,7 +160,7 @@ class Threads:
         "later") is in seconds since the epoch. Raises `CardClosed` if the card is not open any more, `UnknownCard`, and
         `Refused` for an answer or a field that does not fit.
         """
-        _check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
         known = self.card(card.id if isinstance(card, Card) else card).card
         given = Given(
             text=text,
@@ -253,7 +219,7 @@ class Threads:
 
     def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
         """Replace the policy of a thread. Anyone may make it stricter, an operator also looser."""
-        _check("policy", policy, Policy, "must be a Policy, such as PLAN_THEN_REVIEW")
+        check("policy", policy, Policy, POLICY)
         return self._add(id, Addition.POLICY, {"policy": policy_json(policy)}, by)
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
@@ -332,7 +298,7 @@ class Threads:
         while not until(thread) and (left := ends - time.monotonic()) > 0:
             self._engine.wait_for_change(self._engine.changes, min(look_s, left))
             look_s = min(longest_s, look_s * 2)
-            thread = self._newer(thread)
+            thread = self.newer(thread)
         return thread
 
     # --- doing
@@ -343,7 +309,8 @@ class Threads:
 
     def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
-        if not isinstance(threads, int) or threads < 1:
+        check("threads", threads, int, "must be a number of at least 1")
+        if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
         return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
 
@@ -351,17 +318,17 @@ class Threads:
         """Return the rows that do not fit their threads' logs, and with `repair`, mend them."""
         return self._doctor.visit(repair=repair)
 
-    def sink(self, *, redact: Redact | None = None) -> TelemetrySink:
-        """Return a sink of `ReasonBlocks` that hands stuck runs over to a person."""
-        from ._steering import steering_sink
+    def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:
+        """Return a sink for `ReasonBlocks` that hands stuck runs over to a person; `redact` hides more than its own."""
+        from ._steering import RunSink
 
-        return steering_sink(self, redact=redact)
+        return RunSink(self, self._engine, redact=redact)
 
     def mailbox(self) -> Mailbox:
-        """Return the mailbox of `ReasonBlocks` by which a run receives the guidance that persons approved."""
-        from ._steering import StoreMailbox
+        """Return the mailbox for `ReasonBlocks` by which runs receive the guidance that persons approved."""
+        from ._steering import LetterBox
 
-        return StoreMailbox(self._engine.store)
+        return LetterBox(self._engine)
 
     def close(self) -> None:
         """Close the database; a later call opens it again."""
@@ -384,7 +351,7 @@ class Threads:
             raise UnknownThread(id)
         return found
 
-    def _newer(self, thread: Thread) -> Thread:
+    def newer(self, thread: Thread) -> Thread:
         """Return the thread, read again only if its log has grown."""
         with self._engine.store.read() as reading:
             grown = reading.log(thread.id, after=thread.version, limit=1)
@@ -392,7 +359,7 @@ class Threads:
 
     def _decide(self, id: str, trigger: Trigger, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a person's decision about a thread as it is now; an open card is answered by it."""
-        _check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
         with self._engine.store.read() as reading:
             thread, card = self._own(reading, id), reading.open_card(id)
         given = {name: value for name, value in data.items() if value}
@@ -404,7 +371,7 @@ class Threads:
 
     def _add(self, id: str, trigger: Trigger | Addition, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a command that fits any state of the thread, decided anew if others are faster."""
-        _check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
         self.get(id)
         name = f"client:{self._engine.token()}"
 
@@ -447,58 +414,8 @@ class Threads:
         )
 
 
-def _token() -> str:
-    return uuid4().hex
-
-
-def _check(name: str, value: object, kind: type, rule: str) -> None:
-    if not isinstance(value, kind):
-        raise ConfigError(name, value, rule)
-
-
-def _actions(actions: Iterable[Action]) -> tuple[Action, ...]:
-    own = tuple(actions)
-    for action in own:
-        _check("actions", action, Action, "must be Actions")
-        if any(action.name == built_in.name for built_in in BUILT_IN):
-            raise ConfigError("actions", action.name, "is the name of a built-in action; choose another one")
-    return own
-
-
-def _kinds(cleaner: Cleaner) -> tuple[str, ...]:
-    _check("cleaners", cleaner, Cleaner, "must have kinds and a method clean_up(thread, key)")
-    return tuple(cleaner.kinds)
-
-
 def _stage(stage: Stage | str | None) -> Stage | None:
     try:
         return None if stage is None else Stage(stage)
     except ValueError as exc:
         raise ConfigError.unknown("stage", stage, [each.value for each in Stage]) from exc
-
-
-def _is_store(database: object) -> bool:
-    return hasattr(database, "write") and hasattr(database, "read") and hasattr(database, "waiting")
-
-
-def _store(database: Any, clock: Callable[[], float]) -> Store:
-    if _is_store(database):
-        store: Store = database
-        return store
-    if database is DEFAULT:
-        database = _default_file()
-    if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
-        return open_store(database)
-    if database is not None and not isinstance(database, str | os.PathLike):
-        raise ConfigError("database", database, "must be a path, a PostgreSQL URL, or None for one in memory")
-    if database is not None and not Path(database).absolute().parent.is_dir():
-        raise ConfigError("database", os.fspath(database), "is in no folder that exists; create the folder first")
-    return open_store(database)
-
-
-def _default_file() -> Path:
-    folder = home(os.environ)
-    if folder is None:
-        raise ConfigError("database", None, "you have no home folder; name a file, or set REASONBLOCKS_HOME")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / FILE

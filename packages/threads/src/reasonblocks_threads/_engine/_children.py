@@ -67,9 +67,7 @@ def _share(budget: Budget, spent: Spent, number: int) -> Budget:
 
 def _within(policy: Policy, share: Budget) -> Policy:
     own = policy.budget
-    least = Budget(
-        calls=min(own.calls, share.calls), tokens=min(own.tokens, share.tokens), usd=min(own.usd, share.usd)
-    )
+    least = Budget(calls=min(own.calls, share.calls), tokens=min(own.tokens, share.tokens), usd=min(own.usd, share.usd))
     return replace(policy, budget=least)
 
 

@@ -182,9 +182,7 @@ class Engine:
                 self._note_late(work, trigger, detail)
             return None
 
-    def _of_work(
-        self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]
-    ) -> Command:
+    def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
         to = "" if thread.id == work.thread_id else f":{thread.id}"
         return Command(
             id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from hashlib import sha256
@@ -13,13 +13,11 @@ from .._cards import answers_of, card_of
 from .._decide import decide
 from .._entry import entry
 from .._errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
-from .._log import fold, thread_id_of
+from .._log import fold
 from .._phases import Addition, AnswerName, Phase, Trigger
-from .._ports import Known, Reading, Writing
+from .._ports import Known, Writing
 from .._rules import Rules
 from .._values import (
-    SYSTEM,
-    Actor,
     Card,
     Command,
     ExpectCard,
@@ -68,9 +66,7 @@ class Submission:
         self._engine = engine
         self._writing = writing
 
-    def submit(
-        self, command: Command, effects: Effects | None = None, answer: AnswerName | None = None
-    ) -> Submitted:
+    def submit(self, command: Command, effects: Effects | None = None, answer: AnswerName | None = None) -> Submitted:
         """Apply a command, or return what it came to before. `answer` names that of a person, if it is not unique."""
         content = content_of(command)
         known = self._writing.known(command.id)
@@ -183,9 +179,7 @@ class Submission:
         if name is not None:
             self._writing.close_card(card.id, by=command.actor.name, answer=name)
 
-    def _change_card(
-        self, after: Thread, rows: Rows, events: Sequence[ThreadEvent], rules: Rules, at: float
-    ) -> None:
+    def _change_card(self, after: Thread, rows: Rows, events: Sequence[ThreadEvent], rules: Rules, at: float) -> None:
         """Keep the card that stays open up to date: hide it for a while, or show new evidence on it."""
         kinds = {event.kind for event in events}
         if rows.card is not None or not after.phase.waits or not kinds & {"deferred", "evidence_added"}:
