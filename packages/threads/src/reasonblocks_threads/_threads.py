@@ -298,7 +298,7 @@ class Threads:
         while not until(thread) and (left := ends - time.monotonic()) > 0:
             self._engine.wait_for_change(self._engine.changes, min(look_s, left))
             look_s = min(longest_s, look_s * 2)
-            thread = self._newer(thread)
+            thread = self.newer(thread)
         return thread
 
     # --- doing
@@ -309,7 +309,8 @@ class Threads:
 
     def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
-        if not isinstance(threads, int) or threads < 1:
+        check("threads", threads, int, "must be a number of at least 1")
+        if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
         return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
 
@@ -350,7 +351,7 @@ class Threads:
             raise UnknownThread(id)
         return found
 
-    def _newer(self, thread: Thread) -> Thread:
+    def newer(self, thread: Thread) -> Thread:
         """Return the thread, read again only if its log has grown."""
         with self._engine.store.read() as reading:
             grown = reading.log(thread.id, after=thread.version, limit=1)

@@ -27,7 +27,7 @@ class _Default(Enum):
 
 
 DEFAULT: Final = _Default.DEFAULT
-Database: TypeAlias = "str | os.PathLike[str] | Store | None | Literal[_Default.DEFAULT]"
+Database: TypeAlias = "str | os.PathLike[str] | Store | Literal[_Default.DEFAULT] | None"
 POLICY = "must be a Policy, such as PLAN_THEN_REVIEW"
 
 
@@ -54,7 +54,8 @@ def wired(
         check("inferencer", inferencer, Inferencer, "must have a name and a method infer(ask)")
     if notifier is not None:
         check("notifier", notifier, Notifier, "must have a method notify(card)")
-    if not isinstance(org_id, str) or not org_id:
+    check("org_id", org_id, str, "must be a text that is not empty")
+    if not org_id:
         raise ConfigError("org_id", org_id, "must be a text that is not empty")
     if not callable(clock):
         raise ConfigError("clock", clock, "must be a function that returns the seconds since the epoch")
@@ -115,5 +116,7 @@ def _store(database: Any) -> Store:
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
         return open_store(database)
     if database is not None and not Path(database).absolute().parent.is_dir():
-        raise ConfigError("database", os.fspath(database), "is in a folder that does not exist; create the folder first")
+        raise ConfigError(
+            "database", os.fspath(database), "is in a folder that does not exist; create the folder first"
+        )
     return open_store(database)

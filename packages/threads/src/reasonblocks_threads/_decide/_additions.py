@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from .._log._fold import RUNS
 from .._log._limits import SUMMARY_CHARS
-from .._log._plain import evidence_json, number, one_of, text
+from .._log._plain import evidence_json, evidence_of, items, number, one_of, text
 from .._phases import Addition, Phase
 from .._policy import looser_axes, policy_json, strictest
-from ._children import checked_policy, new_evidence, opened_children
+from ._children import checked_policy, newest, opened_children
 from ._draft import Draft, shortened
 
 DEFER_S = 365 * 86_400.0
@@ -29,7 +29,7 @@ def _children(draft: Draft) -> None:
 
 def _evidence(draft: Draft) -> None:
     known = {*draft.thread.evidence}
-    new = [each for each in new_evidence(draft.data) if each not in known]
+    new = [each for each in newest(map(evidence_of, items(draft.data, "items"))) if each not in known]
     run = one_of(draft.data, "run", RUNS, draft.thread.run)
     if not new and run == draft.thread.run:
         return

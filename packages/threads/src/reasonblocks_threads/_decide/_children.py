@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import floor
 from typing import Any
 
 from reasonblocks._text import bounded
@@ -17,6 +18,8 @@ from .._log._limits import (
     DEPTH,
     EVIDENCE_CHARS,
     EVIDENCE_KEPT,
+    EVIDENCE_TEXT_BYTES,
+    LABEL_BYTES,
     LABEL_CHARS,
     NAME_BYTES,
     NAME_CHARS,
@@ -28,7 +31,6 @@ from .._log._plain import (
     Malformed,
     cause_json,
     cause_of,
-    evidence_of,
     items,
     mapping,
     maybe_text,
@@ -40,10 +42,12 @@ from .._log._plain import (
 from .._phases import Stage
 from .._policy import looser_axes, policy_json, policy_of
 from .._rules import Rules
-from .._values import Budget, Cause, Command, Evidence, Policy, Thread, ThreadEvent
+from .._values import Budget, Cause, Command, Evidence, Policy, Thread, ThreadEvent, digest
 from ._draft import Draft, clean, event_of, shortened, usable
 
 USD_DIGITS = 6
+MOST_USD = 1e6
+"""The most that children share of a budget without a limit."""
 
 
 def opened(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
@@ -80,8 +84,8 @@ def _cause(value: object, command: Command) -> Cause:
     title = cause.title.strip() or cause.key
     if command.actor.is_human and len(title) > TITLE_CHARS:
         raise Malformed(f"the title has {len(title):,} characters; at most {TITLE_CHARS}: shorten it")
-    evidence = tuple(map(kept, cause.evidence))[-EVIDENCE_KEPT:]
-    return replace(cause, title=shortened(title, TITLE_CHARS, NAME_BYTES), evidence=evidence)
+    title = shortened(title, TITLE_CHARS, NAME_BYTES)
+    return replace(cause, title=title, evidence=newest(cause.evidence))
 
 
 def _check_name(name: str, value: str | None) -> None:
@@ -97,16 +101,16 @@ def kept(evidence: Evidence) -> Evidence:
     """Return the evidence within the limits."""
     return replace(
         evidence,
-        id=bounded(clean(evidence.id), LABEL_CHARS),
-        label=shortened(evidence.label, LABEL_CHARS),
-        text=shortened(evidence.text, EVIDENCE_CHARS),
+        id=bounded(clean(evidence.id), LABEL_CHARS) or digest({"label": evidence.label, "text": evidence.text}),
+        label=shortened(evidence.label, LABEL_CHARS, LABEL_BYTES),
+        text=shortened(evidence.text, EVIDENCE_CHARS, EVIDENCE_TEXT_BYTES),
         blob=evidence.blob and clean(evidence.blob)[:LABEL_CHARS],
     )
 
 
-def new_evidence(data: Mapping[str, Any]) -> tuple[Evidence, ...]:
-    """Return the newest evidence of a command."""
-    return tuple(kept(evidence_of(each)) for each in items(data, "items"))[-EVIDENCE_KEPT:]
+def newest(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the newest pieces within the limits, one of each id."""
+    return tuple({each.id: each for each in map(kept, evidence)}.values())[-EVIDENCE_KEPT:]
 
 
 def _policy_at_opening(data: Mapping[str, Any], rules: Rules) -> Policy:
@@ -225,14 +229,14 @@ def _carved(thread: Thread, rules: Rules, opens: list[JSON]) -> tuple[JSON, ...]
     budget, spent, carved = rules.in_force(thread).budget, thread.spent, thread.carved
     calls = max(0, budget.calls - spent.calls - carved.calls)
     tokens = max(0, budget.tokens - spent.tokens - carved.tokens)
-    usd = max(0.0, budget.usd - spent.usd - carved.usd)
+    usd = min(MOST_USD, max(0.0, budget.usd - spent.usd - carved.usd))
     found, n = [], len(opens)
     for place, each in enumerate(opens):
         policy = policy_of(each["policy"])
         share = Budget(
             calls=min(policy.budget.calls, calls // n + (place < calls % n)),
             tokens=min(policy.budget.tokens, tokens // n),
-            usd=min(policy.budget.usd, int(usd / n * 10**USD_DIGITS) / 10**USD_DIGITS),
+            usd=min(policy.budget.usd, floor(usd / n * 10**USD_DIGITS) / 10**USD_DIGITS),
         )
         found.append({**each, "policy": policy_json(replace(policy, budget=share))})
     return tuple(found)

@@ -25,7 +25,7 @@ from .._log._limits import (
     TEXT_CHARS,
     fact_size,
 )
-from .._log._plain import JSON, Malformed, count, mapping, number, proposal_of, size, text
+from .._log._plain import JSON, Malformed, cost, count, mapping, proposal_of, size, text
 from .._phases import Phase, Stage
 from .._rules import Rules
 from .._values import Actor, Command, EventKind, Fact, Proposal, Thread, ThreadEvent
@@ -110,13 +110,10 @@ class Draft:
         if self.data.get("call") is None:
             return None
         call = mapping(self.data["call"], "the call")
-        usd = number(call, "usd", 0.0)
-        if usd < 0:
-            raise Malformed(f"usd is {usd!r}; valid: from 0 on")
         return {
             "id": text(call, "id")[-CALL_CHARS:],
             "tokens": count(call, "tokens"),
-            "usd": usd,
+            "usd": cost(call, "usd"),
             "calls": count(call, "calls", 1),
         }
 

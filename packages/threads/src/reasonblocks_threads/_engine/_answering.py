@@ -66,6 +66,7 @@ def _check_fields(card: Card, what: AnswerName, given: Given, now: float) -> Non
 def _data(trigger: Trigger | Addition, given: Given, hash: str | None) -> dict[str, Any]:
     if trigger is Trigger.EXECUTE:
         return {"hash": hash}
+    found: dict[str, object]
     if trigger is Trigger.REDIRECTED:
         found = {"redirect_to": given.stage and given.stage.value, "feedback": given.text, "keep": given.parameters}
     elif trigger is Trigger.PROVIDED:
@@ -79,4 +80,6 @@ def _data(trigger: Trigger | Addition, given: Given, hash: str | None) -> dict[s
         found = {"text": given.text, "action": given.action, "parameters": given.parameters}
     else:
         found = {"to": given.to, "reason": given.reason, "until": given.until}
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items() if value is not None}
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items() if value is not None
+    }

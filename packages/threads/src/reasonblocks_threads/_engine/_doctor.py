@@ -15,7 +15,7 @@ from .._log import fold_all, head_json
 from .._phases import Addition, Phase, WorkKind
 from .._ports import Known, Listed, Reading, Writing
 from .._rules import Rules
-from .._values import SYSTEM, Command, ExpectVersion, NewWork, Rows, Thread, Work
+from .._values import SYSTEM, Command, ExpectVersion, NewWork, Rows, Thread, ThreadEvent, Work
 from ._lost import has_begun
 from ._submit import Submission
 
@@ -194,9 +194,7 @@ class _Examination:
         if card is not None:
             yield self._finding("leftover", f"the card {card.id} of an ended thread"), _withdraw(thread, card.id, False)
 
-    def _of_living_children(
-        self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]
-    ) -> Iterator[Found]:
+    def _of_living_children(self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]) -> Iterator[Found]:
         living = [child.id for child in thread.children if self._is_live(child.id)]
         if living and "cascade_down" not in works:
             row = _row(rows, "cascade_down", self._now)
@@ -265,7 +263,7 @@ def _row(rows: Rows, kind: WorkKind, now: float) -> NewWork:
     return next((row for row in rows.works if row.kind == kind), NewWork(kind=kind, due_at=now))
 
 
-def _whole_log(reading: Reading, thread_id: str) -> Iterator[object]:
+def _whole_log(reading: Reading, thread_id: str) -> Iterator[ThreadEvent]:
     after = 0
     while page := reading.log(thread_id, after=after, limit=PAGE):
         yield from page
@@ -291,9 +289,7 @@ def _withdraw(thread: Thread, card_id: str, again: bool) -> Repair:
     """Return the withdrawal of a card that the log does not have."""
 
     def withdraw(writing: Writing) -> None:
-        known = Known(
-            command_id=f"doctor:{card_id}:{thread.version}", thread_id=thread.id, content="", first=1, last=0
-        )
+        known = Known(command_id=f"doctor:{card_id}:{thread.version}", thread_id=thread.id, content="", first=1, last=0)
         writing.append(thread, thread, (), Rows(withdraw_card=True), known)
 
     return withdraw

@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .._errors import StoreUnavailable
-from .._phases import WorkKind
 from .._values import Work
 from ._lost import end_lost
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
-LEASES_S: Mapping[WorkKind, float] = {
+LEASES_S: Mapping[str, float] = {
     "begin": 30, "infer": 60, "execute": 120, "clean_up": 60, "timeout": 30, "cascade_up": 30, "cascade_down": 30,
     "notify": 30,
 }  # fmt: skip
 """Seconds that a process has for a work, if the work does not name its own."""
-MOST: Mapping[WorkKind, int] = {
+MOST: Mapping[str, int] = {
     "begin": 8, "infer": 2, "execute": 1, "clean_up": 2, "timeout": 8, "cascade_up": 8, "cascade_down": 8, "notify": 8,
 }  # fmt: skip
 """Attempts of a work, if the work does not name its own."""

@@ -16,10 +16,9 @@ from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
-from ._children import child_ids
 from ._drain import drain
 from ._offers import Offers, has_of
-from ._submit import Effects, LeaseLost, Submission, Submitted
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
 log = logging.getLogger("reasonblocks.threads")
 
@@ -179,12 +178,10 @@ class Engine:
             return self.decided_anew(to or work.thread_id, make, effects=effects)
         except LeaseLost:
             if work.kind in LATE:
-                self._note_late(work, trigger, detail)
+                self._note_late(work, trigger, detail, data.get("call"))
             return None
 
-    def _of_work(
-        self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]
-    ) -> Command:
+    def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
         to = "" if thread.id == work.thread_id else f":{thread.id}"
         return Command(
             id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",
@@ -196,9 +193,9 @@ class Engine:
             data=data,
         )
 
-    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str) -> None:
-        """Note in the log that a result came too late; it changes nothing else, and is lost if that fails."""
-        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail}
+    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str, call: object) -> None:
+        """Note in the log that a result came too late, and what its call cost; it is lost if that fails."""
+        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail, **({"call": call} if call else {})}
 
         def make(thread: Thread) -> Command:
             return Command(
