@@ -35,6 +35,10 @@ from reasonblocks_threads import (
     ThreadEvent,
     Threads,
 )
+from reasonblocks_threads._ports import Store
+from reasonblocks_threads._stores import open_store
+from reasonblocks_threads._values import Command
+from tests.threads.faults import Faults, FaultyStore, Killed
 from tests.threads.model import Replay
 from tests.threads.statement import Known
 
@@ -45,10 +49,6 @@ ASK_ALL = Policy(auto_advance=frozenset())
 """Every gate asks a person."""
 END_TO_END = Policy(auto_advance=frozenset(Stage))
 CAUSE_KIND = "stall"
-
-
-class Killed(BaseException):
-    """The end of a process, as far as one process can play it: no handler may catch it."""
 
 
 @dataclass
@@ -84,6 +84,13 @@ ACTIONS: Mapping[str, Known] = {
     "even": Known(irreversibility="low", regret="low", auto=True, ready=lambda given: given.get("n", 0) % 2 == 0),
     "here": Known(irreversibility="low", regret="low", auto=True),
 }
+BUILT_IN: Mapping[str, Known] = {
+    "inject_guidance": Known(kind="guidance"),
+    "hand_off": Known(irreversibility="low", kind="hand_off"),
+    "decompose": Known(irreversibility="low", kind="decompose"),
+    "acknowledge": Known(irreversibility="low", regret="low", auto=True, kind="note"),
+}
+KNOWN = {**BUILT_IN, **ACTIONS}
 IDEMPOTENT = frozenset({"tidy", "here"})
 DEADLINE_S = 30.0
 
@@ -93,6 +100,7 @@ class Hands:
     """Does the actions, and counts: in memory, and as lines of `journal`, which outlive a killed process."""
 
     clock: Clock
+    faults: Faults = field(default_factory=Faults)
     journal: Path | None = None
     calls: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
     """(action, execution id, parameters) of every call."""
@@ -116,7 +124,8 @@ class Hands:
                 self.clock.advance(DEADLINE_S + 1)
                 return Report.ok("too late")
             case "die":
-                raise Killed
+                self.faults.dead = True
+                return Report.ok("nobody hears of it")
         raise RuntimeError(f"{given.how}: the action is broken")
 
     def _write(self, line: str) -> None:
@@ -156,6 +165,7 @@ class Hands:
 class Mind:
     """A scripted inferencer: `mood` by stage says how it answers, `action` what it proposes."""
 
+    faults: Faults = field(default_factory=Faults)
     name: str = "scripted"
     mood: dict[str, str] = field(default_factory=dict)
     confidence: float = 0.9
@@ -164,11 +174,16 @@ class Mind:
     tokens: int = 100
     usd: float = 0.001
     asks: list[Ask] = field(default_factory=list)
+    during: Callable[[], object] | None = None
+    """Something that happens during the next call."""
     text: Callable[[Ask], str] = field(default=lambda ask: f"the {ask.stage.value} of {ask.title}")
 
     def infer(self, ask: Ask) -> Inferred:
         self.asks.append(ask)
-        return Inferred(self._proposals(ask), tokens=self.tokens, usd=self.usd)
+        if (during := self.during) is not None:
+            self.during = None
+            during()
+        return Inferred(proposals=self._proposals(ask), tokens=self.tokens, usd=self.usd)
 
     def _proposals(self, ask: Ask) -> tuple[Proposal, ...]:
         good = self.proposal(ask, ask.stage)
@@ -194,7 +209,8 @@ class Mind:
             case "repaired":
                 return (good,) if ask.errors else ()
             case "die":
-                raise Killed
+                self.faults.dead = True
+                return ()
         raise RuntimeError("no model answers")
 
     def proposal(self, ask: Ask, stage: Stage) -> Proposal:
@@ -224,25 +240,32 @@ class Broom:
 
 
 class Driver:
-    """A `Threads` with its clock, mind, hands and broom. Use it as a context manager."""
+    """A `Threads` with its clock, mind, hands and broom on a store that can break. Use it as a context manager.
+
+    `database`: a path, or None for one in memory.
+    """
 
     def __init__(
         self,
-        database: str | os.PathLike[str] | None = None,
+        database: Path | None = None,
         *,
+        policy: Policy = END_TO_END,
         clock: Clock | None = None,
         mind: Mind | None = None,
         hands: Hands | None = None,
         broom: Broom | None = None,
+        store: Store | None = None,
+        faults: Faults | None = None,
         **options: Any,
     ) -> None:
+        self.database, self.policy, self.options = database, policy, options
         self.clock = clock or Clock()
-        self.mind = mind or Mind()
-        self.hands = hands or Hands(self.clock)
-        self.broom = broom or Broom()
-        self.policy: Policy = options.setdefault("policy", END_TO_END)
+        self.mind, self.hands, self.broom = mind or Mind(), hands or Hands(self.clock), broom or Broom()
+        self.faults = self.mind.faults = self.hands.faults = faults or Faults()
+        self.store: Store = store or open_store(database)
         self.threads = Threads(
-            database,
+            FaultyStore(self.store, self.faults),
+            policy=policy,
             actions=self.hands.catalogue(),
             inferencer=self.mind,
             cleaners=[self.broom],
@@ -251,11 +274,22 @@ class Driver:
         )
         self._keys = itertools.count(1)
 
+    def again(self) -> Driver:
+        """Return a new process's driver on the same file, after this one died."""
+        assert self.database is not None
+        self.store.close()
+        same: dict[str, Any] = {name: getattr(self, name) for name in ("clock", "mind", "hands", "broom", "policy")}
+        after = Driver(self.database, **same, **self.options)
+        after._keys = self._keys
+        return after
+
     def __enter__(self) -> Driver:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.faults.dead = False
         self.threads.close()
+        self.store.close()
 
     # --- commands
 
@@ -281,6 +315,10 @@ class Driver:
 
     def drain(self, limit: int | None = None) -> int:
         return self.threads.drain(limit=limit)
+
+    def submit(self, command: Command) -> object:
+        """Submit a command as a client that makes its own, past the checks of `Threads`."""
+        return self.threads._engine.submit(command)
 
     def until(self, id: str, phase: str) -> Thread:
         """Do the due works one by one until the thread is in a phase."""
@@ -311,12 +349,20 @@ class Driver:
 
     def _dying(self, stage: str) -> Thread:
         thread = self._begun(**{stage: "die"})
-        for _ in range(20):
-            try:
-                assert self.drain(limit=1)
-            except Killed:
-                break
-        return self.get(thread.id)
+        for _ in range(200):
+            self.dies()
+            if self.get(thread.id).phase.value == f"inferring_{stage}":
+                return self.get(thread.id)
+        raise AssertionError(f"{thread.id} lives")
+
+    def dies(self) -> bool:
+        """Do the most urgent work. Return True if its process dies; this one is then a new process."""
+        try:
+            self.drain(limit=1)
+        except Killed:
+            self.faults.dead = False
+            return True
+        return False
 
     def _to_inferring_intent(self) -> Thread:
         return self._dying("intent")
@@ -397,7 +443,7 @@ class Driver:
 
     def replayed(self, *, repairs: bool = False) -> Replay:
         """Replay the whole feed in the slow model, which raises AssertionError for a line that the rules forbid."""
-        replay = Replay(ACTIONS, plain_policy(self.policy), repairs=repairs)
+        replay = Replay(KNOWN, plain_policy(self.policy), repairs=repairs)
         replay.take_all(self.lines())
         return replay
 

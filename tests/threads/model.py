@@ -49,7 +49,8 @@ class Matter:
     approved: Mapping[str, Any] | None = None
     executions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     approvals: list[str] = field(default_factory=list)
-    calls: dict[str, tuple[int, float]] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    """(calls with repairs, tokens, USD) by call id."""
     admitted: bool = False
     children: dict[str, str | None] = field(default_factory=dict)
     redirects: int = 0
@@ -66,7 +67,8 @@ class Matter:
 
     @property
     def spent(self) -> tuple[int, int, float]:
-        return len(self.calls), sum(tokens for tokens, _ in self.calls.values()), sum(u for _, u in self.calls.values())
+        booked = [*self.calls.values()]
+        return sum(one[0] for one in booked), sum(one[1] for one in booked), sum(one[2] for one in booked)
 
     def sibling(self, *kinds: str) -> Mapping[str, Any] | None:
         """Return the data of the newest line of these kinds in the present command."""
@@ -175,7 +177,7 @@ class Replay:
         matter.made.append((line["seq"], proposal))
 
     def _corrected(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
-        self._fact(matter, line, data["proposal"]["body"].get("text"))
+        self._fact(matter, line, data.get("text"))
         self._propose(matter, line, data["proposal"])
 
     def _provided(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
@@ -184,7 +186,7 @@ class Replay:
             self._drop(matter, data["stage"])
 
     def _picked(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
-        assert data["proposal"]["body"]["action"] in self.known or data["proposal"]["body"]["action"] in BUILT_IN
+        assert data["proposal"]["body"]["action"] in self.known
         self._propose(matter, line, data["proposal"])
 
     def _redirected(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
@@ -206,7 +208,7 @@ class Replay:
     def _book(self, matter: Matter, call: Mapping[str, Any] | None) -> None:
         if call is not None and call["id"] not in matter.calls:
             assert matter.admitted, f"a call of {matter.id} over its budget: {matter.spent}"
-            matter.calls[call["id"]] = (call["tokens"], call["usd"])
+            matter.calls[call["id"]] = (call.get("calls", 1), call["tokens"], call["usd"])
 
     def _inferred(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
         self._book(matter, data.get("call"))
@@ -225,6 +227,10 @@ class Replay:
         self._book(matter, data.get("call"))
 
     _inference_rejected = _inference_failed
+
+    def _late_report(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
+        if call := data.get("call"):
+            matter.calls.setdefault(call["id"], (call.get("calls", 1), call["tokens"], call["usd"]))
 
     # --- execution
 
@@ -326,7 +332,7 @@ class Replay:
             return "handed_off"
         if report["disposition"] == "decomposed":
             return "monitoring"
-        action = self.known.get(matter.approved["action"], Known(irreversibility="low"))
+        action = self.known[matter.approved["action"]]
         return "awaiting_review" if statement.needs_review(report, action, self.in_force(matter)) else "done"
 
     def _children(self, matter: Matter) -> str:
@@ -347,6 +353,3 @@ class Replay:
         if trigger == "confirmed" or edited or passed:
             return statement.next_stage(present)
         return "intent" if trigger == "begin_inference" else present
-
-
-BUILT_IN = ("inject_guidance", "hand_off", "decompose", "acknowledge")

@@ -105,7 +105,7 @@ def _plain(spec: ActionSpec) -> dict[str, Any]:
 
 def spec_json(spec: ActionSpec) -> str:
     """Return the spec as JSON."""
-    return json.dumps(_plain(spec), ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(_plain(spec), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def spec_of(text: str) -> ActionSpec:
@@ -303,7 +303,7 @@ def _put_in(spec: ActionSpec, parameters: object, thread: Thread) -> dict[str, o
     if missing := [name for name in spec.schema.get("required", ()) if name not in values]:
         why = _unavailable(spec, thread)
         return f"{spec.name!r} is not possible: {why}" if why else f"{spec.name!r} needs the parameter {missing[0]!r}"
-    return values
+    return {name: values[name] for name in [*properties, *values] if name in values}
 
 
 def _value(source: Source, thread: Thread) -> str | None:

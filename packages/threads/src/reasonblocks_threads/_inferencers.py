@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from reasonblocks._render import sanitise
+from reasonblocks._text import collapse
+
 from ._builtin import GUIDANCE_CHARS, INJECT_GUIDANCE
 from ._phases import STAGES, Stage
 from ._ports import Ask, Inferred
@@ -49,20 +52,20 @@ TROUBLES: Mapping[str, _Trouble] = MappingProxyType(
     {
         "run_stalled": _Trouble(
             intent="Get the stalled run going again, or decide that it should stop.",
-            observed="This run has made no progress for several calls.",
-            advice="Do not repeat what has not worked. State in one sentence what blocks you. Then try an approach that "
-            "differs from those above, or finish with what you have found and what is missing.",
+            observed="This run makes no progress.",
+            advice="Do not repeat what has not worked. State in one sentence what blocks you. Then try something that "
+            "differs from it, or finish with what you have found and what is missing.",
         ),
         "run_struggling": _Trouble(
             intent="Help the run over the difficulty that it has not solved in many calls.",
-            observed="The last calls of this run were difficult, and earlier hints have not helped.",
+            observed="This run has been in difficulty for many calls, and the advice of monitors has not ended that.",
             advice="Name the assumption that your last attempts share, and check it before anything else. If it is "
             "wrong, choose another way.",
         ),
         "monitor_unheeded": _Trouble(
-            intent="Make the run take the repeated warning of a monitor into account.",
-            observed="A monitor has warned this run repeatedly about the same behaviour.",
-            advice="Say what the warning refers to in your work, and change it before you go on.",
+            intent="Make the run heed what a monitor finds in it again and again.",
+            observed="A monitor finds the same again in this run, after its advice.",
+            advice="Say what in your work this refers to, and change it before you go on.",
         ),
     }
 )
@@ -92,7 +95,7 @@ def _intent(ask: Ask) -> Proposal:
         return Proposal.of_intent(_cut(corrected), confidence=TITLE_CONFIDENCE)
     trouble = TROUBLES.get(ask.cause_kind)
     if trouble is None:
-        return Proposal.of_intent(_cut(ask.title), confidence=TITLE_CONFIDENCE)
+        return Proposal.of_intent(_cut(ask.title) or "(no title)", confidence=TITLE_CONFIDENCE)
     return Proposal.of_intent(trouble.intent, confidence=INTENT_CONFIDENCE)
 
 
@@ -115,9 +118,11 @@ def _action(ask: Ask) -> Proposal:
     if trouble is None:
         return Proposal.of_question(_question(ask))
     guidance = next((offered for offered in ask.actions if offered.name == INJECT_GUIDANCE), None)
-    if guidance is None or guidance.unavailable or ask.run_id is None:
-        why = guidance.unavailable if guidance else None
-        return Proposal.of_question(_question(ask, why or "no guidance can reach this run"))
+    if guidance is None or guidance.unavailable or ask.run_id is None or ask.run == "ended":
+        why = (
+            "the run has ended, so no guidance can reach it" if ask.run == "ended" else "no guidance can reach this run"
+        )
+        return Proposal.of_question(_question(ask, why))
     if told := _told(ask, Stage.ACTION):
         return _guidance(told, TOLD_CONFIDENCE)
     quoted = _quotable(ask.evidence)
@@ -132,8 +137,15 @@ def _guidance(text: str, confidence: float, refs: tuple[str, ...] = ()) -> Propo
 
 
 def _from_evidence(trouble: _Trouble, quoted: Sequence[Evidence]) -> str:
-    lines = "\n".join(f"- {_cut(f'{item.label}: {item.text}', QUOTE_CHARS)}" for item in quoted)
+    """Return guidance in our words around quoted evidence, which agents and tools wrote: it may give no order."""
+    lines = "\n".join(f"- {_quote(item)}" for item in quoted)
     return f"{trouble.observed}\nObserved:\n{lines}\n{trouble.advice}"
+
+
+def _quote(item: Evidence) -> str:
+    from reasonblocks.learning._mask import plain_words
+
+    return _cut(sanitise(plain_words(collapse(f"{item.label}: {item.text}"))), QUOTE_CHARS)
 
 
 def _quotable(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -144,6 +156,8 @@ def _quotable(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
 def _question(ask: Ask, why: str = "") -> str:
     """Return what a person is asked if the rules have no action to propose."""
     parts = [f"Which action fits {ask.title!r}?"]
+    if _told(ask, Stage.ACTION):
+        parts.insert(0, "The rules cannot make an action of words.")
     if ask.errors:
         parts.insert(0, f"The proposed action cannot run: {'; '.join(ask.errors)}.")
     elif ask.problem is not None:

@@ -49,7 +49,8 @@ NUMBERS = Numbers()
 class Noticed:
     """A notice about a run, at `call`: a cause is "raised", "lasts" at a later call, or all of its family are "over".
 
-    `first` is the call with which the episode began; `partial` is True if an earlier part of the run was not seen.
+    `first` is the call with which the episode began; `partial` is True if it may have begun earlier, before the first
+    call of the run that was seen.
     """
 
     what: Literal["raised", "lasts", "over"]
@@ -139,13 +140,13 @@ _TITLES: Mapping[str, str] = MappingProxyType(
     {
         "run_stalled": "is stalled",
         "run_struggling": "is struggling",
-        "monitor_unheeded": "goes on in spite of advice",
+        "monitor_unheeded": "does not act on advice",
     }
 )
 
 
 def _step(memory: WatchMemory, event: StepEvent, numbers: Numbers) -> tuple[WatchMemory, tuple[Noticed, ...]]:
-    call, partial = event.step_index, (event.step_index if memory.since is None else memory.since) > 0
+    call = event.step_index
     state = event.metadata.get("fsm_state")
     memory = replace(
         memory,
@@ -156,7 +157,7 @@ def _step(memory: WatchMemory, event: StepEvent, numbers: Numbers) -> tuple[Watc
     )
     memory, stall = _stall(memory, state if isinstance(state, str) else memory.state, call, numbers)
     memory, unheeded = _findings(memory, event, numbers)
-    return memory, tuple([replace(one, partial=partial) for one in (*stall, *unheeded)])
+    return memory, tuple([replace(one, partial=0 < one.first == memory.since) for one in (*stall, *unheeded)])
 
 
 def _is_injected(event: StepEvent) -> bool:
@@ -240,9 +241,10 @@ def _fired(before: Finding | None, event: StepEvent) -> Finding | None:
 def _unheeded(kind: str, found: Finding, event: StepEvent) -> Noticed:
     call = event.step_index
     if event.metadata.get("gate_decision") == "cap":
-        text = f"A finding of the type {kind!r} again, and the run has had all the advice that monitors may give it."
+        text = f"Another finding of the type {kind!r}, and the run has had all the advice that monitors may give."
     else:
-        text = f"A finding of the type {kind!r} for the {found.firings}. time since the run was advised about it."
+        times = "finding" if found.firings == 1 else "findings"
+        text = f"{found.firings} {times} of the type {kind!r} since the run was advised about it."
     return Noticed(
         what="lasts" if found.raised else "raised",
         family=_type_family(kind),

@@ -29,10 +29,10 @@ INTERRUPTED = 130
 """The exit code that a shell reports for a program ended by Ctrl-C."""
 
 
-_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+_Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser that reports a usage error in one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -41,8 +41,16 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 ok, 1 a problem, 2 usage. Never raises for a user's error."""
+    return guarded("reasonblocks", lambda: _run(argv))
+
+
+def guarded(program: str, run: Callable[[], int]) -> int:
+    """Return the exit code of `run`, and print an error of ours or of the system as one line of this program."""
     try:
-        return _run(argv)
+        code = run()
+        if sys.stdout is not None:  # it is None if the shell has closed it
+            sys.stdout.flush()
+        return code
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else OK
     except KeyboardInterrupt:
@@ -51,12 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return OK
     except MemoryError:
-        print("reasonblocks: out of memory", file=sys.stderr)
+        print(f"{program}: out of memory", file=sys.stderr)
         return PROBLEM
     except (ReasonBlocksError, OSError) as error:
         if isinstance(error, OSError):  # after a full disk, flushing the buffer would fail again at exit
             _drop_output()
-        print(f"reasonblocks: {printable(str(error))}", file=sys.stderr)
+        print(f"{program}: {printable(str(error))}", file=sys.stderr)
         return USAGE if isinstance(error, ConfigError) else PROBLEM
 
 
@@ -65,14 +73,11 @@ def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser(given).parse_args(given)
     command: Callable[[argparse.Namespace], int] = arguments.command
     with warnings_once(Bar(total=0, active=False)):
-        code = command(arguments)
-    if sys.stdout is not None:  # it is None if the shell has closed it
-        sys.stdout.flush()
-    return code
+        return command(arguments)
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="reasonblocks", description="Steers tool-calling agents.", allow_abbrev=False)
+    parser = Parser(prog="reasonblocks", description="Steers tool-calling agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"reasonblocks {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _replay_command.add_to(commands)

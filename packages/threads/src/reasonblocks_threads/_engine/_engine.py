@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from reasonblocks._process import on_fork
 
 from .._catalogue import Action, Catalogue
-from .._errors import Conflict, Refused
-from .._phases import Addition, Trigger, WorkKind
-from .._policy import strictest
+from .._errors import Conflict, ThreadsError, UnknownThread
+from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
-from .._values import (
-    SYSTEM,
-    Actor,
-    Command,
-    ExpectVersion,
-    ExpectWork,
-    Policy,
-    Thread,
-    Work,
-)
-from ._drain import Drain
-from ._offers import Offers
-from ._submit import Effects, Submission, Submitted
+from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
+from ._drain import drain
+from ._offers import Offers, has_of
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
-if TYPE_CHECKING:
-    Handler: TypeAlias = Callable[["Engine", Work], None]
-else:
-    Handler = Callable
+log = logging.getLogger("reasonblocks.threads")
+
+Handler: TypeAlias = "Callable[[Engine, Work], None]"
+"""Does a work and submits what came of it."""
 
 TRIES = 5
 """How often a command of the system is decided anew after a conflict."""
@@ -43,7 +35,7 @@ class Engine:
     """Submits commands and does works. All methods may be called by any thread.
 
     `handlers` do the works: each submits its result with `report`. `actions` are those of this process, with those that
-    are built in. Raises `ConfigError` for actions of one name.
+    are built in; `offers` is what the process tells the others. Raises `ConfigError` for two actions of one name.
     """
 
     def __init__(
@@ -54,11 +46,11 @@ class Engine:
         policy: Policy,
         inferencer: Inferencer,
         handlers: Mapping[WorkKind, Handler],
+        clock: Callable[[], float],
+        token: Callable[[], str],
         cleaners: Mapping[str, Cleaner] | None = None,
         notifier: Notifier | None = None,
         org_id: str = "default",
-        clock: Callable[[], float],
-        token: Callable[[], str],
         offers: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
@@ -70,35 +62,97 @@ class Engine:
         self.notifier = notifier
         self.org_id = org_id
         self.now = clock
-        """Seconds since the epoch."""
+        """Returns the seconds since the epoch."""
         self.token = token
-        """Makes ids that nobody can guess."""
+        """Returns an id that nobody can guess."""
+        self._offers = Offers(actions, offers or {})
+        self.has = has_of(self._offers.own)
+        """The needs of works that this process can meet."""
+        self._suspects: set[str] = set()
+        self._logged: set[str] = set()
+        self._retried: dict[str, float] = {}
+        self._reset()
+        on_fork(self._reset)
+
+    def _reset(self) -> None:
+        """Make new locks: a forked process must not wait for those of its parent's threads."""
+        self._changed = threading.Condition()
+        self._changes = 0
+
+    def tell_others(self) -> None:
+        """Write the offers of this process to the store, so that all processes know them."""
+        with self.store.read() as reading:
+            known = reading.meta()
+        if new := {name: text for name, text in self._offers.own.items() if known.get(name) != text}:
+            with self.store.write() as writing:
+                writing.set_meta(new)
 
     def catalogue(self, reading: Reading) -> Catalogue:
         """Return the actions of this process and those that others described."""
-        raise NotImplementedError
+        return self._offers.of(reading).catalogue
 
     def rules(self, reading: Reading, thread: Thread | None, *, ancestors: Sequence[str] = ()) -> Rules:
         """Return the rules for a thread; `ancestors` are those of a thread that is to be opened."""
-        raise NotImplementedError
+        offered = self._offers.of(reading)
+        above = (reading.head(each) for each in (thread.ancestors if thread else ancestors))
+        return Rules(
+            catalogue=offered.catalogue,
+            installation=self.policy,
+            ancestors=tuple(each.policy for each in above if each is not None),
+            cleaned=offered.cleaned,
+            notified=offered.notified,
+            inferencer=offered.inferencer,
+        )
 
     def thread(self, thread_id: str) -> Thread | None:
         """Return the head of a thread."""
-        raise NotImplementedError
+        with self.store.read() as reading:
+            return reading.head(thread_id)
 
-    def submit(self, command: Command, *, effects: Effects | None = None) -> Submitted:
+    def submit(
+        self, command: Command, *, effects: Effects | None = None, answer: AnswerName | None = None
+    ) -> Submitted:
         """Append what a command decides, with its rows and the `effects` (letters, calls), in one transaction.
 
-        A command id that is known returns its result again. Raises `Refused`, `Conflict`, `CardClosed`, `ReadOnly`,
-        `UnknownThread`, `StoreUnavailable`; nothing changed then.
+        A command id that is known returns its result again. `answer` names an answer whose trigger others have too.
+        Raises `Refused`, `Conflict`, `CardClosed`, `ReadOnly`, `UnknownThread`, `StoreUnavailable`; nothing changed
+        then.
         """
-        raise NotImplementedError
+        return self.submit_all([(command, effects)], answer=answer)[-1]
+
+    def submit_all(
+        self, commands: Sequence[tuple[Command, Effects | None]], *, answer: AnswerName | None = None
+    ) -> tuple[Submitted, ...]:
+        """Submit commands in one transaction, in this order: all of them, or none."""
+        ids = {command.thread_id for command, _ in commands}
+        for command, _ in commands:
+            ids.update(child_ids(self.org_id, command.data))
+        with self.store.write(sorted(ids)) as writing:
+            submission = Submission(self, writing)
+            submitted = tuple(submission.submit(command, effects, answer) for command, effects in commands)
+        self.wake()
+        return submitted
 
     def decided_anew(
         self, thread_id: str, make: Callable[[Thread], Command | None], *, effects: Effects | None = None
     ) -> Submitted | None:
-        """Submit what `make` returns for the present head, up to 5 times if others are faster; None: nothing to do."""
-        raise NotImplementedError
+        """Submit what `make` returns for the present head, up to 5 times if others are faster; None: nothing to do.
+
+        Raises the last `Conflict`, and what `submit` does.
+        """
+        for left in reversed(range(TRIES)):
+            thread = self.thread(thread_id)
+            if thread is None:
+                raise UnknownThread(thread_id)
+            command = make(thread)
+            if command is None:
+                return None
+            try:
+                return self.submit(command, effects=effects)
+            except Conflict:
+                if not left:
+                    raise
+        return None
 
     def report(
         self,
@@ -114,10 +168,99 @@ class Engine:
 
         The command's id is `work:{work}:{trigger}:{attempt}`, its actor the system, and it expects the lease. Returns
         None if the lease is lost, which leaves a late_report with `detail` for inferences, executions and clean-ups.
-        Raises what `submit` does, without `Conflict`.
+        Raises what `submit` does.
         """
-        raise NotImplementedError
+
+        def make(thread: Thread) -> Command:
+            return self._of_work(work, thread, trigger, data)
+
+        try:
+            return self.decided_anew(to or work.thread_id, make, effects=effects)
+        except LeaseLost:
+            if work.kind in LATE:
+                self._note_late(work, trigger, detail, data.get("call"))
+            return None
+
+    def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
+        to = "" if thread.id == work.thread_id else f":{thread.id}"
+        return Command(
+            id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",
+            thread_id=thread.id,
+            trigger=trigger,
+            expect=ExpectWork(work=work.id, lease=work.lease or ""),
+            actor=SYSTEM,
+            at=self.now(),
+            data=data,
+        )
+
+    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str, call: object) -> None:
+        """Note in the log that a result came too late, and what its call cost; it is lost if that fails."""
+        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail, **({"call": call} if call else {})}
+
+        def make(thread: Thread) -> Command:
+            return Command(
+                id=f"work:{work.id}:late:{work.lease}:{trigger.value}",
+                thread_id=thread.id,
+                trigger=Addition.LATE_REPORT,
+                expect=ExpectVersion(version=thread.version),
+                actor=SYSTEM,
+                at=self.now(),
+                data=data,
+            )
+
+        try:
+            self.decided_anew(work.thread_id, make)
+        except ThreadsError as exc:
+            self.log_once("a late report", exc)
 
     def drain(self, *, limit: int | None = None, stop: Callable[[], bool] | None = None) -> int:
-        """Do due works, also those that arise, until none is due, `limit` are done, or `stop` returns True."""
-        raise NotImplementedError
+        """Do due works, also those that arise, until none is due, `limit` are done, or `stop` returns True.
+
+        Returns the number of works that were done or tried. Raises `StoreUnavailable` if the store stays so for some
+        seconds; an error of a work never ends the others.
+        """
+        return drain(self, limit=limit, stop=stop or _never)
+
+    def wake(self) -> None:
+        """Tell waiting threads of this process that something was submitted."""
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    @property
+    def changes(self) -> int:
+        """The number of submissions of this process so far."""
+        return self._changes
+
+    def wait_for_change(self, seen: int, seconds: float) -> None:
+        """Wait until something is submitted in this process after `seen` changes, or the seconds are over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._changes != seen, timeout=seconds)
+
+    def suspect(self, thread: Thread) -> str | None:
+        """Return why the thread may not change: the doctor found that its head is not the fold of its log."""
+        return "its head differs from its log; `doctor(repair=True)` mends it" if thread.id in self._suspects else None
+
+    def set_suspect(self, thread_id: str, is_suspect: bool) -> None:
+        """Make a thread read-only in this process, or let it change again."""
+        (self._suspects.add if is_suspect else self._suspects.discard)(thread_id)
+
+    def may_retry(self, name: str, seconds: float) -> bool:
+        """Return True for a name that was not asked for in the last seconds."""
+        now = time.monotonic()
+        self._retried = {each: until for each, until in self._retried.items() if until > now}
+        if name in self._retried:
+            return False
+        self._retried[name] = now + seconds
+        return True
+
+    def log_once(self, source: str, error: BaseException) -> None:
+        """Log an error, the first of its kind and source in this process."""
+        kind = f"{source}: {type(error).__name__}"
+        if kind not in self._logged:
+            self._logged.add(kind)
+            log.warning("%s failed and is tried again: %s: %s", source, type(error).__name__, error)
+
+
+def _never() -> bool:
+    return False

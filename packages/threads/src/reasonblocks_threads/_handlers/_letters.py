@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._log import report_json
 from .._phases import Phase, Trigger
-from .._values import ExpectPhase, Letter, Report, Thread
-from ._calls import command, head, report_late, submitted
-from ._reports import report_data
+from .._values import SYSTEM, Command, ExpectPhase, Letter, Report, Thread
+from ._calls import report_late
 
 if TYPE_CHECKING:
     from .._engine import Engine
@@ -17,79 +17,76 @@ NOT_CARRIED = "not_carried"
 UNSURE = "If the report of the run's last step was lost with its process, the model may have read it all the same."
 
 
-def settle_letter(engine: Engine, letter_id: str, told: bool, detail: str, *, code: str = NOT_CARRIED) -> bool:
-    """End the execution of a letter: a call has carried it, or none will. Returns False if it was settled before.
+def settle_letter(engine: Engine, letter_id: str, told: bool, detail: str = "", *, code: str = NOT_CARRIED) -> bool:
+    """End the execution of a letter: a call has carried it, or none will. Returns False if it had ended before.
 
-    A letter that was told after its thread had moved on is noted in the log.
+    `detail` is a sentence for the person. A letter that was told after its thread had moved on is noted in its log.
     """
     with engine.store.read() as reading:
         letter = reading.letter(letter_id)
-    if letter is None or letter.state != "waiting":
-        if told and letter is not None and letter.state != "told":
-            _told_late(engine, letter, detail)
+    if letter is None or letter.state == "told":
         return False
-    thread = head(engine, letter.thread_id)
-    if thread is None or not _is_open(thread, letter_id):
-        _close(engine, letter, told, detail)
-        return False
-    report = Report.ok(detail or "a call has carried the guidance") if told else _not_told(letter, detail, code)
-    name = f"letter:{letter_id}:{'told' if told else code}"
-    wanted = command(
-        engine,
-        name,
-        thread,
-        Trigger.EXECUTION_DONE if told else Trigger.EXECUTION_FAILED,
-        ExpectPhase(Phase.EXECUTING, thread.entered),
-        {"execution": letter_id, "report": report_data(report)},
-    )
-    state = "told" if told else "withdrawn"
-    if submitted(engine, wanted, lambda writing, _: writing.change_letter(letter_id, state=state)):
+    report = Report.ok(detail or "A call of the run has carried the guidance.") if told else _not_told(detail, code)
+
+    def make(thread: Thread) -> Command | None:
+        if not is_of(thread, letter_id):
+            return None
+        return Command(
+            id=f"letter:{letter_id}:{'told' if told else code}",
+            thread_id=thread.id,
+            trigger=Trigger.EXECUTION_DONE if told else Trigger.EXECUTION_FAILED,
+            expect=ExpectPhase(phase=Phase.EXECUTING, entered=thread.entered),
+            actor=SYSTEM,
+            at=engine.now(),
+            data={"execution": letter_id, "report": report_json(report)},
+        )
+
+    def effects(writing: Writing, _: Thread) -> None:
+        writing.change_letter(letter_id, state="told" if told else "withdrawn")
+
+    if engine.decided_anew(letter.thread_id, make, effects=effects) is not None:
         return True
-    _close(engine, letter, told, detail)
+    _after_the_end(engine, letter, told)
     return False
 
 
-def _is_open(thread: Thread, letter_id: str) -> bool:
+def is_of(thread: Thread, letter_id: str) -> bool:
+    """Return True while a thread executes what wrote this letter."""
     return thread.phase is Phase.EXECUTING and thread.execution is not None and thread.execution.id == letter_id
 
 
-def _not_told(letter: Letter, detail: str, code: str) -> Report:
-    why = detail.rstrip(".") or "no call of the run carried the guidance"
-    return Report.failed(f"{why[:1].upper()}{why[1:]}. {UNSURE}", code=code)
+def _not_told(detail: str, code: str) -> Report:
+    why = detail.strip().rstrip(".") or "No call of the run has carried the guidance"
+    return Report.failed(f"{why}. {UNSURE}", code=code)
 
 
-def _close(engine: Engine, letter: Letter, told: bool, detail: str) -> None:
-    """Take a letter off whose thread has moved on."""
+def _after_the_end(engine: Engine, letter: Letter, told: bool) -> None:
+    """Take a letter off whose thread has moved on, and note it if the run was told."""
     if told:
-        _told_late(engine, letter, detail)
-        return
-    with engine.store.write([letter.thread_id]) as writing:
-        writing.change_letter(letter.id, state="withdrawn")
+        detail = "A call of the run carried the guidance after this thread had moved on."
+        name = f"letter:{letter.id}:late"
+        report_late(
+            engine, letter.thread_id, name, "letter", detail, lambda writing, _: _mark(writing, letter.id, "told")
+        )
+    elif letter.state == "waiting":
+        with engine.store.write([letter.thread_id]) as writing:
+            _mark(writing, letter.id, "withdrawn")
 
 
-def _told_late(engine: Engine, letter: Letter, detail: str) -> None:
-    report_late(
-        engine,
-        letter.thread_id,
-        f"letter:{letter.id}:told:late",
-        "letter",
-        detail or "a call carried the guidance after the thread had moved on",
-        lambda writing, _: writing.change_letter(letter.id, state="told"),
-    )
+def _mark(writing: Writing, letter_id: str, state: str) -> None:
+    writing.change_letter(letter_id, state=state)
 
 
 def withdraw(writing: Writing, thread: Thread) -> None:
     """Withdraw the waiting letter of a thread that leaves its execution, in the same transaction."""
-    if thread.execution is None:
-        return
-    letter = writing.letter(thread.execution.id)
+    letter = writing.letter(thread.execution.id) if thread.execution is not None else None
     if letter is not None and letter.state == "waiting":
-        writing.change_letter(letter.id, state="withdrawn")
+        _mark(writing, letter.id, "withdrawn")
 
 
 def withdraw_letter(engine: Engine, thread_id: str) -> bool:
-    """End the execution of a thread whose letter still waits, after a cancellation. Returns False if it has none."""
-    thread = head(engine, thread_id)
-    if thread is None or thread.phase is not Phase.EXECUTING or thread.execution is None:
+    """End the execution of a cancelled thread whose letter still waits. Returns False if it has none."""
+    thread = engine.thread(thread_id)
+    if thread is None or thread.execution is None or not is_of(thread, thread.execution.id):
         return False
-    return settle_letter(engine, thread.execution.id, False, "the guidance was withdrawn", code="cancelled")
+    return settle_letter(engine, thread.execution.id, False, "The guidance was withdrawn", code="cancelled")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
@@ -15,20 +14,6 @@ OUTPUT_BYTES = 1_000
 WORD_CHARS = 80
 TO_CHARS = 200
 DISPOSITIONS = frozenset(get_args(get_type_hints(Report)["disposition"]))
-
-
-def report_data(report: Report) -> dict[str, object]:
-    """Return a report as plain JSON, as it is in the log."""
-    return {
-        "succeeded": report.succeeded,
-        "disposition": report.disposition,
-        "summary": report.summary,
-        "partial": report.partial,
-        "code": report.code,
-        "retryable": report.retryable,
-        "to": report.to,
-        "output": dict(report.output),
-    }
 
 
 def report_of(outcome: Outcome[object], action: str, seconds: float) -> Report:
@@ -49,7 +34,8 @@ def report_of(outcome: Outcome[object], action: str, seconds: float) -> Report:
 
 def checked(report: Report, action: str) -> Report:
     """Return a report of usable fields: texts are cut, and an output that is no small plain JSON is left out."""
-    if not isinstance(report.succeeded, bool) or report.disposition not in DISPOSITIONS:
+    succeeded: object = report.succeeded
+    if not isinstance(succeeded, bool) or report.disposition not in DISPOSITIONS:
         return Report.failed(
             f"{action} returned a Report with succeeded={report.succeeded!r} and disposition="
             f"{report.disposition!r}, so what it did is unknown."[:SUMMARY_CHARS],
@@ -92,8 +78,3 @@ def _output(output: object) -> Mapping[str, object]:
     if len(line) > OUTPUT_BYTES:
         return {"omitted": f"it has {len(line)} bytes, of which a log takes {OUTPUT_BYTES}"}
     return found
-
-
-def finite(value: object) -> bool:
-    """Return True for a number that can be compared."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

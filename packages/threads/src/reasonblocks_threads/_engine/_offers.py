@@ -1,0 +1,75 @@
+"""Tells all processes of a store the actions, the inferencer and the cleaners that some process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .._catalogue import Action, Catalogue, spec_json
+from .._ports import Reading
+
+ACTION = "action:"
+CLEANER = "cleaner:"
+INFERENCER = "inferencer"
+NOTIFIER = "notifier"
+RULES = "rules"
+"""The name of the inferencer that every process has."""
+
+
+def offers_of(
+    actions: Iterable[Action], inferencer: str | None, cleaners: Iterable[str], notifier: bool
+) -> dict[str, str]:
+    """Return what a process tells the others, as rows of the store's meta."""
+    offers = {f"{ACTION}{action.name}": spec_json(action.spec) for action in actions}
+    offers |= {f"{CLEANER}{kind}": "1" for kind in cleaners}
+    if inferencer is not None:
+        offers[INFERENCER] = inferencer
+    if notifier:
+        offers[NOTIFIER] = "1"
+    return offers
+
+
+def has_of(offers: Mapping[str, str]) -> frozenset[str]:
+    """Return the needs of works that a process with these offers can meet."""
+    own = {name for name in offers if name.startswith((ACTION, CLEANER)) or name == NOTIFIER}
+    named = {f"{INFERENCER}:{offers[INFERENCER]}"} if INFERENCER in offers else set()
+    return frozenset({"", f"{INFERENCER}:{RULES}", *own, *named})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """The offers of all processes of a store, with the catalogue that follows from them."""
+
+    catalogue: Catalogue
+    cleaned: frozenset[str]
+    notified: bool
+    inferencer: str
+
+
+class Offers:
+    """Reads the offers of all processes, which it parses again only when they have changed."""
+
+    def __init__(self, actions: Sequence[Action], own: Mapping[str, str]) -> None:
+        self._actions = tuple(actions)
+        self.own = dict(own)
+        Catalogue.of(self._actions)  # raises for two actions of one name
+        self._last: tuple[Mapping[str, str], Offered] | None = None
+
+    def of(self, reading: Reading) -> Offered:
+        """Return the offers as they are in this transaction."""
+        meta = reading.meta()
+        last = self._last  # read once: another thread may replace it
+        if last is not None and last[0] == meta:
+            return last[1]
+        offered = self._parsed({**meta, **self.own})
+        self._last = (dict(meta), offered)
+        return offered
+
+    def _parsed(self, meta: Mapping[str, str]) -> Offered:
+        described = (text for name, text in meta.items() if name.startswith(ACTION))
+        return Offered(
+            catalogue=Catalogue.of(self._actions, described),
+            cleaned=frozenset(name.removeprefix(CLEANER) for name in meta if name.startswith(CLEANER)),
+            notified=NOTIFIER in meta,
+            inferencer=meta.get(INFERENCER, RULES),
+        )

@@ -1,0 +1,71 @@
+"""A store that breaks at a chosen commit, around a real one: the process dies before the commit, or after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from reasonblocks_threads._ports import Reading, Store, Writing
+from reasonblocks_threads._values import Letter
+
+When = Literal["before", "after"]
+
+
+class Killed(BaseException):
+    """The end of a process, as far as one process can play it: no handler may catch it."""
+
+
+@dataclass
+class Faults:
+    """Counts commits, and ends the process at commit number `at` (from 1), before or after it; 0: never.
+
+    `dead`: the process has died, and nothing is written until a test says that another one goes on.
+    """
+
+    at: int = 0
+    when: When = "after"
+    really: bool = False
+    """True: SIGKILL. False: raise `Killed`, which ends the process as far as one process can play it."""
+    commits: int = 0
+    dead: bool = False
+
+    def live(self) -> None:
+        if self.dead:
+            raise Killed
+
+    def reach(self, when: When) -> None:
+        if when == "before":
+            self.commits += 1
+        if self.at == self.commits and self.when == when:
+            if self.really:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.dead = True
+        self.live()
+
+
+class FaultyStore:
+    """A `Store` around `store` with these faults."""
+
+    def __init__(self, store: Store, faults: Faults) -> None:
+        self.store, self.faults = store, faults
+
+    @contextmanager
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
+        self.faults.live()
+        with self.store.write(thread_ids, durable=durable) as writing:
+            yield writing
+            self.faults.reach("before")
+        self.faults.reach("after")
+
+    def read(self) -> AbstractContextManager[Reading]:
+        return self.store.read()
+
+    def waiting(self, run_id: str) -> Sequence[Letter]:
+        return self.store.waiting(run_id)
+
+    def close(self) -> None:
+        self.store.close()
