@@ -180,7 +180,7 @@ class Engine:
             return self.decided_anew(to or work.thread_id, make, effects=effects)
         except LeaseLost:
             if work.kind in LATE:
-                self._note_late(work, trigger, detail)
+                self._note_late(work, trigger, detail, data.get("call"))
             return None
 
     def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
@@ -195,9 +195,9 @@ class Engine:
             data=data,
         )
 
-    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str) -> None:
-        """Note in the log that a result came too late; it changes nothing else, and is lost if that fails."""
-        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail}
+    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str, call: object) -> None:
+        """Note in the log that a result came too late, and what its call cost; it is lost if that fails."""
+        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail, **({"call": call} if call else {})}
 
         def make(thread: Thread) -> Command:
             return Command(
