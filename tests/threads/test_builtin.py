@@ -285,6 +285,7 @@ def test_the_words_of_a_person_are_the_guidance() -> None:
         {"actions": ()},
         {"actions": (replace(GUIDANCE, unavailable="the thread has no run"),)},
         {"run_id": None},
+        {"run": "ended"},
     ],
 )
 def test_a_run_that_guidance_cannot_reach_is_a_question(changes: dict[str, Any]) -> None:
