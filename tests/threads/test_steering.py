@@ -525,19 +525,23 @@ from reasonblocks_threads import Threads
 
 database, events = map(Path, sys.argv[1:])
 with Threads(database) as threads:
-    sink = threads.sink()
-    for line in events.read_text().splitlines():
+    sink, lines = threads.sink(), events.read_text().splitlines()
+    print("ready", flush=True)
+    for line in lines:
         sink.emit(event_of(json.loads(line)))
 """
 
 
 def test_processes_that_race_open_each_thread_once(tmp_path: Path) -> None:
     file, recorded = tmp_path / "t.db", tmp_path / "events.jsonl"
-    runs = [stalled(f"r{at}", 1, 5) for at in range(8)]
-    recorded.write_text("".join(json.dumps(event.as_dict()) + "\n" for events in zip(*runs) for event in events))
+    events = [event for step in zip(*[stalled(f"r{at}", 1, 5) for at in range(8)]) for event in step]
+    recorded.write_text("".join(json.dumps(event.as_dict()) + "\n" for event in events))
     command = [sys.executable, "-c", FEEDER, str(file), str(recorded)]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [(process.communicate()[1], process.returncode) for process in processes] == [("", 0)] * 2
     with Threads(file) as threads:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "ready\n"
+            feed(threads.sink(), events)
+            assert (other.communicate()[1], other.returncode) == ("", 0)
         assert sorted(str(one.run_id) for one in threads.list(live=False)) == [f"r{at}" for at in range(8)]
         assert not threads.doctor()
