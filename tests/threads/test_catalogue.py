@@ -89,7 +89,7 @@ WRONG: dict[str, Callable[[], Action]] = {
     "auto ": lambda: Action("a", Deploy, done, auto=True, risk=Risk(amplifiers={"cost"})),  # type: ignore[arg-type]
     "bind": lambda: Action("a", Deploy, done, bind={"place": "run_id"}),
     "bind ": lambda: Action("a", Deploy, done, bind={"run": "secret"}),  # type: ignore[dict-item]
-    "parameters": lambda: Action("a", dict, done),  # type: ignore[type-var, arg-type]
+    "parameters": lambda: Action("a", dict, done),  # type: ignore[arg-type]
     "parameters ": lambda: Action("a", RootModel[int], done),
     "run": lambda: Action("a", Deploy, "done"),  # type: ignore[arg-type]
     "deadline_s": lambda: Action("a", Deploy, done, deadline_s=math.nan),
@@ -191,7 +191,7 @@ def test_the_hash_covers_parameters_run_and_version() -> None:
         bound(Catalogue.of([other]), {"service": "web"}).hash,
     }
     assert len(hashes) == 4
-    assert bound(HERE, dict(reversed(bound(HERE, {"service": "web"}).parameters.items()))).hash in hashes
+    assert bound(HERE, dict(reversed([*bound(HERE, {"service": "web"}).parameters.items()]))).hash in hashes
 
 
 @settings(max_examples=100 if WHOLE else QUICK_EXAMPLES, deadline=None)
@@ -271,4 +271,5 @@ def test_preconditions_are_unknown_without_the_code() -> None:
     found = bound(ELSEWHERE, {"service": "web"})
     assert ELSEWHERE.preconditions(found, opened()) is None
     assert "cannot be checked" in ELSEWHERE.failed_preconditions(found, opened())[0]
-    assert HERE.preconditions(found, opened()) == HERE.failed_preconditions(found, opened()) == ()
+    assert HERE.preconditions(found, opened()) == ()
+    assert HERE.failed_preconditions(found, opened()) == ()

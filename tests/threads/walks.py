@@ -9,7 +9,7 @@ from typing import Any
 from reasonblocks_threads import Budget, Policy, RuleInferencer, Stage, Threads
 from tests.threads.driver import ASK_ALL, END_TO_END, MARA, Driver
 from tests.threads.model import Matter
-from tests.threads.statement import CARDS, EARLIEST, HUMAN
+from tests.threads.statement import CARDS, EARLIEST, HUMAN, answers
 
 BEGIN = "begin_inference awaiting_inference "
 
@@ -39,7 +39,7 @@ class Walk:
     """The thread is opened with two children, which are dismissed."""
     rule: str = "all_of"
     below: bool = False
-    """The thread is opened under another, with a child of its own; the one above is dismissed."""
+    """The thread is opened below another, and a third one below it; the one above is dismissed."""
 
     @property
     def moves(self) -> list[tuple[str, str]]:
@@ -181,8 +181,10 @@ class Walker:
         """Open the thread, or find it: the same key is the same thread."""
         driver, walk = self.driver, self.walk
         if walk.below:
-            above = driver.open("above", children=[driver.cause("beside")])
-            return driver.open("walk", parent=above.id, children=[driver.cause("leaf")]).id
+            above = driver.open("above")
+            thread = driver.open("walk", parent=above.id)
+            driver.open("leaf", parent=thread.id)
+            return thread.id
         children = [driver.cause("one"), driver.cause("two")] if walk.children else []
         return driver.open("walk", policy=walk.policy, children=children, rule=walk.rule).id
 
@@ -248,6 +250,8 @@ class Walker:
         threads, here = self.driver.threads, self.matter.phase
         if trigger in HUMAN and here in CARDS:
             what, needs = ANSWERS[trigger]
+            offered = answers(here, cleaner=True)
+            what = what if what in offered else next(name for name, pulls in offered.items() if pulls == trigger)
             self.driver.answer(self.id, what, **(self.walk.given.get(trigger) or needs))
         elif trigger == "dismissed_by_user":
             threads.dismiss(self.id, by=MARA)

@@ -74,13 +74,12 @@ def trigger_of(card: Card, answer: str) -> Trigger | Addition:
 
 _NEEDS: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
     ("edit", "confirmation"): ("text",),
-    ("edit", "consent"): ("parameters",),
     ("provide", "redirect"): ("text",),
     ("take_over", None): ("to",),
     ("later", None): ("until",),
 }
 _TAKES: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
-    ("edit", "consent"): ("action",),
+    ("edit", "consent"): ("parameters", "action", "text"),
     ("redirect", None): ("text", "stage"),
     ("provide", "redirect"): ("stage",),
     ("skip", None): ("reason",),
@@ -152,7 +151,11 @@ def _subject(thread: Thread, kind: CardKind, rules: Rules) -> _Subject:
         done = thread.approved
         spec = rules.catalogue.specs.get(done.action)
         return _Subject(
-            author=done.by, action=done.action, parameters=done.parameters, hash=done.hash, risk=spec and spec.risk
+            author=done.by,
+            action=done.action,
+            parameters=done.parameters,
+            hash=done.hash,
+            risk=spec.risk if spec else None,
         )
     proposal = thread.proposals.get(thread.stage)
     if proposal is None or kind == "cleanup_failure":
@@ -178,7 +181,7 @@ def _action(proposal: Proposal, thread: Thread, rules: Rules) -> _Subject:
     return _Subject(
         author=author, confidence=confidence, action=name if isinstance(name, str) else None,
         parameters=parameters if isinstance(parameters, Mapping) else {}, checked=False,
-        risk=spec and spec.risk, fault=bound,
+        risk=spec.risk if spec else None, fault=bound,
     )  # fmt: skip
 
 

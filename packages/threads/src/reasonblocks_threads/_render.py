@@ -110,7 +110,7 @@ def _why(card: Card) -> Iterator[str]:
 
 
 def _problem(card: Card) -> Iterator[str]:
-    if card.problem:
+    if card.problem and card.problem != card.report:
         yield "Problem:"
         yield from _foreign(card.problem)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ._phases import STAGES, CardKind, Phase, Stage, Trigger, clarification, inferring
+from ._phases import STAGES, CardKind, Phase, Trigger, clarification, inferring
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
 

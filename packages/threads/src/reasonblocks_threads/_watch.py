@@ -140,7 +140,7 @@ _TITLES: Mapping[str, str] = MappingProxyType(
     {
         "run_stalled": "is stalled",
         "run_struggling": "is struggling",
-        "monitor_unheeded": "goes on in spite of advice",
+        "monitor_unheeded": "does not act on advice",
     }
 )
 
@@ -241,9 +241,10 @@ def _fired(before: Finding | None, event: StepEvent) -> Finding | None:
 def _unheeded(kind: str, found: Finding, event: StepEvent) -> Noticed:
     call = event.step_index
     if event.metadata.get("gate_decision") == "cap":
-        text = f"A finding of the type {kind!r} again, and the run has had all the advice that monitors may give it."
+        text = f"Another finding of the type {kind!r}, and the run has had all the advice that monitors may give."
     else:
-        text = f"A finding of the type {kind!r} for the {found.firings}. time since the run was advised about it."
+        times = "finding" if found.firings == 1 else "findings"
+        text = f"{found.firings} {times} of the type {kind!r} since the run was advised about it."
     return Noticed(
         what="lasts" if found.raised else "raised",
         family=_type_family(kind),

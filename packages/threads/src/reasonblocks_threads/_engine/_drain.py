@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .._errors import StoreUnavailable
-from .._phases import WorkKind
 from .._values import Work
 from ._lost import end_lost
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
-LEASES_S: Mapping[WorkKind, float] = {
+LEASES_S: Mapping[str, float] = {
     "begin": 30, "infer": 60, "execute": 120, "clean_up": 60, "timeout": 30, "cascade_up": 30, "cascade_down": 30,
     "notify": 30,
 }  # fmt: skip
 """Seconds that a process has for a work, if the work does not name its own."""
-MOST: Mapping[WorkKind, int] = {
+MOST: Mapping[str, int] = {
     "begin": 8, "infer": 2, "execute": 1, "clean_up": 2, "timeout": 8, "cascade_up": 8, "cascade_down": 8, "notify": 8,
 }  # fmt: skip
 """Attempts of a work, if the work does not name its own."""
@@ -70,7 +69,7 @@ def _one(engine: Engine) -> bool:
 
 
 def _claimed(engine: Engine) -> Work | None:
-    with engine.store.write() as writing:
+    with engine.store.write(durable=False) as writing:
         return writing.claim(
             now=engine.now(), lease=engine.token(), has=engine.has, leases=LEASES_S, most=MOST, org_id=engine.org_id
         )
@@ -84,12 +83,12 @@ def _do(engine: Engine, work: Work) -> None:
     except Exception as exc:  # noqa: BLE001 - the guard: an error of one work must not end the others
         _put_back(engine, work, lease, exc)
     else:
-        with engine.store.write([work.thread_id]) as writing:
+        with engine.store.write([work.thread_id], durable=False) as writing:
             writing.finish_work(work.id, lease)
 
 
 def _put_back(engine: Engine, work: Work, lease: str, error: Exception) -> None:
     engine.log_once(f"the work {work.kind!r}", error)
     due_at = engine.now() + back_off(work.attempts)
-    with engine.store.write([work.thread_id]) as writing:
+    with engine.store.write([work.thread_id], durable=False) as writing:
         writing.put_back(work.id, lease, due_at=due_at, error=f"{type(error).__name__}: {error}"[:ERROR_CHARS])

@@ -16,10 +16,9 @@ from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
-from ._children import child_ids
 from ._drain import drain
 from ._offers import Offers, has_of
-from ._submit import Effects, LeaseLost, Submission, Submitted
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
 log = logging.getLogger("reasonblocks.threads")
 
@@ -69,7 +68,7 @@ class Engine:
         self._offers = Offers(actions, offers or {})
         self.has = has_of(self._offers.own)
         """The needs of works that this process can meet."""
-        self._suspects: dict[str, int] = {}
+        self._suspects: set[str] = set()
         self._logged: set[str] = set()
         self._retried: dict[str, float] = {}
         self._reset()
@@ -179,12 +178,10 @@ class Engine:
             return self.decided_anew(to or work.thread_id, make, effects=effects)
         except LeaseLost:
             if work.kind in LATE:
-                self._note_late(work, trigger, detail)
+                self._note_late(work, trigger, detail, data.get("call"))
             return None
 
-    def _of_work(
-        self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]
-    ) -> Command:
+    def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
         to = "" if thread.id == work.thread_id else f":{thread.id}"
         return Command(
             id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",
@@ -196,9 +193,9 @@ class Engine:
             data=data,
         )
 
-    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str) -> None:
-        """Note in the log that a result came too late; it changes nothing else, and is lost if that fails."""
-        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail}
+    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str, call: object) -> None:
+        """Note in the log that a result came too late, and what its call cost; it is lost if that fails."""
+        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail, **({"call": call} if call else {})}
 
         def make(thread: Thread) -> Command:
             return Command(
@@ -244,12 +241,9 @@ class Engine:
         """Return why the thread may not change: the doctor found that its head is not the fold of its log."""
         return "its head differs from its log; `doctor(repair=True)` mends it" if thread.id in self._suspects else None
 
-    def set_suspect(self, thread_id: str, version: int | None) -> None:
-        """Make a thread read-only in this process, or with None, let it change again."""
-        if version is None:
-            self._suspects.pop(thread_id, None)
-        else:
-            self._suspects[thread_id] = version
+    def set_suspect(self, thread_id: str, is_suspect: bool) -> None:
+        """Make a thread read-only in this process, or let it change again."""
+        (self._suspects.add if is_suspect else self._suspects.discard)(thread_id)
 
     def may_retry(self, name: str, seconds: float) -> bool:
         """Return True for a name that was not asked for in the last seconds."""

@@ -125,13 +125,14 @@ def _inference(thread: Thread, detail: str) -> tuple[Trigger, dict[str, Any]] | 
 def _execution(thread: Thread, detail: str) -> tuple[Trigger, dict[str, Any]] | None:
     """Return the failure of an execution that began: it may have acted."""
     execution = thread.execution
-    if thread.phase is not Phase.EXECUTING or execution is None or execution.id != execution_id(thread):
+    if thread.phase is not Phase.EXECUTING or execution is None or not has_begun(thread):
         return None
     summary = f"{UNKNOWN}: {detail}" if detail else UNKNOWN
     report = {"succeeded": False, "summary": summary, "code": OUTCOME_UNKNOWN}
     return Trigger.EXECUTION_FAILED, {"execution": execution.id, "report": report}
 
 
-def execution_id(thread: Thread) -> str:
-    """Return the id of the execution of a thread that is executing, begun or not."""
-    return f"{thread.id}.x{thread.entered}"
+def has_begun(thread: Thread) -> bool:
+    """Return True for an executing thread whose action was begun: it may have acted."""
+    execution = thread.execution
+    return execution is not None and execution.id == f"{thread.id}.x{thread.entered}" and execution.started_at > 0

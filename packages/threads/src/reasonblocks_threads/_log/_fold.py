@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -32,6 +33,7 @@ from ._plain import (
     approval_of,
     budget_of,
     cause_of,
+    cost,
     count,
     evidence_of,
     flag,
@@ -98,10 +100,19 @@ def fold(
             return _opened(event)
         if event.thread_id != thread.id or event.seq != thread.version + 1:
             raise Malformed(f"event {event.seq} of {event.thread_id} does not follow event {thread.version}")
-        return replace(thread, version=event.seq, **_FOLDS[event.kind](thread, event, event.data))
+        return _changed(thread, {"version": event.seq, **_FOLDS[event.kind](thread, event, event.data)})
     except _FAULTS as exc:
         why = f"event {event.seq}: {exc}"[:300]
         return replace(thread or _unopened(event), version=event.seq, unreadable=why)
+
+
+_NAMES = tuple(each.name for each in fields(Thread))
+_values = attrgetter(*_NAMES)
+
+
+def _changed(thread: Thread, changes: Changes) -> Thread:
+    """Return the thread with changes, in half of the time of `replace`."""
+    return Thread(**{**dict(zip(_NAMES, _values(thread))), **changes})
 
 
 def fold_all(events: Iterable[ThreadEvent]) -> Thread | None:
@@ -150,7 +161,9 @@ def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
     phase, trigger = member(data, "to", Phase), text(data, "trigger")
     allowed = CELLS.get((thread.phase, Trigger(trigger)), ())
     if data.get("from") != thread.phase.value or phase not in allowed:
-        raise Malformed(f"it moves from {data.get('from')!r} to {phase.value!r}, but the thread is {thread.phase.value!r}")
+        raise Malformed(
+            f"it moves from {data.get('from')!r} to {phase.value!r}, but the thread is {thread.phase.value!r}"
+        )
     changes: Changes = {
         "phase": phase,
         "stage": member(data, "stage", Stage),
@@ -215,10 +228,14 @@ def _spent(thread: Thread, data: Data) -> Changes:
     id = text(call, "id")
     if id in spent.newest:
         return {}
-    tokens, usd = count(call, "tokens"), number(call, "usd", 0.0)
-    newest = (*spent.newest, id)[-CALLS_KEPT:]
+    tokens, usd = count(call, "tokens"), cost(call, "usd")
     return {
-        "spent": Spent(calls=spent.calls + 1, tokens=spent.tokens + tokens, usd=spent.usd + usd, newest=newest)
+        "spent": Spent(
+            calls=spent.calls + count(call, "calls", 1),
+            tokens=spent.tokens + tokens,
+            usd=spent.usd + usd,
+            newest=(*spent.newest, id)[-CALLS_KEPT:],
+        )
     }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
+from reasonblocks._json import compact
+
 from .._phases import Phase, Stage
 from .._policy import policy_json, policy_of
 from .._values import Actor, Spent, Thread, ThreadEvent
@@ -59,7 +61,7 @@ def thread_id_of(org_id: str, key: str) -> str:
 
 def head_json(thread: Thread) -> str:
     """Return the head as compact JSON, of at most 32 KB."""
-    return json.dumps(_head(thread), ensure_ascii=False, separators=(",", ":"))
+    return compact(_head(thread))
 
 
 def _head(thread: Thread) -> JSON:
@@ -162,7 +164,7 @@ def event_json(event: ThreadEvent) -> str:
         "caused_by": event.caused_by,
         "position": event.position,
     }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return compact(data)
 
 
 def event_of(stored: str) -> ThreadEvent:

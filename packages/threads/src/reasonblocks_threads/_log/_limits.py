@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from reasonblocks._text import size as text_size
+
 from .._values import Evidence, Fact
-from ._plain import evidence_json, fact_json, size
+from ._plain import fact_json, size
 
 HEAD_BYTES = 32 * 1024
 
@@ -16,7 +18,9 @@ TEXT_CHARS = 2_000
 """One text of a person."""
 FACTS_BYTES = 8_000
 LABEL_CHARS = 120
+LABEL_BYTES = 240
 EVIDENCE_CHARS = 400
+EVIDENCE_TEXT_BYTES = 1_200
 EVIDENCE_KEPT = 64
 EVIDENCE_BYTES = 8_000
 SAID_BYTES = 10_500
@@ -32,6 +36,8 @@ OUTPUT_BYTES = 1_000
 REASON_CHARS = 300
 REASON_BYTES = 600
 POLICY_BYTES = 1_500
+NAMES_BYTES = len('{"id":"","label":"","text":""},')
+APART_BYTES = len(',"blob":"","private":true')
 CALLS_KEPT = 16
 CALL_CHARS = 64
 CHILDREN = 50
@@ -56,8 +62,11 @@ def kept_evidence(
 
 
 def _evidence_size(evidence: Evidence) -> int:
-    return size(evidence_json(evidence)) + 1
+    """Return the bytes of a piece as JSON, without encoding it: the fold does this for each."""
+    apart = 0 if evidence.blob is None and not evidence.private else APART_BYTES + text_size(evidence.blob or "")
+    return NAMES_BYTES + apart + text_size(f"{evidence.id}{evidence.label}{evidence.text}")
 
 
 def fact_size(fact: Fact) -> int:
+    """Return the bytes of a fact as JSON."""
     return size(fact_json(fact)) + 1

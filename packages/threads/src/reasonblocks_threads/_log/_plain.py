@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
-from reasonblocks._json import is_number
+from reasonblocks._json import compact, is_number
+from reasonblocks._text import whole
 
 from .._phases import Phase, Stage
 from .._values import Approval, Budget, Cause, Child, Evidence, Execution, Fact, Problem, Proposal, Report, Spent
@@ -15,25 +16,49 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 E = TypeVar("E", Phase, Stage)
 
+DEEPEST = 32
+"""Levels of nested JSON."""
+MOST = 2**53
+"""The largest whole number; also the most that a cost may be, so that sums stay finite."""
+
 
 class Malformed(ValueError):
     """Plain JSON that is not the value that it should be."""
 
 
-def size(value: object) -> int:
+def size(value: Any) -> int:
     """Return the bytes of a value of plain JSON."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    return len(compact(value).encode("utf-8", "surrogatepass"))
 
 
 def plain(value: object, name: str = "the data") -> JSON:
-    """Return a copy of a mapping that has only what JSON keeps. Raises `Malformed` for anything else, such as NaN."""
+    """Return a copy of a mapping that has only what JSON keeps. Raises `Malformed` for anything else, such as NaN.
+
+    Unpaired surrogates, which no store can hold, become question marks.
+    """
+    if _is_deep(value):
+        raise Malformed(f"{name} is nested more than {DEEPEST} levels deep")
     try:
-        found = json.loads(json.dumps(value, allow_nan=False))
+        found = json.loads(whole(json.dumps(value, allow_nan=False, ensure_ascii=False)))
     except (TypeError, ValueError, RecursionError) as exc:
         raise Malformed(f"{name} is no plain JSON: {exc}") from exc
     if not isinstance(found, dict):
         raise Malformed(f"{name} is {_shown(value)}, not an object")
     return found
+
+
+def _is_deep(value: object) -> bool:
+    """Return True for nesting that later calls, deeper in the stack, might fail to encode."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [inner for each in level if isinstance(each, Mapping | list | tuple) for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
 def _shown(value: object) -> str:
@@ -84,15 +109,23 @@ def number(data: Mapping[str, Any], name: str, default: float | None = None) -> 
         raise Malformed(f"{name} is too large") from exc
 
 
+def cost(data: Mapping[str, Any], name: str) -> float:
+    """Return an amount of money, 0 if it is missing."""
+    found = number(data, name, 0.0)
+    if not 0.0 <= found <= MOST:
+        raise Malformed(f"{name} is {found!r}; valid: from 0 to {MOST}")
+    return found
+
+
 def maybe_number(data: Mapping[str, Any], name: str) -> float | None:
     return None if data.get(name) is None else number(data, name)
 
 
 def count(data: Mapping[str, Any], name: str, default: int = 0) -> int:
-    """Return a whole number that is not negative."""
+    """Return a whole number from 0 on that every JSON reader keeps exactly."""
     found = data.get(name, default)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise Malformed(f"{name} is {_shown(found)}, not a whole number from 0 on")
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MOST:
+        raise Malformed(f"{name} is not a whole number from 0 to {MOST}")
     return found
 
 
@@ -315,7 +348,7 @@ def budget_json(budget: Budget) -> JSON:
 
 def budget_of(value: object) -> Budget:
     data = mapping(value, "the budget")
-    return Budget(calls=count(data, "calls"), tokens=count(data, "tokens"), usd=number(data, "usd", 0.0))
+    return Budget(calls=count(data, "calls"), tokens=count(data, "tokens"), usd=cost(data, "usd"))
 
 
 def spent_json(spent: Spent) -> JSON:
@@ -325,9 +358,7 @@ def spent_json(spent: Spent) -> JSON:
 def spent_of(value: object) -> Spent:
     data = mapping(value, "the costs")
     newest = tuple(text({"call": each}, "call") for each in items(data, "newest"))
-    return Spent(
-        calls=count(data, "calls"), tokens=count(data, "tokens"), usd=number(data, "usd", 0.0), newest=newest
-    )
+    return Spent(calls=count(data, "calls"), tokens=count(data, "tokens"), usd=cost(data, "usd"), newest=newest)
 
 
 def child_json(child: Child) -> str:
@@ -339,5 +370,3 @@ def child_of(value: object) -> Child:
     found = text({"child": value}, "child")
     id, _, ended = found.partition(" ")
     return Child(id=id, ended=member({"phase": ended}, "phase", Phase) if ended else None)
-
-

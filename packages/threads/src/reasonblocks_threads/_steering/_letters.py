@@ -60,12 +60,15 @@ def told(engine: Engine, event: StepEvent) -> None:
             settle_letter(engine, letter.id, True, f"call {event.step_index} carried the guidance")
 
 
-def passed_over(engine: Engine, event: StepEvent) -> None:
-    """Count a call that returned without any letter, and withdraw letters that too many calls did not carry."""
+def passed_over(engine: Engine, event: StepEvent, began: float | None) -> None:
+    """Count a call that returned without any letter, and withdraw letters that too many calls did not carry.
+
+    A call that `began` before a letter was written does not count for it.
+    """
     if event.metadata.get("note_ids"):
         return
     for letter in engine.store.waiting(event.run_id):
-        if not is_own(engine, letter):
+        if not is_own(engine, letter) or (began is not None and letter.at > began):
             continue
         if letter.calls + 1 >= CALLS:
             settle_letter(engine, letter.id, False, f"{CALLS} calls of the run returned without the guidance")

@@ -116,7 +116,8 @@ class RunSink:
         if isinstance(event, StepEvent):
             letters.told(self._engine, event)
             if is_call(run.memory, event):
-                letters.passed_over(self._engine, event)
+                began = run.calls[-1] if run.calls else None  # as the call before was reported
+                letters.passed_over(self._engine, event, began)
                 run = replace(run, calls=(*run.calls, self._engine.now())[-QUIET_CALLS:])
         memory, noticed = watch(run.memory, event, self._numbers)
         run = replace(run, memory=memory)

@@ -76,9 +76,9 @@ class SqliteStore:
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 db.execute("BEGIN IMMEDIATE")
-            transaction = self._transaction(db)
             try:
-                yield SqlWriting(transaction)
+                with self._statements(db) as transaction:
+                    yield SqlWriting(transaction)
                 transaction.check()
                 with self._errors():
                     db.execute("COMMIT")
@@ -86,24 +86,22 @@ class SqliteStore:
                 _roll_back(db)
                 raise
             finally:
-                transaction.is_over = True
                 self._changes += 1
 
     @contextmanager
     def read(self) -> Iterator[Reading]:
         with gate:
             if self._path is None:
-                with self._alone(nested=True):
-                    yield SqlReading(self._transaction(self._writing()))
+                with self._alone(nested=True), self._statements(self._writing()) as transaction:
+                    yield SqlReading(transaction)
                 return
             link = self._reader()
-            transaction = self._transaction(link.db)
             try:
                 with self._errors():
                     link.db.execute("BEGIN")
-                yield SqlReading(transaction)
+                with self._statements(link.db) as transaction:
+                    yield SqlReading(transaction)
             finally:
-                transaction.is_over = True
                 _roll_back(link.db)
                 self._keep(link)
 
@@ -239,8 +237,14 @@ class SqliteStore:
             _roll_back(db)
             raise
 
-    def _transaction(self, db: sqlite3.Connection) -> Transaction:
-        return Transaction(db.execute, self._mapped)
+    @contextmanager
+    def _statements(self, db: sqlite3.Connection) -> Iterator[Transaction]:
+        """Yield the statements of a transaction, of which none is executed later."""
+        transaction = Transaction(db.execute, self._mapped)
+        try:
+            yield transaction
+        finally:
+            transaction.is_over = True
 
     def _mapped(self, error: Exception) -> Exception | None:
         if isinstance(error, UnicodeEncodeError):  # an unpaired surrogate

@@ -45,7 +45,7 @@ SYSTEM = Actor(kind="system", name="threads")
 class Evidence:
     """A piece of evidence, as data: agents and tools wrote it. `text` is at most 400 characters in a head.
 
-    The text of `private` evidence is kept apart, under `blob`, so that it can be erased; it is then "" in logs and heads.
+    The text of `private` evidence is kept under `blob`, so that it can be erased; it is "" in logs and heads.
     """
 
     id: str
