@@ -21,7 +21,7 @@ NAME_CHARS = 80
 """Characters of a key's name in a log."""
 
 
-class ClosedCard(ApiError):
+class CardIsClosed(ApiError):
     """A card that is not open any more: its `thread_id`, `by` whom and with which `answer` it was closed.
 
     Both are None if the thread moved on without an answer. `is_asking` is True if another card is open.
@@ -43,7 +43,7 @@ def answer_card(threads: OrgThreads, key: KeyRow, card_id: str, what: str, seen:
     """Answer a card of the key's org, and return its thread as it is after what follows at once.
 
     `seen` is the hash of the action as the person saw it, which an approval is for; `given` are the fields of the
-    answer. Raises `ClosedCard`, and `ApiError`: 404 for an unknown card, 409 if others were faster, 422 for an answer
+    answer. Raises `CardIsClosed`, and `ApiError`: 404 for an unknown card, 409 if others were faster, 422 for an answer
     that is refused, and 503 without the database.
     """
     from reasonblocks_threads import Actor, CardClosed, Conflict, Refused
@@ -53,7 +53,7 @@ def answer_card(threads: OrgThreads, key: KeyRow, card_id: str, what: str, seen:
         try:
             thread = org.answer(card, what, by=Actor.person(person_of(key)), **given)  # type: ignore[arg-type]
         except CardClosed as error:
-            raise ClosedCard(error) from error
+            raise CardIsClosed(error) from error
         except Conflict as error:
             raise ApiError(409, "the thread has changed in this moment: look at it again") from error
         except Refused as error:
