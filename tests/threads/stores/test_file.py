@@ -21,6 +21,7 @@ from reasonblocks_threads._ports import Store
 from reasonblocks_threads._stores import SqliteStore, default_file, open_store
 from reasonblocks_threads._values import Letter, Rows
 from tests.threads.stores.lines import claimed, head, noting, opened, opening
+from tests.whole import WHOLE
 
 USES: tuple[Callable[[Store], object], ...] = (
     lambda store: opened(store, "another"),
@@ -29,6 +30,7 @@ USES: tuple[Callable[[Store], object], ...] = (
     lambda store: claimed(store, 1.0),
 )
 posix = pytest.mark.skipif(sys.platform == "win32", reason="this system has no such modes or forks")
+FORKS = 20 if WHOLE else 3
 forks = [posix, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
 
 
@@ -319,7 +321,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
     for each in writers:
         each.start()
     try:
-        for number in range(5):
+        for number in range(FORKS):
 
             def use(number: int = number) -> None:
                 opened(store, f"child {number}")
@@ -331,7 +333,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
         for each in writers:
             each.join()
     with store.read() as reading:
-        assert reading.open_count("default") == 1 + done[0] + 5
+        assert reading.open_count("default") == 1 + done[0] + FORKS
     store.close()
 
 

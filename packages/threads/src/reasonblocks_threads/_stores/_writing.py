@@ -151,7 +151,7 @@ class SqlWriting(SqlReading):
     def expired(self, *, now: float, most: Mapping[str, int]) -> Sequence[Work]:
         limit, limits = _by_kind(most, "1")
         sql = (
-            f"SELECT {_rows.WORK} FROM work WHERE attempts >= coalesce(most, {limit}) "
+            f"SELECT {_rows.WORK} FROM work WHERE attempts > 0 AND attempts >= coalesce(most, {limit}) "
             "AND (leased_until IS NULL OR leased_until <= ?) ORDER BY rank, due_at, number"
         )
         return [_rows.work_of(row) for row in self._db.all(sql, (*limits, now))]
