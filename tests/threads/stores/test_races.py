@@ -38,7 +38,7 @@ def stores(database: str, count: int = WORKERS) -> Iterator[list[Store]]:
             store.close()
 
 
-def at_once(given: list[Store], do: Callable[[int, Store], None]) -> None:
+def at_once(given: list[Store], do: Callable[[int, Store], object]) -> None:
     """Call `do` with each store in a thread of its own, all from the same moment on."""
     barrier, errors = threading.Barrier(len(given)), list[Exception]()
 
@@ -95,14 +95,14 @@ def printed_by_two(what: str, database: str, count: int) -> list[list[str]]:
 def test_a_new_file_may_be_used_by_many_at_once(tmp_path: Path) -> None:
     for round in range(2 * ROUNDS):
         with stores(os.fspath(tmp_path / f"{round}.db")) as found:
-            at_once(found, lambda number, store: opened(store, f"k{number}") and None)
+            at_once(found, lambda number, store: opened(store, f"k{number}"))
             with found[0].read() as reading:
                 assert reading.open_count("default") == WORKERS
 
 
 def test_a_new_database_may_be_used_by_many_at_once(postgres: Postgres) -> None:
     with stores(postgres.new_database()) as found:
-        at_once(found, lambda number, store: opened(store, f"k{number}") and None)
+        at_once(found, lambda number, store: opened(store, f"k{number}"))
         with found[0].read() as reading:
             assert reading.open_count("default") == WORKERS
 

@@ -85,6 +85,8 @@ class SqliteStore:
                 transaction.check()
                 with self._errors():
                     db.execute("COMMIT")
+                    if transaction.erases:  # also from the write-ahead log, if nobody reads an older state now
+                        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except BaseException:
                 _roll_back(db)
                 raise
@@ -157,6 +159,7 @@ class SqliteStore:
         if self._writer is None:
             self._writer = self._open()
             self._writer.db.execute("PRAGMA busy_timeout=0")  # `_begin` waits
+            self._writer.db.execute("PRAGMA secure_delete=ON")
         elif self._is_stale(self._writer):
             stale, self._writer = self._writer, None
             raise self._gone(stale)

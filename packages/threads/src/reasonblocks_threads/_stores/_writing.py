@@ -209,6 +209,7 @@ class SqlWriting(SqlReading):
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
         hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in _blobs(_rows.parsed(data))}
+        self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 
     def set_meta(self, values: Mapping[str, str]) -> None:
