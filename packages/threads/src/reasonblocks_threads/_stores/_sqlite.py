@@ -273,11 +273,10 @@ def _created(path: str, *, new: bool) -> int:
             regular(name)
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        return os.fstat(file).st_ino
-    finally:
-        os.close(file)
+    # Never opened and closed while it exists: that would drop the locks that SQLite holds on it in this process.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
+    return os.stat(path).st_ino
 
 
 def _form(db: sqlite3.Connection, name: str) -> int:
