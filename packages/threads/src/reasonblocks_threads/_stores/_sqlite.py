@@ -201,6 +201,9 @@ class SqliteStore:
 
     def _gone(self, stale: _Link) -> StoreUnavailable:
         stale.db.close()
+        while self._readers:
+            with suppress(IndexError):  # another thread takes the last one
+                self._readers.pop().db.close()
         return StoreUnavailable(f"{self._path}: the file was deleted or replaced; put it back, then try again")
 
     def _open(self) -> _Link:
@@ -270,11 +273,10 @@ def _created(path: str, *, new: bool) -> int:
             regular(name)
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        return os.fstat(file).st_ino
-    finally:
-        os.close(file)
+    # Never opened and closed while it exists: that would drop the locks that SQLite holds on it in this process.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
+    return os.stat(path).st_ino
 
 
 def _form(db: sqlite3.Connection, name: str) -> int:
@@ -312,6 +314,8 @@ _REASONS = {
 def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "its folder does not exist; create it"
+    if isinstance(error, PermissionError):
+        return f"{_REASONS['readonly']} ({error.strerror})"
     text = f"{error}"
     found = next((reason for mark, reason in _REASONS.items() if mark in text), None)
     return f"{found} ({text})" if found else text
