@@ -42,7 +42,7 @@ def check_head(reading: Reading, matter: Matter) -> None:
         "children": matter.children,
         "rule": matter.rule,
         "redirects": matter.redirects,
-        "calls": len(matter.calls),
+        "calls": matter.spent[0],
         "tokens": matter.spent[1],
     }
     assert {*matter.facts} <= {fact.text for fact in head.facts}, "a head forgot a fact"

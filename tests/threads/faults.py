@@ -54,9 +54,9 @@ class FaultyStore:
         self.store, self.faults = store, faults
 
     @contextmanager
-    def write(self, thread_ids: Sequence[str] = ()) -> Iterator[Writing]:
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
         self.faults.live()
-        with self.store.write(thread_ids) as writing:
+        with self.store.write(thread_ids, durable=durable) as writing:
             yield writing
             self.faults.reach("before")
         self.faults.reach("after")

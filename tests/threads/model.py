@@ -49,7 +49,8 @@ class Matter:
     approved: Mapping[str, Any] | None = None
     executions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     approvals: list[str] = field(default_factory=list)
-    calls: dict[str, tuple[int, float]] = field(default_factory=dict)
+    calls: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    """(calls with repairs, tokens, USD) by call id."""
     admitted: bool = False
     children: dict[str, str | None] = field(default_factory=dict)
     redirects: int = 0
@@ -66,7 +67,8 @@ class Matter:
 
     @property
     def spent(self) -> tuple[int, int, float]:
-        return len(self.calls), sum(tokens for tokens, _ in self.calls.values()), sum(u for _, u in self.calls.values())
+        booked = [*self.calls.values()]
+        return sum(one[0] for one in booked), sum(one[1] for one in booked), sum(one[2] for one in booked)
 
     def sibling(self, *kinds: str) -> Mapping[str, Any] | None:
         """Return the data of the newest line of these kinds in the present command."""
@@ -132,11 +134,13 @@ class Replay:
             assert len(matter.ancestors) <= 3
             self._not_looser(matter)
 
-    def _not_looser(self, matter: Matter) -> None:
-        own, force = statement.strictest([matter.policy]), self.in_force(matter)
-        above = statement.strictest([self.matters[id].policy for id in matter.ancestors])
-        with_above = statement.strictest([matter.policy, *(self.matters[id].policy for id in matter.ancestors)])
-        assert own == with_above, f"looser than its ancestors: {own} under {above}, in force {force}"
+    def _not_looser(self, matter: Matter, before: Mapping[str, Any] | None = None) -> None:
+        """No axis is looser than that of an ancestor, but where it was looser before, and is not loosened more."""
+        own, above = matter.policy, [self.matters[id].policy for id in matter.ancestors]
+        below = statement.strictest([own, *above])
+        kept = statement.strictest([own, before]) if before is not None else below
+        for axis, value in statement.strictest([own]).items():
+            assert value in (below[axis], kept[axis]), f"{axis} is looser than an ancestor's: {value}"
 
     def _same_command(self, matter: Matter, line: Line) -> None:
         assert line["command_id"], line
@@ -157,8 +161,7 @@ class Replay:
         before, matter.policy = matter.policy, data["policy"]
         if line["actor"]["kind"] != "operator":
             assert statement.strictest([before, matter.policy]) == statement.strictest([matter.policy]), "loosened"
-        if matter.ancestors:
-            self._not_looser(matter)
+        self._not_looser(matter, before)
 
     def _deferred(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
         assert matter.phase in statement.CARDS
@@ -175,7 +178,7 @@ class Replay:
         matter.made.append((line["seq"], proposal))
 
     def _corrected(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
-        self._fact(matter, line, data["proposal"]["body"].get("text"))
+        self._fact(matter, line, data.get("text"))
         self._propose(matter, line, data["proposal"])
 
     def _provided(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
@@ -206,7 +209,7 @@ class Replay:
     def _book(self, matter: Matter, call: Mapping[str, Any] | None) -> None:
         if call is not None and call["id"] not in matter.calls:
             assert matter.admitted, f"a call of {matter.id} over its budget: {matter.spent}"
-            matter.calls[call["id"]] = (call["tokens"], call["usd"])
+            matter.calls[call["id"]] = (call.get("calls", 1), call["tokens"], call["usd"])
 
     def _inferred(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
         self._book(matter, data.get("call"))
@@ -228,7 +231,7 @@ class Replay:
 
     def _late_report(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
         if call := data.get("call"):
-            matter.calls.setdefault(call["id"], (call["tokens"], call["usd"]))
+            matter.calls.setdefault(call["id"], (call.get("calls", 1), call["tokens"], call["usd"]))
 
     # --- execution
 

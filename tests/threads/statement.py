@@ -182,14 +182,14 @@ SIDE_ANSWERS: Mapping[str, str] = {
     "redirect": "redirected",
     "clean_up": "cleanup_requested",
 }
-"""Answers to every card whose phase has the cell; `clean_up` only with a cleaner for the cause."""
+"""Answers to every card whose phase has the cell, unless a main answer pulls it; `clean_up` needs a cleaner."""
 
 
 def answers(phase: str, *, cleaner: bool) -> dict[str, str]:
     """Return the triggers by the answers that the card of a phase can have, but `later`, which moves nothing."""
     found = dict(MAIN_ANSWERS[CARDS[phase]])
     for name, trigger in SIDE_ANSWERS.items():
-        if (phase, trigger) in CELLS and (cleaner or name != "clean_up"):
+        if (phase, trigger) in CELLS and trigger not in found.values() and (cleaner or name != "clean_up"):
             found[name] = trigger
     return found
 

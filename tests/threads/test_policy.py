@@ -213,38 +213,31 @@ def test_all_gates_are_judged_and_a_harmless_action_passes() -> None:
     assert passes(results)
 
 
+def judged(
+    policy: Policy = END_TO_END, *, confidence: float = 0.9, spec: ActionSpec | None = HARMLESS, known: bool = True
+) -> tuple[GateResult, ...]:
+    ready = ({"name": "ready", "ok": True, "detail": ""},) if known else None
+    return judge(Stage.ACTION, proposed(confidence), policy, spec=spec, preconditions=ready)
+
+
 def test_each_gate_alone_can_ask() -> None:
-    ready = ({"name": "ready", "ok": True, "detail": ""},)
-    rest = {"spec": HARMLESS, "preconditions": ready}
+    undoable, regretted = Risk(irreversibility="medium", regret="low"), Risk(irreversibility="low", regret="medium")
     cost = replace(HARMLESS, auto=False, risk=Risk(irreversibility="low", regret="low", amplifiers=frozenset({"cost"})))
     asked: dict[str, tuple[GateResult, ...]] = {
-        "auto_advance": judge(Stage.ACTION, proposed(0.9), PLAN_THEN_REVIEW, **rest),
-        "confidence": judge(Stage.ACTION, proposed(0.59), END_TO_END, **rest),
-        "consent_for": judge(Stage.ACTION, proposed(0.9), AXES["consent_for"], **rest),
-        "kind": judge(Stage.ACTION, proposed(0.9), AXES["kinds"], **rest),
-        "name": judge(Stage.ACTION, proposed(0.9), AXES["actions"], **rest),
-        "irreversibility": judge(
-            Stage.ACTION,
-            proposed(0.9),
-            AXES["irreversibility"],
-            spec=replace(HARMLESS, risk=Risk(regret="low")),
-            preconditions=(),
-        ),
-        "regret": judge(
-            Stage.ACTION,
-            proposed(0.9),
-            AXES["regret"],
-            spec=replace(HARMLESS, risk=Risk(irreversibility="low")),
-            preconditions=(),
-        ),
-        "preconditions": judge(Stage.ACTION, proposed(0.9), END_TO_END, spec=HARMLESS, preconditions=None),
-        "auto": judge(Stage.ACTION, proposed(0.9), END_TO_END, spec=replace(HARMLESS, auto=False), preconditions=()),
+        "auto_advance": judged(PLAN_THEN_REVIEW),
+        "confidence": judged(confidence=0.59),
+        "consent_for": judged(AXES["consent_for"]),
+        "kind": judged(AXES["kinds"]),
+        "name": judged(AXES["actions"]),
+        "irreversibility": judged(AXES["irreversibility"], spec=replace(HARMLESS, risk=undoable)),
+        "regret": judged(AXES["regret"], spec=replace(HARMLESS, risk=regretted)),
+        "preconditions": judged(known=False),
+        "auto": judged(spec=replace(HARMLESS, auto=False)),
     }
     assert {gate: [r.gate for r in results if not r.passed] for gate, results in asked.items()} == {
         gate: [gate] for gate in asked
     }
-    grave = judge(Stage.ACTION, proposed(0.9), END_TO_END, spec=cost, preconditions=())
-    assert [r.gate for r in grave if not r.passed] == ["amplifiers", "auto"]
+    assert [r.gate for r in judged(spec=cost) if not r.passed] == ["amplifiers", "auto"]
 
 
 def test_above_any_policy_a_grave_action_needs_a_person() -> None:

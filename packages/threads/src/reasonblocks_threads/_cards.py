@@ -74,13 +74,12 @@ def trigger_of(card: Card, answer: str) -> Trigger | Addition:
 
 _NEEDS: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
     ("edit", "confirmation"): ("text",),
-    ("edit", "consent"): ("parameters",),
     ("provide", "redirect"): ("text",),
     ("take_over", None): ("to",),
     ("later", None): ("until",),
 }
 _TAKES: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
-    ("edit", "consent"): ("action",),
+    ("edit", "consent"): ("parameters", "action", "text"),
     ("redirect", None): ("text", "stage"),
     ("provide", "redirect"): ("stage",),
     ("skip", None): ("reason",),
@@ -93,7 +92,7 @@ _LABELS: Mapping[AnswerName, str] = {
     "accept": "Accept this",
     "edit": "Correct it",
     "redirect": "Ask again, from an earlier stage or with other words",
-    "provide": "Give what is missing",
+    "provide": "Say what is missing",
     "skip": "Drop the matter",
     "approve": "Run it exactly as shown",
     "reject": "Do not run it",
@@ -101,11 +100,15 @@ _LABELS: Mapping[AnswerName, str] = {
     "drop": "Close the matter without accepting the outcome",
     "retry": "Try the clean-up again",
     "accept_failure": "Leave it as it is",
-    "take_over": "Hand it to a person",
+    "take_over": "Hand it to a person or team",
     "dismiss": "Close the matter",
     "clean_up": "It was solved elsewhere: tidy what raised it",
     "later": "Ask again later",
 }
+
+
+HOW_TO_GO_ON = "Say how to go on"
+"""The label of "provide" after a failed execution."""
 
 
 def card_of(
@@ -152,7 +155,11 @@ def _subject(thread: Thread, kind: CardKind, rules: Rules) -> _Subject:
         done = thread.approved
         spec = rules.catalogue.specs.get(done.action)
         return _Subject(
-            author=done.by, action=done.action, parameters=done.parameters, hash=done.hash, risk=spec and spec.risk
+            author=done.by,
+            action=done.action,
+            parameters=done.parameters,
+            hash=done.hash,
+            risk=spec.risk if spec else None,
         )
     proposal = thread.proposals.get(thread.stage)
     if proposal is None or kind == "cleanup_failure":
@@ -178,7 +185,7 @@ def _action(proposal: Proposal, thread: Thread, rules: Rules) -> _Subject:
     return _Subject(
         author=author, confidence=confidence, action=name if isinstance(name, str) else None,
         parameters=parameters if isinstance(parameters, Mapping) else {}, checked=False,
-        risk=spec and spec.risk, fault=bound,
+        risk=spec.risk if spec else None, fault=bound,
     )  # fmt: skip
 
 
@@ -217,7 +224,8 @@ def _offered(thread: Thread, kind: CardKind, subject: _Subject, rules: Rules) ->
         takes = takes or _TAKES.get((name, None), ())
         if name == "provide" and kind == "clarification":
             needs, takes = _provided(thread.stage)
-        yield Answer(name=name, label=_LABELS[name], needs=needs, takes=takes)
+        label = HOW_TO_GO_ON if name == "provide" and kind == "redirect" else _LABELS[name]
+        yield Answer(name=name, label=label, needs=needs, takes=takes)
 
 
 def _provided(stage: Stage) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -82,12 +82,9 @@ def _check_needed(card: Card, what: AnswerName, arguments: Namespace) -> None:
 
 
 def _parameters(card: Card, what: AnswerName, arguments: Namespace) -> Mapping[str, object] | None:
-    """Return the given parameters, with the card's others if they are edited."""
-    if not arguments.parameters:
-        return {} if arguments.action else None
-    edited = what == "edit" and arguments.action in (None, card.action)
-    before = card.parameters if edited else {}
-    return {**before, **{name: _value(text, before.get(name)) for name, text in arguments.parameters}}
+    """Return the given parameters; an edit keeps the others, and texts stay texts."""
+    before = card.parameters if what == "edit" and arguments.action in (None, card.action) else {}
+    return {name: _value(text, before.get(name)) for name, text in arguments.parameters} or None
 
 
 def _value(text: str, before: object) -> object:

@@ -19,6 +19,7 @@ from ._plain import one_of
 
 PROGRAM = "reasonblocks-threads"
 FILE = "threads.db"
+ORG = "default"
 _SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(sys.argv[1:] if argv is None else argv)
     command: Callable[[Threads, argparse.Namespace], int] = arguments.command
-    with Threads(_database(arguments.db)) as threads:
+    with Threads(_database(arguments.db), org_id=arguments.org) as threads:
         return command(threads, arguments)
 
 
@@ -84,6 +85,9 @@ def _add_general(parser: Parser, *, first: bool) -> None:
         "--db", default=default, metavar="FILE|URL", help=f"the file or PostgreSQL URL (${HOME}/{FILE}); "
         "on a command line, every user of this machine can see a password",
     )  # fmt: skip
+    parser.add_argument(
+        "--org", default=ORG if first else argparse.SUPPRESS, metavar="ID", help=f"the org of the threads ({ORG})"
+    )
     parser.add_argument(
         "--json", action="store_true", default=False if first else argparse.SUPPRESS,
         help="print one JSON object a line, nothing else",

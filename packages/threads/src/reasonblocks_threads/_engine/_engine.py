@@ -11,15 +11,14 @@ from typing import TypeAlias
 from reasonblocks._process import on_fork
 
 from .._catalogue import Action, Catalogue
-from .._errors import Conflict, ThreadsError, UnknownThread
+from .._errors import CardClosed, Conflict, ThreadsError, UnknownThread
 from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
-from ._children import child_ids
 from ._drain import drain
 from ._offers import Offers, has_of
-from ._submit import Effects, LeaseLost, Submission, Submitted
+from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
 log = logging.getLogger("reasonblocks.threads")
 
@@ -150,6 +149,8 @@ class Engine:
                 return None
             try:
                 return self.submit(command, effects=effects)
+            except (CardClosed, LeaseLost):
+                raise
             except Conflict:
                 if not left:
                     raise
@@ -179,7 +180,7 @@ class Engine:
             return self.decided_anew(to or work.thread_id, make, effects=effects)
         except LeaseLost:
             if work.kind in LATE:
-                self._note_late(work, trigger, detail)
+                self._note_late(work, trigger, detail, data.get("call"))
             return None
 
     def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
@@ -194,9 +195,9 @@ class Engine:
             data=data,
         )
 
-    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str) -> None:
-        """Note in the log that a result came too late; it changes nothing else, and is lost if that fails."""
-        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail}
+    def _note_late(self, work: Work, trigger: Trigger | Addition, detail: str, call: object) -> None:
+        """Note in the log that a result came too late, and what its call cost; it is lost if that fails."""
+        data = {"what": f"{work.kind}: {trigger.value}", "detail": detail, **({"call": call} if call else {})}
 
         def make(thread: Thread) -> Command:
             return Command(

@@ -102,7 +102,7 @@ class _Attempt:
         if thread_id is None:
             return None
         found = reading.head(thread_id)
-        if found is None:
+        if found is None or found.org_id != self._engine.org_id:
             raise UnknownThread(thread_id)
         return found
 
@@ -138,22 +138,21 @@ class _Attempt:
         return [(command, None)]
 
     def _opened(self, parent: Thread | None) -> tuple[Command, None]:
-        if parent is not None:
-            return self._decomposed(f"{self._name}:under:{parent.id}", parent.id, parent.entered, [self._data()]), None
-        command = self._command(self._name, self._id, Addition.OPEN, self._data(), ExpectVersion(version=0))
-        return command, None
+        if parent is None:
+            expect = ExpectVersion(version=0)
+            return self._command(self._name, self._id, Addition.OPEN, self._data(), expect), None
+        trigger = Trigger.DECOMPOSED if parent.phase is Phase.PROPOSED else Addition.CHILDREN
+        name, under = f"{self._name}:under:{parent.id}", ExpectPhase(phase=parent.phase, entered=parent.entered)
+        return self._command(name, parent.id, trigger, {"children": [self._data()]}, under, by=SYSTEM), None
 
     def _split(self) -> list[tuple[Command, None]]:
         """Return the command that opens the children of the new thread."""
         children = [{"cause": cause_json(each)} for each in self._asked.children]
         if not children:
             return []
-        return [(self._decomposed(f"{self._name}:children", self._id, None, children), None)]
-
-    def _decomposed(self, name: str, thread_id: str, entered: int | None, children: list[Any]) -> Command:
-        expect = ExpectPhase(phase=Phase.PROPOSED, entered=entered) if entered is not None else ENTERED_AT_FIRST
         data = {"children": children, "rule": self._asked.rule}
-        return self._command(name, thread_id, Trigger.DECOMPOSED, data, expect, by=SYSTEM)
+        name, new = f"{self._name}:children", ExpectPhase(phase=Phase.PROPOSED, entered=1)
+        return [(self._command(name, self._id, Trigger.DECOMPOSED, data, new, by=SYSTEM), None)]
 
     @property
     def _name(self) -> str:
@@ -164,7 +163,7 @@ class _Attempt:
         return {
             "org_id": self._engine.org_id,
             "cause": cause_json(asked.cause),
-            "policy": policy_json(asked.policy or self._engine.policy),
+            "policy": policy_json(asked.policy) if asked.policy else None,
             "proposals": [proposal_json(each) for each in asked.proposals],
             "parent": None,
             "ancestors": [],
@@ -192,6 +191,3 @@ class _Attempt:
             at=self._at,
             data=data,
         )
-
-
-ENTERED_AT_FIRST = ExpectPhase(phase=Phase.PROPOSED, entered=1)

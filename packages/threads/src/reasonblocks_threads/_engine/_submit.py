@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from .._cards import answers_of, card_of
-from .._decide import decide
+from .._decide import child_opens, decide
 from .._entry import entry
 from .._errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
-from .._log import fold
+from .._log import fold, thread_id_of
 from .._phases import Addition, AnswerName, Phase, Trigger
 from .._ports import Known, Writing
 from .._rules import Rules
@@ -28,7 +28,6 @@ from .._values import (
     Thread,
     ThreadEvent,
 )
-from ._children import child_commands
 from ._private import Blobs, without_private
 
 if TYPE_CHECKING:
@@ -75,13 +74,12 @@ class Submission:
         before = self._writing.head(command.thread_id)
         self._check_expectation(command, before)
         command, blobs = self._without_private(command)
-        submitted = self._append(command, before, content, answer)
+        rules = self._engine.rules(self._writing, before, ancestors=_ancestors(command))
+        submitted = self._append(command, before, rules, content, answer)
         for name, text in blobs.items():
             self._writing.put_blob(name, text)
-        parent = submitted.thread
-        rules = partial(self._engine.rules, self._writing, parent)
-        for child in child_commands(command, parent, submitted.events, rules):
-            self._open_child(child)
+        if before is not None:
+            self._open_children(before, command, rules, submitted.events)
         if effects is not None:
             effects(self._writing, submitted.thread)
         return submitted
@@ -144,8 +142,9 @@ class Submission:
         data, blobs = without_private(command.data, lambda text: _salted(self._engine.token(), text))
         return (replace(command, data=data), blobs) if blobs else (command, blobs)
 
-    def _append(self, command: Command, before: Thread | None, content: str, answer: AnswerName | None) -> Submitted:
-        rules = self._engine.rules(self._writing, before, ancestors=_ancestors(command))
+    def _append(
+        self, command: Command, before: Thread | None, rules: Rules, content: str, answer: AnswerName | None
+    ) -> Submitted:
         events = decide(before, command, rules)
         if not events:
             return Submitted(thread=_found(before, command.thread_id), events=())
@@ -201,10 +200,33 @@ class Submission:
         if expires is not None:
             self._writing.move_timer(card.thread_id, expires)
 
-    def _open_child(self, command: Command) -> None:
-        if self._writing.head(command.thread_id) is not None:
-            raise Refused(command.thread_id, "open", "a thread of this key exists, so it cannot be opened as a child")
-        self.submit(command)
+    def _open_children(self, parent: Thread, command: Command, rules: Rules, events: Sequence[ThreadEvent]) -> None:
+        """Open the children of a thread in the transaction that makes it their parent."""
+        opening = next((event for event in events if event.kind == "children_opened"), None)
+        if opening is None:
+            return
+        for data in child_opens(parent, command, rules):
+            key = data["cause"]["key"]
+            child = Command(
+                id=f"open:{parent.org_id}:{key}",
+                thread_id=thread_id_of(parent.org_id, key),
+                trigger=Addition.OPEN,
+                expect=ExpectVersion(version=0),
+                actor=command.actor,
+                at=command.at,
+                data=data,
+                caused_by=f"{parent.id}:{opening.seq}",
+            )
+            if self._writing.head(child.thread_id) is not None:
+                raise Refused(child.thread_id, "open", f"a thread of the key {key!r} exists, so it is no new child")
+            self.submit(child)
+
+
+def child_ids(org_id: str, data: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the ids of the threads that a command opens as children."""
+    children = data.get("children")
+    causes = (each.get("cause") for each in children if isinstance(each, Mapping)) if isinstance(children, list) else ()
+    return tuple(thread_id_of(org_id, str(cause.get("key"))) for cause in causes if isinstance(cause, Mapping))
 
 
 class LeaseLost(Conflict):

@@ -68,6 +68,8 @@ def described(error: BaseException) -> str:
 
 def masked(text: str) -> str:
     """Return a text without secrets. Of a very long one, only the first part is kept."""
+    if not text:
+        return text
     from reasonblocks.learning._mask import LONGEST, whole_words, without_secrets
 
     return without_secrets(whole_words(text, LONGEST))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from .._builtin import DECOMPOSE, INJECT_GUIDANCE
 from .._catalogue import Action, Bound, Catalogue
-from .._errors import Refused, StoreUnavailable, ThreadsError
+from .._errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
 from .._log import cause_json, report_json
 from .._phases import Addition, Phase, Trigger
 from .._values import Cause, Execution, Letter, Report
@@ -132,19 +132,24 @@ def _start(attempt: _Attempt, bound: Bound) -> Execution | None:
         is_cancelled=_Cancelled(attempt),
     )
 
-    def move_timer(writing: Writing) -> None:
+    def move_timer(writing: Writing, _: Thread) -> None:
         writing.move_timer(thread.id, execution.deadline_at + GRACE_S)
 
     if attempt.started:
-        with engine.store.write([thread.id]) as writing:
-            move_timer(writing)
-        return execution
-    return execution if _log_start(attempt, execution, lambda writing, _: move_timer(writing)) else None
-
-
-def _log_start(attempt: _Attempt, execution: Execution, effects: Callable[[Writing, Thread], None]) -> bool:
+        return execution if _resume(attempt, move_timer) else None
     data = {"execution": execution.id, "hash": execution.hash, "deadline_at": execution.deadline_at}
-    return attempt.engine.report(attempt.work, Addition.EXECUTION_STARTED, data, effects=effects) is not None
+    started = engine.report(work, Addition.EXECUTION_STARTED, data, effects=move_timer)
+    return execution if started is not None else None
+
+
+def _resume(attempt: _Attempt, effects: Callable[[Writing, Thread], None]) -> bool:
+    """Begin another attempt of an execution that is in the log. Returns False if the work is not ours any more."""
+    with attempt.engine.store.write([attempt.thread.id]) as writing:
+        found = writing.work(attempt.work.id)
+        if found is None or found.lease != attempt.work.lease:
+            return False
+        effects(writing, attempt.thread)
+    return True
 
 
 def _leave_letter(attempt: _Attempt, bound: Bound) -> None:
@@ -240,7 +245,7 @@ def _report(attempt: _Attempt, report: Report, bound: Bound | None = None) -> No
     try:
         _submit(attempt, trigger, data, report.summary)
     except Refused as exc:
-        if not report.succeeded:
+        if not report.succeeded or isinstance(exc, ReadOnly):
             raise
         failed = Report.failed(
             f"{attempt.thread.approved and attempt.thread.approved.action}: {exc.why}", code="refused"

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .._errors import ReadOnly, Refused
 from .._log import proposal_json
 from .._phases import CATEGORIES, Phase, Stage, Trigger
 from .._ports import Ask, Inferred
@@ -81,7 +82,8 @@ def infer(engine: Engine, work: Work) -> None:
         if _start(job):
             _done(job, _Answer(cost=_Cost(), proposals=(checked,)), stored=True)
         return
-    if refusal := _exhausted(job, _Cost(calls=work.attempts - 1)):
+    lost = 0 if job.thread.phase is Phase.AWAITING_INFERENCE else work.attempts - 1
+    if refusal := _exhausted(job, _Cost(calls=lost)):
         _refuse(job, refusal)
     elif _start(job, reserve=True):
         answer = _ask(job, checked.faults)
@@ -214,7 +216,12 @@ def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
         "stored": stored,
         "preconditions": _preconditions(job, asked) if job.thread.stage is Stage.ACTION else None,
     }
-    _report(job, Trigger.INFERENCE_DONE, data, answer, "an answer")
+    try:
+        _report(job, Trigger.INFERENCE_DONE, data, answer, "an answer")
+    except Refused as exc:
+        if isinstance(exc, ReadOnly):
+            raise
+        _failed(job, replace(answer, code="invalid", detail=f"The proposal is refused: {exc.why}"[:DETAIL_CHARS]))
 
 
 def _failed(job: _Job, answer: _Answer) -> None:

@@ -11,7 +11,7 @@ from reasonblocks._files import home
 from reasonblocks.exceptions import ConfigError
 
 from .._ports import Store
-from ._sqlite import SqliteStore
+from ._sqlite import SqliteStore as SqliteStore
 
 POSTGRES = ("psycopg[binary]>=3.2.1",)
 """The requirements of the extra `postgres`."""
@@ -20,7 +20,7 @@ POSTGRES = ("psycopg[binary]>=3.2.1",)
 def open_store(database: str | os.PathLike[str] | None) -> Store:
     """Return the store of a file, of a PostgreSQL URL, or in memory for None. It connects when it is used."""
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
-        return _postgres(database)
+        return _in_postgres(database)
     return SqliteStore(database)
 
 
@@ -33,7 +33,7 @@ def default_file(environ: Mapping[str, str]) -> Path:
     return folder / "threads.db"
 
 
-def _postgres(url: str) -> Store:
+def _in_postgres(url: str) -> Store:
     try:
         from ._postgres import PostgresStore
     except ImportError as error:

@@ -108,7 +108,7 @@ class SqlReading:
         return [_rows.card_of(row).card for row in self._db.all(sql, (*values, limit))]
 
     def card(self, card_id: str) -> ClosedCard | None:
-        found = self._one(f"SELECT {_rows.CARD} FROM card WHERE id = ?", (card_id,))
+        found = self._one(f"SELECT {_rows.CARD} FROM card WHERE id = ?", (id_of(card_id),))
         return None if found is None else _rows.card_of(found)
 
     def open_card(self, thread_id: str) -> Card | None:
@@ -116,7 +116,7 @@ class SqlReading:
         return None if found is None else _rows.card_of(found).card
 
     def work(self, work_id: str) -> Work | None:
-        found = self._one(f"SELECT {_rows.WORK} FROM work WHERE id = ?", (work_id,))
+        found = self._one(f"SELECT {_rows.WORK} FROM work WHERE id = ?", (id_of(work_id),))
         return None if found is None else _rows.work_of(found)
 
     def works(self, thread_id: str | None = None) -> Sequence[Work]:
@@ -129,7 +129,7 @@ class SqlReading:
         return [_rows.letter_of(row) for row in self._db.all(sql, (id_of(run_id), state))]
 
     def letter(self, letter_id: str) -> Letter | None:
-        found = self._one(f"SELECT {_rows.LETTER} FROM letter WHERE id = ?", (letter_id,))
+        found = self._one(f"SELECT {_rows.LETTER} FROM letter WHERE id = ?", (id_of(letter_id),))
         return None if found is None else _rows.letter_of(found)
 
     def known(self, command_id: str) -> Known | None:
@@ -141,11 +141,12 @@ class SqlReading:
         return Known(command_id=command_id, thread_id=thread_id, content=content, first=first, last=last)
 
     def blob(self, hash: str) -> str | None:
-        return self._first("SELECT text FROM blob WHERE hash = ?", hash)
+        return self._first("SELECT text FROM blob WHERE hash = ?", id_of(hash))
 
     def meta(self, prefix: str = "") -> Mapping[str, str]:
-        sql = "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key"
-        return {key: value for key, value in self._db.all(sql, (len(prefix), prefix))}  # noqa: C416 - not pairs for mypy
+        start = id_of(prefix)
+        found = self._db.all("SELECT key, value FROM meta ORDER BY key")
+        return {key: value for key, value in found if key.startswith(start)}
 
 
 def _where(rules: Mapping[str, Any], *fixed: str) -> tuple[str, tuple[Any, ...]]:

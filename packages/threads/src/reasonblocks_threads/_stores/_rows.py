@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from reasonblocks._json import MAX_INT, compact
-from reasonblocks._text import bounded
+from reasonblocks._text import bounded, whole
 
 from .. import _log
 from .._phases import Phase, Stage
@@ -38,8 +38,14 @@ def _cards() -> TypeAdapter[Card]:
     return TypeAdapter(Card)
 
 
+def clean(text: str) -> str:
+    """Return the text with U+FFFD in place of NUL, and "?" in place of unpaired surrogates."""
+    return whole(text.replace("\0", "\ufffd"))
+
+
 def id_of(text: str) -> str:
     """Return an id as it is stored."""
+    text = clean(text)
     return text if len(text) * 4 <= ID_BYTES else bounded(text, ID_BYTES)
 
 

@@ -76,9 +76,9 @@ class SqliteStore:
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 db.execute("BEGIN IMMEDIATE")
-            transaction = self._transaction(db)
             try:
-                yield SqlWriting(transaction)
+                with self._statements(db) as transaction:
+                    yield SqlWriting(transaction)
                 transaction.check()
                 with self._errors():
                     db.execute("COMMIT")
@@ -86,24 +86,22 @@ class SqliteStore:
                 _roll_back(db)
                 raise
             finally:
-                transaction.is_over = True
                 self._changes += 1
 
     @contextmanager
     def read(self) -> Iterator[Reading]:
         with gate:
             if self._path is None:
-                with self._alone(nested=True):
-                    yield SqlReading(self._transaction(self._writing()))
+                with self._alone(nested=True), self._statements(self._writing()) as transaction:
+                    yield SqlReading(transaction)
                 return
             link = self._reader()
-            transaction = self._transaction(link.db)
             try:
                 with self._errors():
                     link.db.execute("BEGIN")
-                yield SqlReading(transaction)
+                with self._statements(link.db) as transaction:
+                    yield SqlReading(transaction)
             finally:
-                transaction.is_over = True
                 _roll_back(link.db)
                 self._keep(link)
 
@@ -203,6 +201,9 @@ class SqliteStore:
 
     def _gone(self, stale: _Link) -> StoreUnavailable:
         stale.db.close()
+        while self._readers:
+            with suppress(IndexError):  # another thread takes the last one
+                self._readers.pop().db.close()
         return StoreUnavailable(f"{self._path}: the file was deleted or replaced; put it back, then try again")
 
     def _open(self) -> _Link:
@@ -239,8 +240,14 @@ class SqliteStore:
             _roll_back(db)
             raise
 
-    def _transaction(self, db: sqlite3.Connection) -> Transaction:
-        return Transaction(db.execute, self._mapped)
+    @contextmanager
+    def _statements(self, db: sqlite3.Connection) -> Iterator[Transaction]:
+        """Yield the statements of a transaction, of which none is executed later."""
+        transaction = Transaction(db.execute, self._mapped)
+        try:
+            yield transaction
+        finally:
+            transaction.is_over = True
 
     def _mapped(self, error: Exception) -> Exception | None:
         if isinstance(error, UnicodeEncodeError):  # an unpaired surrogate
@@ -266,11 +273,10 @@ def _created(path: str, *, new: bool) -> int:
             regular(name)
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        return os.fstat(file).st_ino
-    finally:
-        os.close(file)
+    # Never opened and closed while it exists: that would drop the locks that SQLite holds on it in this process.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
+    return os.stat(path).st_ino
 
 
 def _form(db: sqlite3.Connection, name: str) -> int:
@@ -308,6 +314,8 @@ _REASONS = {
 def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "its folder does not exist; create it"
+    if isinstance(error, PermissionError):
+        return f"{_REASONS['readonly']} ({error.strerror})"
     text = f"{error}"
     found = next((reason for mark, reason in _REASONS.items() if mark in text), None)
     return f"{found} ({text})" if found else text

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from reasonblocks._text import whole
-
-from ._rows import Row
+from ._rows import Row, clean
 
 
 class Duplicate(Exception):
@@ -44,7 +42,8 @@ class Transaction:
         self._execute, self._mapped = execute, mapped
         self.skip_locked, self._positions = skip_locked, positions
         self.is_over = False
-        self._error: Exception | None = None
+        self.error: Exception | None = None
+        """The error of a statement that failed."""
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         return self._run(sql, values).fetchall()
@@ -64,8 +63,8 @@ class Transaction:
 
     def check(self) -> None:
         """Raise the error of a statement that failed, because the rest of the transaction means nothing without it."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
     def _run(self, sql: str, values: Sequence[Any]) -> Cursor:
         if self.is_over:
@@ -75,11 +74,6 @@ class Transaction:
         except Exception as error:
             mapped = self._mapped(error)
             if mapped is None:
-                return self._run(sql, [_clean(value) for value in values])
-            self._error = mapped
+                return self._run(sql, [clean(value) if isinstance(value, str) else value for value in values])
+            self.error = mapped
             raise mapped from error
-
-
-def _clean(value: Any) -> Any:
-    """Return a text with U+FFFD in place of NUL, and "?" in place of unpaired surrogates."""
-    return whole(value.replace("\0", "\ufffd")) if isinstance(value, str) else value

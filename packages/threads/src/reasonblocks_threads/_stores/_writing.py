@@ -45,7 +45,7 @@ class SqlWriting(SqlReading):
         self, before: Thread | None, after: Thread, events: Sequence[ThreadEvent], rows: Rows, command: Known
     ) -> Sequence[Work]:
         _check_dense(before, after, events)
-        with _unique(after.id):
+        with self._unique(after.id):
             if events:
                 self._db.hold_positions()
                 self._put_head(before, after, events, rows)
@@ -53,6 +53,15 @@ class SqlWriting(SqlReading):
             known = (id_of(command.command_id), command.thread_id, command.content, command.first, command.last)
             self._db.change(f"INSERT INTO command VALUES ({marks(known)})", known)
             return self._put_rows(after, rows)
+
+    @contextmanager
+    def _unique(self, thread_id: str) -> Iterator[None]:
+        """Raise `Conflict` for a row whose unique key exists already."""
+        try:
+            yield
+        except Duplicate as error:
+            self._db.error = Conflict(thread_id, f"a unique key exists already ({error})")
+            raise self._db.error from error
 
     def _put_head(self, before: Thread | None, after: Thread, events: Sequence[ThreadEvent], rows: Rows) -> None:
         head, changed_at, live = _rows.head_json(after), events[-1].at, int(not after.phase.is_terminal)
@@ -103,7 +112,7 @@ class SqlWriting(SqlReading):
         self._db.change("UPDATE card SET deferred_until = ? WHERE id = ? AND state = 'open'", (until, card_id))
 
     def put_card(self, card: Card) -> None:
-        with _unique(card.thread_id):
+        with self._unique(card.thread_id):
             self._db.change(f"UPDATE card SET state = 'withdrawn' WHERE {_OPEN} AND id <> ?", (card.thread_id, card.id))
             self._db.change("DELETE FROM card WHERE id = ?", (card.id,))
             self._add_card(card)
@@ -165,7 +174,7 @@ class SqlWriting(SqlReading):
         org_id = self._first("SELECT org_id FROM thread WHERE id = ?", thread_id)
         if org_id is None:
             raise Conflict(thread_id, "it does not exist")
-        with _unique(thread_id):
+        with self._unique(thread_id):
             self._add_works(thread_id, org_id, entered, works)
 
     def remove_works(self, thread_id: str, kinds: Collection[str] | None = None) -> int:
@@ -179,7 +188,7 @@ class SqlWriting(SqlReading):
             id_of(letter.id), letter.thread_id, id_of(letter.run_id), letter.text, letter.at, letter.state,
             number(letter.calls),
         )  # fmt: skip
-        with _unique(letter.thread_id):
+        with self._unique(letter.thread_id):
             self._db.change(f"INSERT INTO letter VALUES ({marks(values)})", values)
 
     def change_letter(self, letter_id: str, *, state: str | None = None, calls: int | None = None) -> None:
@@ -195,34 +204,26 @@ class SqlWriting(SqlReading):
         return self._db.change(sql, (number(tokens), usd, id_of(call_id))) > 0
 
     def put_blob(self, hash: str, text: str) -> None:
-        self._db.change("INSERT INTO blob VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (hash, text))
+        self._db.change("INSERT INTO blob VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (id_of(hash), text))
 
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
         hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in _blobs(_rows.parsed(data))}
-        return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (hash,)) for hash in sorted(hashes))
+        return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 
     def set_meta(self, values: Mapping[str, str]) -> None:
         sql = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        self._db.many(sql, sorted(values.items()))
+        self._db.many(sql, [(id_of(key), value) for key, value in sorted(values.items())])
 
     def set_head(self, head: Thread) -> None:
         sql = "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ? WHERE id = ?"  #
         live = int(not head.phase.is_terminal)
         values = (live, head.phase.value, head.stage.value, head.version, _rows.head_json(head))
-        with _unique(head.id):
+        with self._unique(head.id):
             self._db.change(sql, (*values, head.id))
 
 
 _RANK = f"rank = urgency * {_rows.AGING_S} + ?"
-
-
-@contextmanager
-def _unique(thread_id: str) -> Iterator[None]:
-    try:
-        yield
-    except Duplicate as error:
-        raise Conflict(thread_id, f"a unique key exists already ({error})") from error
 
 
 def _check_dense(before: Thread | None, after: Thread, events: Sequence[ThreadEvent]) -> None:

@@ -1,0 +1,300 @@
+"""Execution: only what was approved runs, at most once unless it is idempotent, and every outcome is reported."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from reasonblocks_threads import (
+    PLAN_THEN_REVIEW,
+    Action,
+    Actor,
+    Cause,
+    Execution,
+    Proposal,
+    Report,
+    Risk,
+    Thread,
+    Threads,
+)
+from tests.threads.driver import MARA, Clock
+from tests.threads.faults import Killed
+
+AGENT = Actor.agent("agent")
+SECRET = "sk-proj-Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz"
+
+
+class Move(BaseModel):
+    to: str = "/data2"
+
+
+Run = Callable[[Move, Execution], Any]
+
+
+class World:
+    """Threads with one action, `move`, and a clock by hand."""
+
+    def __init__(self, run: Run, *, database: Path | None = None, clock: Clock | None = None, **action: Any) -> None:
+        self.clock = clock or Clock()
+        self.calls: list[Execution] = []
+
+        def counted(given: Move, execution: Execution) -> Report:
+            self.calls.append(execution)
+            report: Report = run(given, execution)
+            return report
+
+        move = Action("move", Move, counted, **action)
+        self.threads = Threads(database, actions=[move], policy=PLAN_THEN_REVIEW, clock=self.clock)
+
+    def asked(self, **parameters: Any) -> Thread:
+        thread = self.threads.open(
+            Cause(kind="proposal", key="move", title="Move it?"),
+            proposals=[Proposal.of_action("move", parameters, confidence=0.9)],
+            by=AGENT,
+        )
+        self.threads.drain()
+        return self.threads.get(thread.id)
+
+    def approve(self) -> None:
+        (card,) = self.threads.cards()
+        self.threads.answer(card, "approve", by=MARA)
+
+    def executed(self, **parameters: Any) -> Thread:
+        thread = self.asked(**parameters)
+        self.approve()
+        self.threads.drain()
+        return self.threads.get(thread.id)
+
+    def kinds(self, thread: Thread) -> list[str]:
+        return [event.kind for event in self.threads.log(thread.id)]
+
+
+@pytest.fixture
+def made() -> Iterator[Callable[..., World]]:
+    worlds: list[World] = []
+
+    def make(run: Run, **options: Any) -> World:
+        worlds.append(World(run, **options))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.threads.close()
+
+
+def ok(given: Move, execution: Execution) -> Report:
+    return Report.ok(f"moved to {given.to}")
+
+
+def problem(thread: Thread) -> tuple[str, str]:
+    assert thread.problem is not None
+    return thread.problem.code, thread.problem.text
+
+
+def test_the_approved_action_runs_with_its_id_and_is_logged_before_it_acts(made: Callable[..., World]) -> None:
+    seen: list[str] = []
+
+    def run(given: Move, execution: Execution) -> Report:
+        seen.extend(event.kind for event in world.threads.log(execution.thread_id))
+        return ok(given, execution)
+
+    world = made(run)
+    thread = world.executed(to="/data3")
+    assert thread.phase.value == "done"
+    assert seen[-1] == "execution_started"
+    (execution,) = world.calls
+    assert thread.execution is not None
+    assert execution.id == thread.execution.id
+    assert thread.approved is not None
+    assert execution.hash == thread.approved.hash
+    assert execution.parameters == {"to": "/data3"}
+    assert execution.deadline_at == execution.started_at + 120
+    assert thread.execution.report == Report.ok("moved to /data3")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "why"),
+    [
+        (None, "outcome_unknown", "returned NoneType"),
+        ({}, "outcome_unknown", "returned dict"),
+        (True, "outcome_unknown", "returned bool"),
+        (Report(succeeded="yes"), "outcome_unknown", "succeeded='yes'"),  # type: ignore[arg-type]
+        (Report(succeeded=True, disposition="gone"), "outcome_unknown", "disposition='gone'"),  # type: ignore[arg-type]
+        (Report(succeeded=True, disposition="decomposed"), "outcome_unknown", "only decompose"),
+        (Report.failed("the disk is read-only", code="readonly"), "readonly", "the disk is read-only"),
+        (RuntimeError(f"token={SECRET}"), "error", "RuntimeError"),
+        (SystemExit(1), "error", "SystemExit"),
+        (KeyboardInterrupt(), "error", "KeyboardInterrupt"),
+        (StopIteration(), "error", "StopIteration"),
+    ],
+)
+def test_what_is_no_report_of_a_success_asks_a_person(
+    made: Callable[..., World], given: Any, code: str, why: str
+) -> None:
+    def run(parameters: Move, execution: Execution) -> Any:
+        if isinstance(given, BaseException):
+            raise given
+        return given
+
+    world = made(run)
+    thread = world.executed()
+    assert thread.phase.value == "awaiting_redirect"
+    found, text = problem(thread)
+    assert found == code
+    assert why in text
+    assert SECRET not in text
+    assert len(world.calls) == 1
+
+
+def test_an_output_that_is_no_small_json_is_left_out(made: Callable[..., World]) -> None:
+    world = made(lambda given, execution: Report.ok("x" * 5000, output={"blob": b"1"}))
+    thread = world.executed()
+    assert thread.phase.value == "done"
+    assert thread.execution is not None
+    assert thread.execution.report is not None
+    assert thread.execution.report.output == {"omitted": "it is not plain JSON"}
+    assert len(thread.execution.report.summary) <= 1000
+
+
+# --- the approval
+
+
+def test_an_action_that_changed_after_its_approval_does_not_run(made: Callable[..., World], tmp_path: Path) -> None:
+    file, clock = tmp_path / "threads.db", Clock()
+    before = made(ok, database=file, clock=clock)
+    thread = before.asked()
+    before.approve()
+    after = made(ok, database=file, clock=clock, risk=Risk(irreversibility="high"))
+    after.threads.drain()
+    found = after.threads.get(thread.id)
+    assert found.phase.value == "awaiting_redirect"
+    assert problem(found)[0] == "approval_mismatch"
+    assert after.calls == before.calls == []
+    assert "execution_started" not in after.kinds(thread)
+
+
+def test_preconditions_are_checked_again_before_the_action(made: Callable[..., World]) -> None:
+    ready = [True, False]
+    world = made(ok, preconditions=[lambda given, thread: None if ready[0] else "the disk is busy"])
+    thread = world.asked()
+    ready.pop(0)
+    world.approve()
+    world.threads.drain()
+    found = world.threads.get(thread.id)
+    assert problem(found)[0] == "precondition"
+    assert "the disk is busy" in problem(found)[1]
+    assert world.calls == []
+
+
+# --- time and cancellation
+
+
+def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made: Callable[..., World]) -> None:
+    release = threading.Event()
+
+    def run(given: Move, execution: Execution) -> Report:
+        world.clock.advance(31)
+        release.wait(30)
+        return Report.ok("moved after all")
+
+    world = made(run, deadline_s=30.0)
+    thread = world.executed()
+    assert thread.phase.value == "awaiting_redirect"
+    assert problem(thread)[0] == "deadline"
+    assert "may still act" in problem(thread)[1]
+    release.set()
+    late = world.threads.wait(thread.id, timeout=30, until=lambda now: now.version > thread.version)
+    assert late.phase is thread.phase
+    last = world.threads.log(thread.id)[-1]
+    assert last.kind == "late_report"
+    assert "moved after all" in str(last.data["detail"])
+    assert len(world.calls) == 1
+
+
+def test_a_cancelled_action_sees_it_and_its_failure_is_a_cancellation(made: Callable[..., World]) -> None:
+    def run(given: Move, execution: Execution) -> Report:
+        assert not execution.is_cancelled()
+        world.threads.cancel(execution.thread_id, by=MARA)
+        return Report.failed("stopped half-way") if execution.is_cancelled() else Report.ok()
+
+    world = made(run)
+    thread = world.executed()
+    assert thread.phase.value == "awaiting_redirect"
+    assert problem(thread) == ("cancelled", "stopped half-way")
+
+
+def test_an_action_that_is_cancelled_before_it_starts_does_not_run(made: Callable[..., World]) -> None:
+    world = made(ok)
+    thread = world.asked()
+    world.approve()
+    world.threads.cancel(thread.id, by=MARA)
+    world.threads.drain()
+    assert problem(world.threads.get(thread.id))[0] == "cancelled"
+    assert world.calls == []
+
+
+def test_a_result_of_a_closed_thread_is_noted_and_the_action_learns_of_it(made: Callable[..., World]) -> None:
+    seen: list[bool] = []
+
+    def run(given: Move, execution: Execution) -> Report:
+        world.threads.dismiss(parent.id, by=MARA)
+        world.threads.drain()
+        seen.append(execution.is_cancelled())
+        return Report.ok("moved")
+
+    world = made(run)
+    parent = world.threads.open(
+        Cause(kind="plan", key="plan", title="A plan"), children=[Cause(kind="part", key="p", title="A part")], by=AGENT
+    )
+    world.threads.drain()
+    (card,) = world.threads.cards()
+    world.threads.answer(card, "provide", action="move", parameters={}, by=MARA)
+    world.approve()
+    world.threads.drain()
+    (child,) = parent.children
+    assert world.threads.get(child.id).phase.value == "dismissed"
+    assert seen == [True]
+    assert world.threads.log(child.id)[-1].kind == "late_report"
+
+
+# --- crashes
+
+
+def killed_once(world: Callable[[], World]) -> Run:
+    def run(given: Move, execution: Execution) -> Report:
+        if len(world().calls) == 1:
+            raise Killed
+        return ok(given, execution)
+
+    return run
+
+
+def test_an_action_that_may_have_acted_is_not_repeated(made: Callable[..., World]) -> None:
+    world = made(killed_once(lambda: world))
+    with pytest.raises(Killed):
+        world.executed()
+    (thread,) = world.threads.list()
+    world.clock.advance(600)
+    world.threads.drain()
+    found = world.threads.get(thread.id)
+    assert found.phase.value == "awaiting_redirect"
+    assert problem(found)[0] in ("outcome_unknown", "deadline")
+    assert len(world.calls) == 1
+
+
+def test_an_idempotent_action_is_repeated_with_the_same_id(made: Callable[..., World]) -> None:
+    world = made(killed_once(lambda: world), idempotent=True, deadline_s=30.0)
+    with pytest.raises(Killed):
+        world.executed()
+    (thread,) = world.threads.list()
+    world.clock.advance(61)
+    world.threads.drain()
+    assert world.threads.get(thread.id).phase.value == "done"
+    first, second = world.calls
+    assert first.id == second.id
+    assert world.kinds(world.threads.get(thread.id)).count("execution_started") == 1
