@@ -28,6 +28,9 @@ LINES = 500
 """The most lines of a log that a page shows: the newest ones."""
 SHOWN_EVIDENCE = 12
 """Pieces of evidence that are shown at once: the newest ones."""
+EMPTY: Mapping[str, str] = {
+    "": "No card is open", "progress": "Nothing is in progress", "later": "Nothing is put off", "ended": "Nothing has ended",
+}  # fmt: skip
 TABS: Mapping[str, str] = {"": "Waiting for a person", "progress": "In progress", "later": "Put off", "ended": "Ended"}
 
 
@@ -37,10 +40,23 @@ def threads(visit: Visit) -> Response:
     shown = visit.asked("show") if visit.asked("show") in TABS else ""
     tabs = [(words, with_query(LIST, {"show": name}), name == shown) for name, words in TABS.items()]
     if visit.server.threads is None:
-        return render(visit, "threads.html", "Threads", is_on=False)
+        return render(visit, "threads.html", "", is_on=False, switched_off=SWITCHED_OFF)
     with visit.server.threads.of(visit.org) as org:
         cards, rows = _listed(org, shown, visit.now)
-    return render(visit, "threads.html", "Threads", is_on=True, tabs=tabs, shown=shown, cards=cards, rows=rows, most=MOST)
+    return render(
+        visit,
+        "threads.html",
+        "Threads",
+        is_on=True,
+        tabs=tabs,
+        shown=shown,
+        cards=cards,
+        rows=rows,
+        most=MOST,
+        empties=EMPTY,
+        questions=QUESTIONS,
+        phases=PHASES,
+    )
 
 
 def _listed(org: Threads, shown: str, now: float) -> tuple[Sequence[Card], Sequence[Listed]]:
