@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ def test_an_answer_goes_in_the_log_with_the_login_name_and_the_work_is_left_to_i
     assert driver.hands.calls == []
     (approved,) = [event for event in driver.threads.log(thread.id) if event.kind == "action_approved"]
     assert (approved.actor.kind, approved.actor.name) == ("person", getpass.getuser())
+    driver.clock.now = time.time()
     driver.drain()
     assert driver.get(thread.id).phase is Phase.DONE
     assert len(driver.hands.calls) == 1
@@ -188,8 +190,9 @@ def test_later_hides_the_card(driver: Driver, command: Command) -> None:
     until = driver.get(thread.id).deferred_until
     assert until is not None
     assert 0 <= until - before - 2 * 86_400 < 60
-    command.ok("answer", thread.id, "later", "--until", "2100-01-31T09:00:00Z")
-    assert driver.get(thread.id).deferred_until == 4_105_069_200.0
+    date = datetime.fromtimestamp(int(before) + 100 * 86_400, timezone.utc)
+    command.ok("answer", thread.id, "later", "--until", date.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    assert driver.get(thread.id).deferred_until == date.timestamp()
 
 
 def test_words_and_a_stage_go_with_a_redirect(driver: Driver, command: Command) -> None:
