@@ -134,11 +134,13 @@ class Replay:
             assert len(matter.ancestors) <= 3
             self._not_looser(matter)
 
-    def _not_looser(self, matter: Matter) -> None:
-        own, force = statement.strictest([matter.policy]), self.in_force(matter)
-        above = statement.strictest([self.matters[id].policy for id in matter.ancestors])
-        with_above = statement.strictest([matter.policy, *(self.matters[id].policy for id in matter.ancestors)])
-        assert own == with_above, f"looser than its ancestors: {own} under {above}, in force {force}"
+    def _not_looser(self, matter: Matter, before: Mapping[str, Any] | None = None) -> None:
+        """No axis is looser than that of an ancestor, but where it was looser before, and is not loosened more."""
+        own, above = matter.policy, [self.matters[id].policy for id in matter.ancestors]
+        below = statement.strictest([own, *above])
+        kept = statement.strictest([own, before]) if before is not None else below
+        for axis, value in statement.strictest([own]).items():
+            assert value in (below[axis], kept[axis]), f"{axis} is looser than an ancestor's: {value}"
 
     def _same_command(self, matter: Matter, line: Line) -> None:
         assert line["command_id"], line
@@ -159,8 +161,7 @@ class Replay:
         before, matter.policy = matter.policy, data["policy"]
         if line["actor"]["kind"] != "operator":
             assert statement.strictest([before, matter.policy]) == statement.strictest([matter.policy]), "loosened"
-        if matter.ancestors:
-            self._not_looser(matter)
+        self._not_looser(matter, before)
 
     def _deferred(self, matter: Matter, line: Line, data: Mapping[str, Any]) -> None:
         assert matter.phase in statement.CARDS

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 
 from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.exceptions import Refused as CoreRefused
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.ports import BatchSink, Mailbox, TelemetrySink
 from reasonblocks.types import Doubt, FSMState, RunInfo, Step, StepDecision, StepInput, StepOutcome
@@ -352,8 +357,7 @@ def test_threads_of_agents_learn_of_the_end_and_stay() -> None:
 
 
 def stalled(run_id: str, first: int, last: int) -> list[Event]:
-    from dataclasses import replace
-
+    """The events of a run that is in SKIP in these calls; from call 1 on, also those before."""
     calls = [replace(call(at, "SKIP"), run_id=run_id) for at in range(first, last)]
     start = RunStart(run=RunInfo(run_id=run_id), timestamp=0.0)
     return [start, replace(call(0), run_id=run_id), *calls] if first == 1 else list(calls)
@@ -494,3 +498,50 @@ def test_the_sink_remembers_a_bounded_number_of_runs(monkeypatch: pytest.MonkeyP
         for at in range(9):
             feed(sink, stalled(f"r{at}", 1, 2)[:2])
         assert len(sink._runs) == 3
+
+
+def test_an_event_that_fails_is_dropped_alone() -> None:
+    with Threads(None) as threads:
+        sink = threads.sink()
+        assert isinstance(sink, RunSink)
+        unstorable, good = stalled("r\x00", 1, 2), stalled("r", 1, 3)
+        queue = [*unstorable, *good]
+        dropped = 0
+        while queue:
+            try:
+                queue = queue[sink.emit_many(queue, 5.0) :]
+            except CoreRefused as exc:
+                dropped, queue = dropped + (exc.events or len(queue)), queue[1:]
+        assert dropped == 1
+        assert [one.run_id for one in threads.list()] == ["r"]
+
+
+FEEDER = """
+import json
+import sys
+from pathlib import Path
+from reasonblocks.events import event_of
+from reasonblocks_threads import Threads
+
+database, events = map(Path, sys.argv[1:])
+with Threads(database) as threads:
+    sink, lines = threads.sink(), events.read_text().splitlines()
+    print("ready", flush=True)
+    for line in lines:
+        sink.emit(event_of(json.loads(line)))
+"""
+
+
+def test_processes_that_race_open_each_thread_once(tmp_path: Path) -> None:
+    file, recorded = tmp_path / "t.db", tmp_path / "events.jsonl"
+    events = [event for step in zip(*[stalled(f"r{at}", 1, 5) for at in range(8)]) for event in step]
+    recorded.write_text("".join(json.dumps(event.as_dict()) + "\n" for event in events))
+    command = [sys.executable, "-c", FEEDER, str(file), str(recorded)]
+    with Threads(file) as threads:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "ready\n"
+            feed(threads.sink(), events)
+            assert (other.communicate()[1], other.returncode) == ("", 0)
+        assert sorted(str(one.run_id) for one in threads.list(live=False)) == [f"r{at}" for at in range(8)]
+        assert not threads.doctor()

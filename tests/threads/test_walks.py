@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks_threads import CardClosed, Phase, Thread
+from reasonblocks_threads import CardClosed, Phase, Thread, Threads
 from tests.threads.checks import check, check_rest
 from tests.threads.driver import MARA, Driver
 from tests.threads.model import Matter
@@ -135,6 +135,17 @@ def test_the_card_after_a_missing_inference_says_why(driver: Driver, path: str, 
     walker = Walker(driver, begun)
     walker.go()
     assert code in driver.card(walker.id).problem
+
+
+def test_an_action_that_nobody_can_run_asks_a_person(tmp_path: Path) -> None:
+    with Driver(tmp_path / "threads.db") as driver:
+        thread = driver.reach("executing")
+        driver.clock.advance(1000)
+        with Threads(driver.store, clock=driver.clock) as other:
+            other.drain()
+        assert driver.replayed().matters[thread.id].path[-1] == ("timeout", "awaiting_redirect")
+        assert driver.card(thread.id).problem
+        assert driver.hands.calls == []
 
 
 def test_a_result_that_comes_after_the_end_is_a_late_report(driver: Driver) -> None:

@@ -38,6 +38,8 @@ class Walk:
     children: bool = False
     """The thread is opened with two children, which are dismissed."""
     rule: str = "all_of"
+    how: str | None = None
+    """The parameter of the action, if it does not follow from its outcome."""
     below: bool = False
     """The thread is opened below another, and a third one below it; the one above is dismissed."""
 
@@ -51,7 +53,6 @@ HOW = {
     ("execution_done", "awaiting_review"): "ok",
     ("execution_done", "handed_off"): "hand_off",
     ("execution_failed", "awaiting_redirect"): "fail",
-    ("timeout", "awaiting_redirect"): "die",
 }
 """The parameter of an action by its outcome."""
 PICK = {"provided": {"action": "tidy", "parameters": {"n": 4}}}
@@ -128,7 +129,9 @@ WALKS: Mapping[str, Walk] = {
         given={"redirected": {"text": "do it again"}},
     ),
     "W20": Walk(CONSENT + RUN + "execution_done awaiting_review timeout done", action="check"),
-    "W21": Walk(CONSENT + RUN + "timeout awaiting_redirect dismissed_by_user dismissed", action="touch"),
+    "W21": Walk(
+        CONSENT + RUN + "execution_failed awaiting_redirect dismissed_by_user dismissed", action="touch", how="die"
+    ),
     "W22": Walk(CONSENT + RUN + "execution_done handed_off"),
     "W23": Walk(
         BEGIN
@@ -224,7 +227,7 @@ class Walker:
         """Set the inferencer, the actions and the cleaner so that the next outcome is the walk's."""
         driver, rest = self.driver, self.walk.moves[done:]
         outcomes = [move for move in rest if move[0] in ("execution_done", "execution_failed", "timeout")]
-        how = next((HOW[move] for move in outcomes if move in HOW), "ok")
+        how = self.walk.how or next((HOW[move] for move in outcomes if move in HOW), "ok")
         driver.mind.action, driver.mind.parameters = self.walk.action, {"how": how}
         if self.walk.action == "decompose":
             parts = [{"key": "one", "title": "One"}, {"key": "two", "title": "Two"}]
@@ -276,19 +279,14 @@ class Walker:
     def do_one(self) -> None:
         """Do the most urgent work; if none is due, wait for the end of a lease that a dead process holds."""
         for _ in range(60):
-            if self.driver.dies() if self.driver.mind.mood.get("intent") == "die" else self.driver.drain(limit=1):
+            before = self.matter.version
+            if self.driver.dies() or self.matter.version > before:
                 return
             self.driver.clock.advance(5)
         raise AssertionError(f"nothing is due, and {self.id} is {self.matter.phase}")
 
     def _timeout(self, here: str) -> None:
         driver = self.driver
-        if here == "executing":
-            if not self.matter.executions:
-                assert driver.dies()
-            driver.clock.advance(5)
-            driver.drain()
-            return
         driver.clock.advance(901 if here == "awaiting_inference" else EARLIEST[here])
         if here == "awaiting_inference":
             # Nobody who can infer is there: another process, with another inferencer, does what is due.

@@ -51,12 +51,13 @@ class PostgresStore:
     inline = False
     """A call may take as long as the network does."""
 
-    def __init__(self, url: str, *, busy_s: float = BUSY_S) -> None:
-        self._url, self._busy_s = url, busy_s
+    def __init__(self, url: str, *, busy_s: float = BUSY_S, poll_s: float = POLL_S) -> None:
+        self._url, self._busy_s, self._poll_s = url, busy_s, poll_s
         try:
             self._name = f"PostgreSQL database {conninfo_to_dict(url).get('dbname') or 'of this user'!r}"
-        except psycopg.Error as error:  # its text may have the password
-            raise ConfigError("database", "postgresql://...", "it is no valid PostgreSQL URL") from error
+        except psycopg.Error:
+            rule = "it is no valid PostgreSQL URL"
+            raise ConfigError("database", "postgresql://...", rule) from None  # the cause may have the password
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._idle: list[Connection] = []
         self._letters: dict[str, tuple[float, int, tuple[Letter, ...]]] = {}
@@ -82,10 +83,10 @@ class PostgresStore:
             yield SqlReading(transaction)
 
     def waiting(self, run_id: str) -> Sequence[Letter]:
-        """Return the waiting letters of a run; those of other processes' transactions after `POLL_S` at most."""
+        """Return the waiting letters of a run; another process's change is seen after `poll_s` seconds at most."""
         now, changes = time.monotonic(), self._changes
         known = self._letters.get(run_id)
-        if known is not None and known[1] == changes and now - known[0] < POLL_S:
+        if known is not None and known[1] == changes and now - known[0] < self._poll_s:
             return known[2]
         with self.read() as reading:
             found = tuple(reading.letters(run_id))

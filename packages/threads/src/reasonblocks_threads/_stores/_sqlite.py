@@ -201,6 +201,9 @@ class SqliteStore:
 
     def _gone(self, stale: _Link) -> StoreUnavailable:
         stale.db.close()
+        while self._readers:
+            with suppress(IndexError):  # another thread takes the last one
+                self._readers.pop().db.close()
         return StoreUnavailable(f"{self._path}: the file was deleted or replaced; put it back, then try again")
 
     def _open(self) -> _Link:
@@ -311,6 +314,8 @@ _REASONS = {
 def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "its folder does not exist; create it"
+    if isinstance(error, PermissionError):
+        return f"{_REASONS['readonly']} ({error.strerror})"
     text = f"{error}"
     found = next((reason for mark, reason in _REASONS.items() if mark in text), None)
     return f"{found} ({text})" if found else text
