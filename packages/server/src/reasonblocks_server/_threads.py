@@ -86,6 +86,7 @@ class OrgThreads:
 
     def _serve(self) -> None:
         while not self._ended:
+            self._wake.clear()  # before the look: what is set during it is not lost
             try:
                 self._drain()
             except Exception as error:  # noqa: BLE001 - the thread's edge: it has to try again
@@ -93,7 +94,6 @@ class OrgThreads:
             else:
                 self._failing = False
             self._wake.wait(POLL_S)
-            self._wake.clear()
 
     def _drain(self) -> None:
         if monotonic() - self._listed >= ORGS_S:

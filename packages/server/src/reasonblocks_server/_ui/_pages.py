@@ -128,7 +128,8 @@ def _href(name: str) -> str:
 def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
-        "run_href": run_href, "thread_href": thread_href, "foreign": visible, "exact": exact, "pattern_href": pattern_href, "experiment_href": experiment_href,
+        "run_href": run_href, "thread_href": thread_href, "foreign": visible, "exact": exact,
+        "pattern_href": pattern_href, "experiment_href": experiment_href,
         "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
         "decimal": words.decimal, "sentence_case": words.sentence_case,
         "note_word": words.note,
