@@ -20,7 +20,8 @@ from reasonblocks_threads._errors import StoreUnavailable
 from reasonblocks_threads._ports import Store
 from reasonblocks_threads._stores import SqliteStore, default_file, open_store
 from reasonblocks_threads._values import Letter, Rows
-from tests.threads.stores.lines import claimed, head, noting, opened, opening
+from tests.threads.stores.lines import claimed, following, head, noting, opened, opening
+from tests.whole import WHOLE
 
 USES: tuple[Callable[[Store], object], ...] = (
     lambda store: opened(store, "another"),
@@ -29,6 +30,7 @@ USES: tuple[Callable[[Store], object], ...] = (
     lambda store: claimed(store, 1.0),
 )
 posix = pytest.mark.skipif(sys.platform == "win32", reason="this system has no such modes or forks")
+FORKS = 20 if WHOLE else 3
 forks = [posix, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
 
 
@@ -319,7 +321,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
     for each in writers:
         each.start()
     try:
-        for number in range(5):
+        for number in range(FORKS):
 
             def use(number: int = number) -> None:
                 opened(store, f"child {number}")
@@ -331,7 +333,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
         for each in writers:
             each.join()
     with store.read() as reading:
-        assert reading.open_count("default") == 1 + done[0] + 5
+        assert reading.open_count("default") == 1 + done[0] + FORKS
     store.close()
 
 
@@ -362,6 +364,21 @@ def test_a_transaction_in_which_its_thread_forks_is_undone(file: SqliteStore, _:
         fork_in_it()
     assert head(file, thread.id) == thread
     lines.put(file)
+
+
+def test_erased_texts_are_gone_from_the_disk(file: SqliteStore, path: Path) -> None:
+    secret = "xyzzy" * 3_000
+    hidden = {"id": "e", "label": "l", "text": "", "blob": "h"}
+    thread = following(opened(file), ("evidence_added", {"items": [hidden]})).put(file)
+    with file.write() as writing:
+        writing.put_blob("h", secret)
+        writing.put_blob("other", "kept")
+    assert any(b"xyzzy" in each.read_bytes() for each in path.parent.iterdir())
+    with file.write() as writing:
+        assert writing.erase_blobs(thread.id) == 1
+    assert not any(b"xyzzy" in each.read_bytes() for each in path.parent.iterdir())
+    with file.read() as reading:
+        assert (reading.blob("h"), reading.blob("other")) == (None, "kept")
 
 
 def test_a_store_works_again_after_it_was_closed(file: SqliteStore) -> None:

@@ -39,7 +39,9 @@ def person_of(key: KeyRow) -> str:
     return f"{name} (key {key.key_id})".strip()
 
 
-def answer_card(threads: OrgThreads, key: KeyRow, card_id: str, what: str, seen: str, given: Mapping[str, Any]) -> Thread:
+def answer_card(
+    threads: OrgThreads, key: KeyRow, card_id: str, what: str, seen: str, given: Mapping[str, Any]
+) -> Thread:
     """Answer a card of the key's org, and return its thread as it is after what follows at once.
 
     `seen` is the hash of the action as the person saw it, which an approval is for; `given` are the fields of the

@@ -183,11 +183,10 @@ class PostgresStore:
 
     def _prepare(self, connection: Connection) -> None:
         """Check the form of the tables, and create missing ones, one process at a time."""
-        exists = "SELECT to_regclass(%s) IS NOT NULL"
-        if connection.execute(exists, (f"{SCHEMA}.form",)).fetchone() == (False,):
+        if not self._has_tables(connection):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES,))
-                if connection.execute(exists, (f"{SCHEMA}.form",)).fetchone() == (False,):
+                if not self._has_tables(connection):
                     connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
                     for statement in POSTGRES:
                         connection.execute(statement.encode())
@@ -198,6 +197,10 @@ class PostgresStore:
                 f"{self._name}: the form {form} of its tables is newer than this library's {FORM}; "
                 "upgrade reasonblocks-threads"
             )
+
+    def _has_tables(self, connection: Connection) -> bool:
+        sql = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = 'form'"  # `to_regclass` is cached
+        return connection.execute(sql, (SCHEMA,)).fetchone() == (1,)
 
     def _keep(self, connection: Connection) -> None:
         if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:

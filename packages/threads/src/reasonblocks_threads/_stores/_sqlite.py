@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ BUSY_S = 5.0
 """Seconds to wait for the transaction of another thread or process."""
 APPLICATION = 0x52425448
 """SQLite's `application_id` of our files: "RBTH"."""
+LONGEST_PAUSE_S, SHORTEST_PAUSE_S = 0.002, 0.0003
+"""Seconds between two attempts to begin a transaction. One takes about 0.5 ms."""
 READERS = 4
 """Connections for reading that are kept open."""
 RUNS = 1_000
@@ -75,13 +78,15 @@ class SqliteStore:
             with self._errors():
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                db.execute("BEGIN IMMEDIATE")
+                _begin(db, self._busy_s)
             try:
                 with self._statements(db) as transaction:
                     yield SqlWriting(transaction)
                 transaction.check()
                 with self._errors():
                     db.execute("COMMIT")
+                    if transaction.erases:  # also from the write-ahead log, if nobody reads an older state now
+                        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except BaseException:
                 _roll_back(db)
                 raise
@@ -153,6 +158,8 @@ class SqliteStore:
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
             self._writer = self._open()
+            self._writer.db.execute("PRAGMA busy_timeout=0")  # `_begin` waits
+            self._writer.db.execute("PRAGMA secure_delete=ON")
         elif self._is_stale(self._writer):
             stale, self._writer = self._writer, None
             raise self._gone(stale)
@@ -224,11 +231,16 @@ class SqliteStore:
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Check the file's form, and create the tables in an empty one."""
-        if _form(db, self._name) == FORM:
+        db.execute("BEGIN")  # another process may create them between two reads
+        try:
+            found = _form(db, self._name)
+        finally:
+            _roll_back(db)
+        if found == FORM:
             return
         if self._path is not None:
             to_wal(db, self._busy_s)
-        db.execute("BEGIN IMMEDIATE")
+        _begin(db, self._busy_s)
         try:
             if _form(db, self._name) != FORM:
                 for statement in SQLITE:
@@ -264,6 +276,26 @@ class SqliteStore:
             yield
         except (sqlite3.Error, OSError) as error:
             raise StoreUnavailable(f"{self._name}: {_reason(error)}") from error
+
+
+def _begin(db: sqlite3.Connection, seconds: float) -> None:
+    """Begin a transaction that writes, after those of others.
+
+    SQLite itself asks the more rarely the longer it has waited: of several processes that write without a pause, one
+    would wait for seconds. Here the one that has waited longest asks most often.
+    """
+    start = time.monotonic()
+    pause = LONGEST_PAUSE_S
+    while True:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > start + seconds:
+                raise
+        else:
+            return
+        time.sleep(pause)
+        pause = max(pause * 0.7, SHORTEST_PAUSE_S)
 
 
 def _created(path: str, *, new: bool) -> int:
