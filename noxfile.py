@@ -101,6 +101,15 @@ def demo(session: nox.Session) -> None:
     session.run("python", str(ROOT / "examples/demo.py"), *session.posargs)
 
 
+@nox.session(name="demo-threads", reuse_venv=True)
+def demo_threads(session: nox.Session) -> None:
+    """A stuck agent that is handed over to a person, and goes on with the answer; with --ask, you are the person."""
+    packages = ("packages/core[cli]", "packages/langchain", "packages/threads")
+    install_pinned(session, own(session), *(part for package in packages for part in ("-e", package)))
+    session.chdir(os.environ.get("DEV_CWD", "."))
+    session.run("python", str(ROOT / "examples/threads_handover.py"), *session.posargs)
+
+
 @nox.session(reuse_venv=True)
 def serve(session: nox.Session) -> None:
     """Start the server with the demo's runs and a live one, until Ctrl-C. Arguments go to `reasonblocks serve`."""

@@ -84,6 +84,10 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
+    def next_turn(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """Return the script's answer to a request."""
+        return next_turn(messages)
+
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         return self.bind(**kwargs)
 
@@ -91,7 +95,7 @@ class ScriptedModel(BaseChatModel):
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         self._requests.append(list(messages))
-        answer = next_turn(messages)
+        answer = self.next_turn(messages)
         read, written = tokens(messages), tokens([answer])
         answer.usage_metadata = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
         return ChatResult(generations=[ChatGeneration(message=answer)])

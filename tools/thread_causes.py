@@ -29,10 +29,9 @@ VARIANTS: Mapping[str, Numbers] = {
     "shipped": Numbers(),
     "slow 8": Numbers(slow_calls=8),
     "slow 20": Numbers(slow_calls=20),
-    "injections 3": Numbers(injections=3),
     "firings 4": Numbers(firings=4),
+    "firings 5": Numbers(firings=5),
     "firings 6": Numbers(firings=6),
-    "firings 8": Numbers(firings=8),
     "cap alone": Numbers(firings=10**9),
 }
 

@@ -44,6 +44,15 @@ class Tree(BaseModel):
     below: list[Tree] = []
 
 
+class Nested(BaseModel):
+    one: Tree | None = None
+    some: list[Tree] = []
+    named: dict[str, Tree] = {}
+    either: Tree | list[int] | None = None
+    any: dict[str, Any] = {}
+    loose: Loose | None = None
+
+
 class Broken(BaseModel):
     service: str
 
@@ -144,7 +153,10 @@ def test_a_description_survives_json(data: st.DataObject) -> None:
     assert again.version == spec.version
 
 
-@pytest.mark.parametrize("broken", ["", "3", "{}", "[]", '{"name": "a"}'])
+NO_PROPERTIES = json.dumps({**json.loads(spec_json(DEPLOY.spec)), "schema": {"properties": 3}})
+
+
+@pytest.mark.parametrize("broken", ["", "3", "{}", "[]", NO_PROPERTIES, '{"name": "a"}'])
 def test_a_broken_description_is_a_value_error_and_is_left_out(broken: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         spec_of(broken)
@@ -191,6 +203,9 @@ def test_the_hash_covers_parameters_run_and_version() -> None:
         bound(Catalogue.of([other]), {"service": "web"}).hash,
     }
     assert len(hashes) == 4
+    free = Catalogue.of([Action("tree", Tree, done)])
+    runs = {bound(free, {"name": "a"}, "tree", opened(run)).hash for run in ("run-1", "run-2", None)}
+    assert len(runs) == 3
     assert bound(HERE, dict(reversed([*bound(HERE, {"service": "web"}).parameters.items()]))).hash in hashes
 
 
@@ -227,6 +242,40 @@ def test_values_are_checked_strictly_where_the_code_is(wrong: dict[str, object])
 def test_a_model_may_allow_other_keys() -> None:
     catalogue = Catalogue.of([Action("loose", Loose, done)])
     assert bound(catalogue, {"service": "web", "more": 1}, "loose").parameters == {"service": "web", "more": 1}
+
+
+NESTED: list[tuple[dict[str, object], str | None]] = [
+    ({"one": {"name": "a", "x": 1}}, "one.x"),
+    ({"some": [{"name": "a"}, {"name": "b", "x": 1}]}, "some.1.x"),
+    ({"named": {"x": {"name": "a", "y": 1}}}, "named.x.y"),
+    ({"either": {"name": "a", "x": 1}}, "either.x"),
+    ({"one": {"name": "a", "below": [{"name": "b", "x": 1}]}}, "one.below.0.x"),
+    (
+        {"either": None, "any": {"x": {"y": 1}}, "named": {"x": {"name": "a"}}, "loose": {"service": "web", "x": 1}},
+        None,
+    ),
+    ({"either": [1, 2], "one": {"name": "a", "below": []}}, None),
+]
+
+
+@pytest.mark.parametrize(("parameters", "unknown"), NESTED)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_unknown_key_is_refused_at_any_depth(
+    parameters: dict[str, object], unknown: str | None, elsewhere: bool
+) -> None:
+    action = Action("nested", Nested, done)
+    catalogue = Catalogue.of(described=[spec_json(action.spec)]) if elsewhere else Catalogue.of([action])
+    if unknown is None:
+        assert bound(catalogue, parameters, "nested").checked is not elsewhere
+    else:
+        assert f"no parameter {unknown!r}" in refused(catalogue, parameters, "nested")
+
+
+def test_parameters_that_are_nested_without_end_are_a_sentence() -> None:
+    catalogue, deep = Catalogue.of([Action("tree", Tree, done)]), {"name": "leaf"}
+    for _ in range(400):
+        deep = {"name": "branch", "below": [deep]}  # type: ignore[dict-item]
+    assert "nested too deeply" in refused(catalogue, deep, "tree")
 
 
 def test_a_model_that_contains_itself_has_its_own_names() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import getpass
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +125,7 @@ def test_an_answer_goes_in_the_log_with_the_login_name_and_the_work_is_left_to_i
     assert driver.hands.calls == []
     (approved,) = [event for event in driver.threads.log(thread.id) if event.kind == "action_approved"]
     assert (approved.actor.kind, approved.actor.name) == ("person", getpass.getuser())
+    driver.clock.now = time.time()
     driver.drain()
     assert driver.get(thread.id).phase is Phase.DONE
     assert len(driver.hands.calls) == 1
@@ -188,8 +192,9 @@ def test_later_hides_the_card(driver: Driver, command: Command) -> None:
     until = driver.get(thread.id).deferred_until
     assert until is not None
     assert 0 <= until - before - 2 * 86_400 < 60
-    command.ok("answer", thread.id, "later", "--until", "2100-01-31T09:00:00Z")
-    assert driver.get(thread.id).deferred_until == 4_105_069_200.0
+    date = datetime.fromtimestamp(int(before) + 100 * 86_400, timezone.utc)
+    command.ok("answer", thread.id, "later", "--until", date.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    assert driver.get(thread.id).deferred_until == date.timestamp()
 
 
 def test_words_and_a_stage_go_with_a_redirect(driver: Driver, command: Command) -> None:
@@ -229,6 +234,45 @@ def test_ctrl_c_ends_watch(driver: Driver, command: Command, monkeypatch: pytest
 
     monkeypatch.setattr(time, "sleep", press)
     assert command("watch") == (130, "", "")
+
+
+def test_watch_prints_each_event_once(driver: Driver, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events come while it sleeps."""
+    phases = iter(["proposed", "awaiting_inference"])
+
+    def sleep(seconds: float) -> None:
+        if (phase := next(phases, None)) is None:
+            raise KeyboardInterrupt
+        driver.reach(phase)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    driver.reach("proposed")
+    code, out, _ = command("--json", "watch", "--every", "2")
+    assert code == 130
+    assert [event["position"] for event in map(json.loads, out.splitlines())] == [
+        event.position for event in driver.threads.feed()[1:]
+    ]
+
+
+def test_a_file_that_is_no_database_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("no database " * 100)
+    assert main(["list", "--db", str(file)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("reasonblocks-threads: ")
+    assert err.count("\n") == 1
+
+
+def test_doctor_names_what_a_crash_left_and_repairs_it(driver: Driver, command: Command) -> None:
+    thread = driver.reach("awaiting_inference")
+    assert driver.database
+    with closing(sqlite3.connect(driver.database)) as file, file:
+        file.execute("DELETE FROM work")
+    code, out, _ = command("doctor")
+    assert code == 1
+    assert thread.id in out
+    assert all(finding["thread_id"] == thread.id for finding in command.json("doctor", "--repair"))
+    assert command.ok("doctor") == "nothing was left behind\n"
 
 
 def test_drain_does_what_needs_no_code(driver: Driver, command: Command) -> None:

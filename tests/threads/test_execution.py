@@ -22,7 +22,8 @@ from reasonblocks_threads import (
     Thread,
     Threads,
 )
-from tests.threads.driver import MARA, Clock, Killed
+from tests.threads.driver import MARA, Clock
+from tests.threads.faults import Killed
 
 AGENT = Actor.agent("agent")
 SECRET = "sk-proj-Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz"

@@ -29,6 +29,7 @@ from reasonblocks_threads import (
     Threads,
 )
 from tests.threads.driver import MARA, Clock
+from tests.threads.faults import Killed
 
 AGENT = Actor.agent("agent")
 CAUSE = Cause(kind="incident", key="disk", title="The disk of db-3 is full")
@@ -389,4 +390,52 @@ def test_an_answer_for_a_thread_that_was_dismissed_meanwhile_is_noted_only(made:
     assert thread.phase.value == "dismissed"
     assert world.events(thread, "intent_inferred") == []
     assert world.threads.log(thread.id)[-1].kind == "late_report"
+    assert len(world.mind.asks) == 1
+
+
+# --- lost workers
+
+
+def dies(ask: Ask) -> Inferred:
+    raise Killed
+
+
+def test_an_inference_whose_process_died_is_made_once_more(made: Callable[..., World]) -> None:
+    world = made(dies, good, policy=Policy(auto_advance=frozenset()))
+    with pytest.raises(Killed):
+        world.inferred()
+    world.clock.advance(61)
+    world.threads.drain()
+    (thread,) = world.threads.list()
+    assert thread.phase.value == "awaiting_intent_confirmation"
+    kinds = [event.kind for event in world.threads.log(thread.id)]
+    assert kinds.count("inference_started") == 1
+
+
+def test_an_inference_that_kills_every_process_asks_a_person(made: Callable[..., World]) -> None:
+    world = made(dies)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            world.inferred()
+        world.clock.advance(61)
+    world.threads.drain()
+    (listed,) = world.threads.list()
+    thread = world.threads.get(listed.id)
+    assert thread.phase.value == "awaiting_intent_clarification"
+    assert thread.problem is not None
+    assert thread.problem.code == "worker_lost"
+    assert len(world.mind.asks) == 2
+
+
+def test_a_lost_call_counts_when_the_next_attempt_is_admitted(made: Callable[..., World]) -> None:
+    world = made(dies, good, policy=Policy(budget=Budget(calls=1)))
+    with pytest.raises(Killed):
+        world.inferred()
+    world.clock.advance(61)
+    world.threads.drain()
+    (listed,) = world.threads.list()
+    thread = world.threads.get(listed.id)
+    assert thread.phase.value == "awaiting_intent_clarification"
+    assert thread.problem is not None
+    assert thread.problem.code == "budget"
     assert len(world.mind.asks) == 1

@@ -6,14 +6,15 @@ import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads._phases import Phase, Stage
-from reasonblocks_threads._render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text
-from reasonblocks_threads._values import Answer, Card, Evidence, Fact, Failed, Risk, Spent
+from reasonblocks_threads._render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text, why
+from reasonblocks_threads._values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 CARD = Card(
@@ -97,7 +98,7 @@ def test_a_card_shows_what_would_run_its_risk_and_the_answers() -> None:
         "Redirected 3 times\n"
         "Answers:\n"
         "  approve    Run it\n"
-        "  take_over  Hand it over (needs to; takes reason)"
+        "  take_over  Hand it over (needs: to; takes: reason)"
     )
 
 
@@ -139,6 +140,11 @@ def test_parameters_are_shown_exactly(parameters: Mapping[str, object]) -> None:
     assert shown == dict(parameters)
 
 
+def test_every_kind_of_line_end_begins_a_row_behind_the_bar() -> None:
+    shown = render_text(replace(CARD, title="a\r\nb\x0bc\x85d\u2028e\tf\n"))
+    assert "\n  | a\n  | b\n  | c\n  | d\n  | e   f\nRun: " in shown
+
+
 def test_a_hidden_character_in_a_parameter_is_seen() -> None:
     shown = render_text(replace(CARD, parameters={"service": "we\u200bb\u202e\u00a0x"}))
     assert r'service = "we\u200bb\u202e\u00a0x"' in shown
@@ -157,6 +163,13 @@ def test_only_the_newest_evidence_is_shown_and_private_text_is_named() -> None:
     assert "text 2\n" in shown
     assert '"e13" "step" (private)' in shown
     assert "  and 2 older pieces" in shown
+
+
+def test_every_gate_has_words() -> None:
+    shown = {gate: why(Failed(gate=gate, value="VALUE", limit="LIMIT")) for gate in (*get_args(Gate), "new_gate")}
+    assert len({*shown.values()}) == len(shown)
+    assert shown["confidence"] == "the confidence is VALUE; it must be LIMIT"
+    assert shown["new_gate"] == "new_gate: VALUE; must be: LIMIT"
 
 
 def test_a_card_without_run_hash_and_check_says_so() -> None:

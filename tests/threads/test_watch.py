@@ -175,6 +175,14 @@ def test_any_other_end_leaves_the_question(end: RunFinish) -> None:
     assert brief(told([call(0, "SKIP"), end]), "over") == []
 
 
+def test_a_run_that_starts_again_under_its_id_is_a_new_one() -> None:
+    events: list[Event] = [started("r"), *calls(("SKIP", 3)), started("r"), *calls(("NORMAL", 1), ("SKIP", 1))]
+    assert brief(told(events), "raised") == [
+        ("raised", "stall", 0, "run_stalled", 0),
+        ("raised", "stall", 1, "run_stalled", 1),
+    ]
+
+
 def test_a_run_seen_from_its_middle_is_told_apart() -> None:
     assert [one.partial for one in told([call(57, "SKIP")])] == [True]
     assert [one.partial for one in told([call(0), call(1, "SKIP")])] == [False]
@@ -335,7 +343,7 @@ def unheeded(window: Sequence[StepEvent], kind: str, numbers: Numbers) -> int | 
     return None
 
 
-@settings(max_examples=3_000 if WHOLE else 300, deadline=None)
+@settings(max_examples=3_000 if WHOLE else 150, deadline=None)
 @given(runs(), ANY_NUMBERS)
 def test_the_rules_are_those_of_the_statement(events: list[StepEvent], numbers: Numbers) -> None:
     memory = WatchMemory()
@@ -366,7 +374,7 @@ def test_the_memory_does_not_grow() -> None:
         return len(repr(asdict(memory)))
 
     sizes, memory = [], WatchMemory()
-    for at in range(1_500):
+    for at in range(600):
         event = call(at, ("SLOW", "SKIP")[at % 2], fires=f"type {at}", gate="cap")
         memory, _ = watch(memory, event)
         sizes.append(size(memory))

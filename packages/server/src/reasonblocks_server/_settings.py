@@ -15,6 +15,7 @@ SECRET_BYTES = 32
 SECRET_FILE = "secret"
 DATABASE_FILE = "server.db"
 MAX_WORKERS = 64
+POSTGRES_URLS = ("postgresql://", "postgres://")
 MAX_BODY_BYTES = 5_000_000
 """The largest body as it is sent."""
 MAX_UNPACKED_BYTES = 8_000_000
@@ -38,6 +39,7 @@ class Settings:
     - `sqlite_synchronous`: SQLite's `synchronous`. With "NORMAL", a power cut may take the last commits; with "FULL",
       none.
     - `retention_days`: the days for which an org's runs are kept, if the org has set nothing else.
+    - `threads_url`: the database of threads, a path or `postgresql://...`; without one, the dashboard has no threads.
     """
 
     data: Path = Path("reasonblocks-data")
@@ -52,6 +54,7 @@ class Settings:
     workers: int = 1
     sqlite_synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
     retention_days: int = 30
+    threads_url: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", Path(self.data))
@@ -73,6 +76,9 @@ class Settings:
             raise ConfigError("database_url", f"{kind}:...", "must be sqlite:///PATH or postgresql://...")
         if self.qdrant_url is not None and not self.qdrant_url.startswith(("http://", "https://")):
             raise ConfigError("qdrant_url", self.qdrant_url.partition(":")[0], "must be an http or https URL")
+        if self.threads_url is not None and not _is_threads_url(self.threads_url):
+            kind = self.threads_url.partition(":")[0]
+            raise ConfigError("threads_url", f"{kind}:...", "must be a path or postgresql://...")
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], **given: Any) -> Settings:
@@ -80,8 +86,8 @@ class Settings:
 
         The variables are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
         `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (comma-separated), `RATE_LIMIT_PER_SEC`,
-        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS`, `REASONBLOCKS_SQLITE_SYNCHRONOUS` and
-        `REASONBLOCKS_RETENTION_DAYS`.
+        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS`, `REASONBLOCKS_SQLITE_SYNCHRONOUS`,
+        `REASONBLOCKS_RETENTION_DAYS` and `REASONBLOCKS_THREADS`.
         """
         found: dict[str, Any] = {}
         for name, (variable, read) in _VARIABLES.items():
@@ -108,6 +114,10 @@ def _check_number(name: str, value: object, least: float, most: float) -> None:
         raise ConfigError(name, value, f"must be a number from {least:g} to {most:g}")
 
 
+def _is_threads_url(text: str) -> bool:
+    return text != "" and ("://" not in text or text.startswith(POSTGRES_URLS))
+
+
 def _keys(text: str) -> tuple[str, ...]:
     return tuple([part.strip() for part in text.split(",") if part.strip()])
 
@@ -125,6 +135,7 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "workers": ("REASONBLOCKS_WORKERS", int),
     "sqlite_synchronous": ("REASONBLOCKS_SQLITE_SYNCHRONOUS", str.upper),
     "retention_days": ("REASONBLOCKS_RETENTION_DAYS", int),
+    "threads_url": ("REASONBLOCKS_THREADS", str),
 }
 assert {*_VARIABLES} == {field.name for field in fields(Settings)}
 

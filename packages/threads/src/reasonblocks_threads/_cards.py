@@ -92,7 +92,7 @@ _LABELS: Mapping[AnswerName, str] = {
     "accept": "Accept this",
     "edit": "Correct it",
     "redirect": "Ask again, from an earlier stage or with other words",
-    "provide": "Give what is missing",
+    "provide": "Say what is missing",
     "skip": "Drop the matter",
     "approve": "Run it exactly as shown",
     "reject": "Do not run it",
@@ -100,11 +100,15 @@ _LABELS: Mapping[AnswerName, str] = {
     "drop": "Close the matter without accepting the outcome",
     "retry": "Try the clean-up again",
     "accept_failure": "Leave it as it is",
-    "take_over": "Hand it to a person",
+    "take_over": "Hand it to a person or team",
     "dismiss": "Close the matter",
     "clean_up": "It was solved elsewhere: tidy what raised it",
     "later": "Ask again later",
 }
+
+
+HOW_TO_GO_ON = "Say how to go on"
+"""The label of "provide" after a failed execution."""
 
 
 def card_of(
@@ -220,7 +224,8 @@ def _offered(thread: Thread, kind: CardKind, subject: _Subject, rules: Rules) ->
         takes = takes or _TAKES.get((name, None), ())
         if name == "provide" and kind == "clarification":
             needs, takes = _provided(thread.stage)
-        yield Answer(name=name, label=_LABELS[name], needs=needs, takes=takes)
+        label = HOW_TO_GO_ON if name == "provide" and kind == "redirect" else _LABELS[name]
+        yield Answer(name=name, label=label, needs=needs, takes=takes)
 
 
 def _provided(stage: Stage) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -116,6 +116,8 @@ def spec_of(text: str) -> ActionSpec:
         flags = {name: data.pop(name) for name in ("auto", "review", "idempotent")}
         if not all(isinstance(value, bool) for value in flags.values()):
             raise ValueError("a flag is not a boolean")
+        if not isinstance(data["schema"].get("properties", {}), dict):
+            raise ValueError("the schema has no properties")
         amplifiers = frozenset(risk.pop("amplifiers"))
         return ActionSpec(risk=Risk(amplifiers=amplifiers, **risk), **flags, **data)
     except (AttributeError, KeyError, TypeError) as exc:
@@ -238,7 +240,10 @@ class Catalogue:
         spec = self.specs.get(name) if isinstance(name, str) else None
         if spec is None:
             return f"there is no action {str(name)[:64]!r}; known: {', '.join(sorted(self.specs)) or 'none'}"
-        put = _put_in(spec, parameters, thread)
+        try:
+            put = _put_in(spec, parameters, thread)
+        except RecursionError:
+            return f"the parameters of {spec.name!r} are nested too deeply"
         if isinstance(put, str):
             return put
         own = self.own.get(spec.name)
@@ -287,14 +292,14 @@ def _put_in(spec: ActionSpec, parameters: object, thread: Thread) -> dict[str, o
     """
     try:
         given = json.loads(json.dumps(parameters, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         given = None
     if not isinstance(given, dict):
         return f"the parameters of {spec.name!r} are not an object of plain JSON"
     properties: Mapping[str, Any] = spec.schema.get("properties", {})
-    if spec.schema.get("additionalProperties") in (None, False) and (unknown := sorted(set(given) - {*properties})):
+    if (unknown := _unknown(given, spec.schema, spec.schema.get("$defs", {}))) is not None:
         known = ", ".join(name for name in properties if name not in spec.bind) or "none"
-        return f"{spec.name!r} has no parameter {unknown[0][:64]!r}; it has: {known}"
+        return f"{spec.name!r} has no parameter {unknown[:64]!r}; it has: {known}"
     values = {name: value for name, value in given.items() if name not in spec.bind}
     values |= {name: value for name, source in spec.bind.items() if (value := _value(source, thread)) is not None}
     for name, about in properties.items():
@@ -304,6 +309,44 @@ def _put_in(spec: ActionSpec, parameters: object, thread: Thread) -> dict[str, o
         why = _unavailable(spec, thread)
         return f"{spec.name!r} is not possible: {why}" if why else f"{spec.name!r} needs the parameter {missing[0]!r}"
     return {name: values[name] for name in [*properties, *values] if name in values}
+
+
+def _unknown(value: object, schema: Any, defs: Mapping[str, Any], place: str = "") -> str | None:
+    """Return the first key, at any depth, that the schema does not have: a model would drop it without a word."""
+    shapes = [shape for shape in _shapes(schema, defs) if shape.get("type") == _SHAPES.get(type(value))]
+    if not shapes:
+        return None
+    found = [_unknown_in(value, shape, defs, place) for shape in shapes]
+    return None if None in found else found[0]
+
+
+_SHAPES: Mapping[type, str] = {dict: "object", list: "array"}
+
+
+def _unknown_in(value: object, shape: Mapping[str, Any], defs: Mapping[str, Any], place: str) -> str | None:
+    known, others = shape.get("properties", {}), shape.get("additionalProperties", "properties" not in shape)
+    parts: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+        if unknown := [name for name in value if name not in known and others is False]:
+            return f"{place}{unknown[0]}"
+    elif isinstance(value, list):
+        parts, others = enumerate(value), shape.get("items", {})
+    below = (_unknown(part, known.get(name, others), defs, f"{place}{name}.") for name, part in parts)
+    return next((each for each in below if each is not None), None)
+
+
+def _shapes(schema: Any, defs: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Yield the schemas that a value may have, without references and alternatives."""
+    if not isinstance(schema, Mapping):
+        return
+    if "$ref" in schema:
+        yield from _shapes(defs.get(str(schema["$ref"]).rpartition("/")[2]), defs)
+    for name in ("anyOf", "oneOf", "allOf"):
+        for each in schema.get(name, ()):
+            yield from _shapes(each, defs)
+    if "type" in schema:
+        yield schema
 
 
 def _value(source: Source, thread: Thread) -> str | None:

@@ -118,9 +118,11 @@ def _action(ask: Ask) -> Proposal:
     if trouble is None:
         return Proposal.of_question(_question(ask))
     guidance = next((offered for offered in ask.actions if offered.name == INJECT_GUIDANCE), None)
-    if guidance is None or guidance.unavailable or ask.run_id is None:
-        why = guidance.unavailable if guidance else None
-        return Proposal.of_question(_question(ask, why or "no guidance can reach this run"))
+    if guidance is None or guidance.unavailable or ask.run_id is None or ask.run == "ended":
+        why = (
+            "the run has ended, so no guidance can reach it" if ask.run == "ended" else "no guidance can reach this run"
+        )
+        return Proposal.of_question(_question(ask, why))
     if told := _told(ask, Stage.ACTION):
         return _guidance(told, TOLD_CONFIDENCE)
     quoted = _quotable(ask.evidence)
@@ -154,6 +156,8 @@ def _quotable(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
 def _question(ask: Ask, why: str = "") -> str:
     """Return what a person is asked if the rules have no action to propose."""
     parts = [f"Which action fits {ask.title!r}?"]
+    if _told(ask, Stage.ACTION):
+        parts.insert(0, "The rules cannot make an action of words.")
     if ask.errors:
         parts.insert(0, f"The proposed action cannot run: {'; '.join(ask.errors)}.")
     elif ask.problem is not None:

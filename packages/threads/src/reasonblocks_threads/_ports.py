@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ._phases import AnswerName, Phase, Stage
+from ._phases import AnswerName, Phase, RunStatus, Stage
 from ._values import Card, Evidence, Fact, Letter, NewWork, Problem, Proposal, Rows, Thread, ThreadEvent, Work
 
 
@@ -230,6 +230,7 @@ class Ask:
     cause_kind: str
     title: str
     run_id: str | None
+    run: RunStatus = "unknown"
     evidence: tuple[Evidence, ...] = ()
     facts: tuple[Fact, ...] = ()
     accepted: tuple[Proposal, ...] = ()

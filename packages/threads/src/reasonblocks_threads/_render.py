@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 from reasonblocks._render._sanitise import visible
 
 from ._phases import CardKind
-from ._values import Answer, Card, Evidence, Risk
+from ._values import Answer, Card, Evidence, Failed, Risk
 
 WIDTH = 96
 BAR = "  | "
@@ -76,7 +76,8 @@ def _subject(card: Card) -> Iterator[str]:
 
 
 def _action(card: Card) -> Iterator[str]:
-    yield f"{'Proposed' if card.kind == 'consent' else 'Approved'} action: {_quoted(card.action or '')}, with"
+    verb = "Approved" if card.kind in ("review", "redirect") else "Proposed"
+    yield f"{verb} action: {_quoted(card.action or '')}, with"
     if not card.parameters:
         yield f"{BAR}(no parameters)"
     for name, value in card.parameters.items():
@@ -106,7 +107,28 @@ def _why(card: Card) -> Iterator[str]:
     if card.why_asking:
         yield "Why a person is asked:"
     for failed in card.why_asking:
-        yield from _behind_bar(_one_line(f"{failed.gate}: {failed.value}; must be: {failed.limit}"), HANG)
+        yield from _behind_bar(_one_line(why(failed)), HANG)
+
+
+def why(failed: Failed) -> str:
+    """Return in words why a gate asks a person. The text may have foreign parts."""
+    return _WHY.get(failed.gate, "{gate}: {value}; must be: {limit}").format(
+        gate=failed.gate, value=failed.value, limit=failed.limit
+    )
+
+
+_WHY: dict[str, str] = {
+    "auto_advance": "a person decides on the {value}; without one pass only: {limit}",
+    "confidence": "the confidence is {value}; it must be {limit}",
+    "consent_for": "the policy asks a person about every {value}",
+    "kind": "actions of the kind {value} need a person; without one pass: {limit}",
+    "name": "the action {value} needs a person; without one pass: {limit}",
+    "irreversibility": "the irreversibility is {value}; it must be {limit}",
+    "regret": "the regret, if it was wrong, is {value}; it must be {limit}",
+    "amplifiers": "it has {value}; without a person may pass: {limit}",
+    "preconditions": "preconditions: {value}",
+    "auto": "the catalogue does not let it run without a person",
+}
 
 
 def _problem(card: Card) -> Iterator[str]:
@@ -165,8 +187,8 @@ def _answers(card: Card) -> Iterator[str]:
 
 
 def _fields(answer: Answer) -> str:
-    needs = f"needs {', '.join(answer.needs)}" if answer.needs else ""
-    takes = f"takes {', '.join(answer.takes)}" if answer.takes else ""
+    needs = f"needs: {', '.join(answer.needs)}" if answer.needs else ""
+    takes = f"takes: {', '.join(answer.takes)}" if answer.takes else ""
     return f" ({'; '.join(filter(None, (needs, takes)))})" if needs or takes else ""
 
 

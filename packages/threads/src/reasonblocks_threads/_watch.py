@@ -24,7 +24,7 @@ STEPS_KEPT = 3
 """The newest steps that become evidence."""
 MOST_TYPES = 16
 """Types of findings that are remembered of a run: the newest."""
-TEXT_CHARS, TITLE_CHARS, ID_CHARS = 400, 200, 120
+TEXT_CHARS, TITLE_CHARS, ID_CHARS, FAMILY_CHARS, HASH_CHARS = 400, 200, 120, 60, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class WatchMemory:
 def watch(memory: WatchMemory, event: Event, numbers: Numbers = NUMBERS) -> tuple[WatchMemory, tuple[Noticed, ...]]:
     """Return the memory after an event of its run, and what is to be noticed in it."""
     if isinstance(event, RunStart):
-        return replace(memory, agent=_short(event.run.agent_name, 60), task=_short(event.run.task, 120)), ()
+        return WatchMemory(agent=_short(event.run.agent_name, 60), task=_short(event.run.task, 120)), ()
     if isinstance(event, RunFinish):
         over = _all_over(memory) if ended_well(event) else ()
         return WatchMemory(agent=memory.agent, task=memory.task), over
@@ -123,7 +123,7 @@ def cause_of(run_id: str, memory: WatchMemory, noticed: Noticed) -> Cause:
     about = f"{memory.agent or 'A run'} {_TITLES[kind]}" + (f": {memory.task}" if memory.task else "")
     return Cause(
         kind=kind,
-        key=f"{kind}/{noticed.first}/{_short_id(run_id)}",
+        key=f"{kind}/{noticed.first}/{_name(run_id, ID_CHARS)}",
         title=_short(about, TITLE_CHARS),
         family=family_of(run_id, noticed.family),
         run_id=run_id,
@@ -133,14 +133,14 @@ def cause_of(run_id: str, memory: WatchMemory, noticed: Noticed) -> Cause:
 
 def family_of(run_id: str, family: str) -> str:
     """Return the name of a family of causes of one run."""
-    return f"{_short(family.replace('/', '_'), 60)}/{_short_id(run_id)}"
+    return f"{_name(family.replace('/', '|'), FAMILY_CHARS)}/{_name(run_id, ID_CHARS)}"
 
 
 _TITLES: Mapping[str, str] = MappingProxyType(
     {
         "run_stalled": "is stalled",
         "run_struggling": "is struggling",
-        "monitor_unheeded": "goes on in spite of advice",
+        "monitor_unheeded": "does not act on advice",
     }
 )
 
@@ -241,9 +241,10 @@ def _fired(before: Finding | None, event: StepEvent) -> Finding | None:
 def _unheeded(kind: str, found: Finding, event: StepEvent) -> Noticed:
     call = event.step_index
     if event.metadata.get("gate_decision") == "cap":
-        text = f"A finding of the type {kind!r} again, and the run has had all the advice that monitors may give it."
+        text = f"Another finding of the type {kind!r}, and the run has had all the advice that monitors may give."
     else:
-        text = f"A finding of the type {kind!r} for the {found.firings}. time since the run was advised about it."
+        times = "finding" if found.firings == 1 else "findings"
+        text = f"{found.firings} {times} of the type {kind!r} since the run was advised about it."
     return Noticed(
         what="lasts" if found.raised else "raised",
         family=_type_family(kind),
@@ -295,7 +296,9 @@ def _short(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
-def _short_id(run_id: str) -> str:
-    if len(run_id) <= ID_CHARS:
-        return run_id
-    return f"{run_id[:40]}~{sha256(run_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+def _name(text: str, chars: int) -> str:
+    """Return a text of at most so many characters, all of them printable ASCII; a changed one ends in its hash."""
+    if len(text) <= chars and text.isascii() and text.isprintable():
+        return text
+    plain = "".join([one if one.isascii() and one.isprintable() else "_" for one in text[:chars]])
+    return f"{plain[: chars - HASH_CHARS - 1]}~{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:HASH_CHARS]}"

@@ -32,7 +32,7 @@ def list_threads(threads: Threads, arguments: Namespace) -> int:
             (each.id, each.phase.value, time_of(each.changed_at), each.card or "", each.run_id or "", each.title)
             for each in found
         ]
-        show(Table(title=f"{len(found)} threads", head=_HEAD, rows=rows))
+        show(Table(title=f"{len(found)} thread{'' if len(found) == 1 else 's'}", head=_HEAD, rows=rows))
     else:
         warn("there is no such thread")
     return OK
@@ -116,7 +116,8 @@ def doctor(threads: Threads, arguments: Namespace) -> int:
         if arguments.json:
             say_json(finding)
         else:
-            say(str(finding))
+            repaired = "  (repaired)" if finding.repaired else ""
+            say(f"{finding.kind}  {finding.thread_id}  {finding.detail}{repaired}")
     if not findings and not arguments.json:
         say("nothing was left behind")
-    return PROBLEM if findings and not arguments.repair else OK
+    return OK if all(finding.repaired for finding in findings) else PROBLEM

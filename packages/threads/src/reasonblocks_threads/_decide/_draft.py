@@ -16,6 +16,7 @@ from .._log._limits import (
     ACTION_BYTES,
     CALL_CHARS,
     FACTS_BYTES,
+    PERSON_BYTES,
     PERSON_CHARS,
     PROPOSAL_BYTES,
     PROPOSAL_CHARS,
@@ -151,15 +152,15 @@ def usable(value: object) -> Proposal:
             body[name] = shortened(str(body[name]), PROPOSAL_CHARS, PROPOSAL_BYTES)
     if (taken := size(body)) > ACTION_BYTES:
         raise Malformed(f"the proposed action has {taken:,} bytes; at most {ACTION_BYTES:,}")
-    author = shortened(proposal.author, PERSON_CHARS, PERSON_CHARS)
+    author = shortened(proposal.author, PERSON_CHARS, PERSON_BYTES)
     return replace(proposal, body=body, refs=tuple(refs), author=author)
 
 
 def faults_of(actor: Actor, at: object) -> str | None:
     """Return why nobody may write so, if that is the case."""
-    if not actor.name.strip() or len(actor.name) > PERSON_CHARS or clean(actor.name) != actor.name:
+    if not actor.name.strip() or shortened(actor.name, PERSON_CHARS, PERSON_BYTES) != actor.name:
         return (
-            f"the actor's name is {actor.name[:200]!r}; it must have 1 to {PERSON_CHARS} characters that can be stored"
+            f"the actor's name is {actor.name[:200]!r}; it must have 1 to {PERSON_CHARS} characters ({PERSON_BYTES} bytes) that can be stored"
         )
     if not isinstance(at, int | float) or isinstance(at, bool) or not isfinite(at):
         return f"the time is {at!r}; it must be a finite number of seconds"

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from .._catalogue import ActionSpec, Bound
 from .._log._limits import (
     OUTPUT_BYTES,
+    PERSON_BYTES,
     PERSON_CHARS,
     SUMMARY_BYTES,
     SUMMARY_CHARS,
@@ -59,7 +60,7 @@ def _inference_failed(draft: Draft) -> None:
 
 def _problem(draft: Draft, code: str) -> dict[str, object]:
     detail = shortened(text(draft.data, "detail", ""), 300, 600)
-    return {"code": shortened(text(draft.data, "code", code) or code, CODE_CHARS), "detail": detail}
+    return {"code": shortened(text(draft.data, "code", code) or code, CODE_CHARS, CODE_CHARS), "detail": detail}
 
 
 def _inference_done(draft: Draft) -> None:
@@ -147,7 +148,7 @@ def _execution(draft: Draft) -> tuple[Execution, Report]:
     output = report.output if size(report.output) <= OUTPUT_BYTES else {"cut": True}
     return present, replace(
         report, summary=shortened(report.summary, SUMMARY_CHARS, SUMMARY_BYTES), output=output,
-        code=shortened(report.code, CODE_CHARS), to=shortened(report.to, PERSON_CHARS),
+        code=shortened(report.code, CODE_CHARS, CODE_CHARS), to=shortened(report.to, PERSON_CHARS, PERSON_BYTES),
     )  # fmt: skip
 
 

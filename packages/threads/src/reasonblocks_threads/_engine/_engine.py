@@ -11,7 +11,7 @@ from typing import TypeAlias
 from reasonblocks._process import on_fork
 
 from .._catalogue import Action, Catalogue
-from .._errors import Conflict, ThreadsError, UnknownThread
+from .._errors import CardClosed, Conflict, ThreadsError, UnknownThread
 from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
@@ -149,6 +149,8 @@ class Engine:
                 return None
             try:
                 return self.submit(command, effects=effects)
+            except (CardClosed, LeaseLost):
+                raise
             except Conflict:
                 if not left:
                     raise

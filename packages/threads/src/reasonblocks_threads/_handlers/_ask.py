@@ -37,6 +37,7 @@ def ask_of(reading: Reading, thread: Thread, rules: Rules, *, seconds: float, er
         cause_kind=thread.cause.kind,
         title=masked(thread.cause.title),
         run_id=thread.cause.run_id,
+        run=thread.run,
         evidence=tuple(_resolved(reading, item) for item in thread.evidence),
         facts=thread.facts,
         accepted=tuple(thread.proposals[stage] for stage in _before(thread.stage) if stage in thread.proposals),

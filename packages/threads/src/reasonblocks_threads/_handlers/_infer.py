@@ -82,7 +82,8 @@ def infer(engine: Engine, work: Work) -> None:
         if _start(job):
             _done(job, _Answer(cost=_Cost(), proposals=(checked,)), stored=True)
         return
-    if refusal := _exhausted(job, _Cost(calls=work.attempts - 1)):
+    lost = 0 if job.thread.phase is Phase.AWAITING_INFERENCE else work.attempts - 1
+    if refusal := _exhausted(job, _Cost(calls=lost)):
         _refuse(job, refusal)
     elif _start(job, reserve=True):
         answer = _ask(job, checked.faults)

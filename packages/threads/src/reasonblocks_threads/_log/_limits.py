@@ -12,8 +12,10 @@ HEAD_BYTES = 32 * 1024
 TITLE_CHARS = 200
 NAME_CHARS = 200
 """Keys, families, kinds of causes, and ids of runs."""
-NAME_BYTES = 600
+NAME_BYTES = 400
 PERSON_CHARS = 120
+PERSON_BYTES = 240
+"""Names of persons, and of authors of proposals."""
 TEXT_CHARS = 2_000
 """One text of a person."""
 FACTS_BYTES = 8_000
@@ -23,7 +25,7 @@ EVIDENCE_CHARS = 400
 EVIDENCE_TEXT_BYTES = 1_200
 EVIDENCE_KEPT = 64
 EVIDENCE_BYTES = 8_000
-SAID_BYTES = 10_500
+SAID_BYTES = 10_000
 """Facts and evidence together: the older evidence gives way."""
 PROPOSAL_CHARS = 1_000
 PROPOSAL_BYTES = 2_000
@@ -39,7 +41,7 @@ POLICY_BYTES = 1_500
 NAMES_BYTES = len('{"id":"","label":"","text":""},')
 APART_BYTES = len(',"blob":"","private":true')
 CALLS_KEPT = 16
-CALL_CHARS = 64
+CALL_CHARS = 48
 CHILDREN = 50
 DEPTH = 3
 """Ancestors of a thread."""

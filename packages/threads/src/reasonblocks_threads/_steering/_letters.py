@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CALLS = 10
 """Calls that return without a letter until it is withdrawn."""
+MOST_THREADS = 1_000
+"""Threads whose organisation a mailbox remembers."""
 
 
 class LetterBox:
@@ -29,6 +31,8 @@ class LetterBox:
     def __init__(self, engine: Engine) -> None:
         self._engine, self._store = engine, engine.store
         self.inline = getattr(engine.store, "inline", False) is True
+        self._owned: dict[str, bool] = {}
+        """Whether a thread with a letter is of this organisation."""
 
     def waiting(self, run_id: str) -> tuple[Note, ...]:
         """Return the letters of a run that no call has carried yet, the oldest first."""
@@ -41,7 +45,15 @@ class LetterBox:
     def _own(self, letters: Sequence[Letter]) -> Sequence[Letter]:
         """Return the letters of this organisation's threads; one that waited too long is withdrawn soon."""
         oldest = self._engine.now() - LETTER_S
-        return [one for one in letters if one.at > oldest and is_own(self._engine, one)]
+        return [one for one in letters if one.at > oldest and self._is_own(one)]
+
+    def _is_own(self, letter: Letter) -> bool:
+        owned = self._owned.get(letter.thread_id)
+        if owned is None:
+            if len(self._owned) >= MOST_THREADS:
+                self._owned.clear()
+            owned = self._owned[letter.thread_id] = is_own(self._engine, letter)
+        return owned
 
 
 def is_own(engine: Engine, letter: Letter) -> bool:
@@ -60,12 +72,15 @@ def told(engine: Engine, event: StepEvent) -> None:
             settle_letter(engine, letter.id, True, f"call {event.step_index} carried the guidance")
 
 
-def passed_over(engine: Engine, event: StepEvent) -> None:
-    """Count a call that returned without any letter, and withdraw letters that too many calls did not carry."""
+def passed_over(engine: Engine, event: StepEvent, began: float | None) -> None:
+    """Count a call that returned without any letter, and withdraw letters that too many calls did not carry.
+
+    A call that `began` before a letter was written does not count for it.
+    """
     if event.metadata.get("note_ids"):
         return
     for letter in engine.store.waiting(event.run_id):
-        if not is_own(engine, letter):
+        if not is_own(engine, letter) or (began is not None and letter.at > began):
             continue
         if letter.calls + 1 >= CALLS:
             settle_letter(engine, letter.id, False, f"{CALLS} calls of the run returned without the guidance")

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from reasonblocks import exceptions
 from reasonblocks._process import on_fork
 from reasonblocks._session._guard import Faults
 from reasonblocks._session._telemetry import Redactor
 from reasonblocks.events import Event, RunFinish, StepEvent
-from reasonblocks.exceptions import Unavailable
 
 from .._engine import Engine
 from .._errors import Conflict, Refused, StoreUnavailable
@@ -87,20 +87,25 @@ class RunSink:
             with self._lock:
                 self._take(self._redactor.redacted(event))
         except StoreUnavailable as exc:
-            raise Unavailable("the threads' store", exc.why) from exc
+            raise exceptions.Unavailable("the threads' store", exc.why) from exc
 
     def emit_many(self, events: Sequence[Event], seconds: float) -> int:
-        """Take events for about `seconds` and return their number; the others are passed again."""
+        """Take events for about `seconds` and return their number; the others are passed again.
+
+        Only the event that fails is dropped.
+        """
         ends = time.monotonic() + seconds
         for taken, event in enumerate(events):
             if taken and time.monotonic() > ends:
                 return taken
             try:
                 self.emit(event)
-            except Unavailable:
+            except Exception as exc:
                 if taken:
                     return taken
-                raise
+                if isinstance(exc, exceptions.Unavailable):
+                    raise
+                raise exceptions.Refused("the threads", f"{type(exc).__name__}: {exc}", events=1) from exc
         return len(events)
 
     def close(self) -> None:
@@ -116,7 +121,8 @@ class RunSink:
         if isinstance(event, StepEvent):
             letters.told(self._engine, event)
             if is_call(run.memory, event):
-                letters.passed_over(self._engine, event)
+                began = run.calls[-1] if run.calls else None  # as the call before was reported
+                letters.passed_over(self._engine, event, began)
                 run = replace(run, calls=(*run.calls, self._engine.now())[-QUIET_CALLS:])
         memory, noticed = watch(run.memory, event, self._numbers)
         run = replace(run, memory=memory)
@@ -159,10 +165,7 @@ class RunSink:
         if is_full:
             self._count_not_opened()
             return False
-        try:
-            self._threads.open(cause, by=STEERING, run="live")
-        except (Refused, Conflict):
-            return False  # the thread ended at the same moment
+        self._threads.open(cause, by=STEERING, run="live")
         return False
 
     def _count_not_opened(self) -> None:
