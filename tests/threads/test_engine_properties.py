@@ -22,9 +22,9 @@ from reasonblocks_threads import (
     Policy,
     Proposal,
     Refused,
-    RunStatus,
     Stage,
 )
+from reasonblocks_threads._phases import RunStatus
 from tests.threads import statement
 from tests.threads.checks import check, check_asks, check_rest
 from tests.threads.driver import ACTIONS, AGENT, ASK_ALL, END_TO_END, KNOWN, MARA, OPERATOR, Driver, plain_policy

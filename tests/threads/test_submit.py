@@ -87,7 +87,7 @@ def test_a_known_id_with_another_content_is_a_conflict(driver: Driver, change: M
 
 def test_what_a_command_expects_is_checked(driver: Driver) -> None:
     thread = driver.reach("proposed")
-    wrong = [
+    wrong: list[Expect] = [
         ExpectVersion(version=thread.version + 1),
         ExpectPhase(phase=Phase.PROPOSED, entered=thread.entered + 1),
         ExpectPhase(phase=Phase.MONITORING, entered=thread.entered),

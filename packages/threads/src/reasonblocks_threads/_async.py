@@ -179,7 +179,7 @@ class AsyncThreads:
         while not until(thread) and (left := ends - time.monotonic()) > 0:
             await asyncio.sleep(min(look_s, left))
             look_s = min(longest_s, look_s * 2)
-            thread = await in_daemon(partial(self.sync.newer, thread))
+            thread = await in_daemon(partial(self.sync._newer, thread))
         return thread
 
     async def drain(self, *, limit: int | None = None) -> int:

@@ -298,7 +298,7 @@ class Threads:
         while not until(thread) and (left := ends - time.monotonic()) > 0:
             self._engine.wait_for_change(self._engine.changes, min(look_s, left))
             look_s = min(longest_s, look_s * 2)
-            thread = self.newer(thread)
+            thread = self._newer(thread)
         return thread
 
     # --- doing
@@ -351,7 +351,7 @@ class Threads:
             raise UnknownThread(id)
         return found
 
-    def newer(self, thread: Thread) -> Thread:
+    def _newer(self, thread: Thread) -> Thread:
         """Return the thread, read again only if its log has grown."""
         with self._engine.store.read() as reading:
             grown = reading.log(thread.id, after=thread.version, limit=1)
