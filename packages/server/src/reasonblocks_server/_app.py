@@ -32,6 +32,7 @@ from ._routes.stream import ends_streams
 from ._server import Migrating, Server, Sweeping
 from ._settings import Settings, secret_of
 from ._storage import Storage
+from ._threads import OrgThreads, store_of
 from ._values import Scope
 
 POOL = 4
@@ -97,6 +98,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _opened(settings: Settings) -> Server:
     secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    threads_store = None if settings.threads_url is None else store_of(settings.threads_url)
     storage = Storage.open(
         settings.database, synchronous=settings.sqlite_synchronous, retention_days=settings.retention_days
     )
@@ -115,10 +117,13 @@ def _opened(settings: Settings) -> Server:
         pool=pool,
         migrating=migrating,
         sweeping=Sweeping(storage),
+        threads=None if threads_store is None else OrgThreads(threads_store, storage.keys.orgs),
     )
 
 
 def _close(server: Server) -> None:
+    if server.threads is not None:
+        server.threads.close()
     server.migrating.end()
     server.sweeping.end()
     server.takers.close()

@@ -20,6 +20,7 @@ from ._live import Live
 from ._patterns import Patterns
 from ._settings import Settings
 from ._storage import NewerDatabase, Storage
+from ._threads import OrgThreads
 from ._values import Principal
 
 logger = logging.getLogger("reasonblocks.server")
@@ -100,7 +101,8 @@ class Sweeping:
 class Server:
     """The parts of a worker. All are safe to use from any thread.
 
-    `pool` runs evaluations of many steps, separately from the threads that wait for the database.
+    `pool` runs evaluations of many steps, separately from the threads that wait for the database. `threads` is None if
+    no database of threads is set.
     """
 
     settings: Settings
@@ -114,6 +116,7 @@ class Server:
     pool: ThreadPoolExecutor
     migrating: Migrating
     sweeping: Sweeping
+    threads: OrgThreads | None
 
     def audit(self, caller: Principal, action: str, target: str) -> None:
         """Record a change that a caller made. Raises `StorageUnavailable`."""

@@ -18,7 +18,8 @@ from ._errors import ApiError, StorageUnavailable
 from ._settings import POSTGRES_URLS
 
 if TYPE_CHECKING:
-    from reasonblocks_threads import Store, Threads
+    from reasonblocks_threads import Threads
+    from reasonblocks_threads._ports import Store
 
 logger = logging.getLogger("reasonblocks.server")
 
@@ -34,13 +35,10 @@ JOIN_S = 2.0
 
 
 class OrgThreads:
-    """The threads of all orgs, in one database. `orgs` returns the orgs whose due works a daemon does.
+    """The threads of all orgs, in one store. `orgs` returns the orgs whose due works a daemon does."""
 
-    Raises `ConfigError` for a database that cannot be, and if the package of threads is missing.
-    """
-
-    def __init__(self, url: str, orgs: Callable[[], Collection[str]]) -> None:
-        self._store = store_of(url)
+    def __init__(self, store: Store, orgs: Callable[[], Collection[str]]) -> None:
+        self._store = store
         self._orgs = orgs
         self._known: Collection[str] = ()
         self._listed = float("-inf")
@@ -88,6 +86,7 @@ class OrgThreads:
 
     def _serve(self) -> None:
         while not self._ended:
+            self._wake.clear()  # before the look: what is set during it is not lost
             try:
                 self._drain()
             except Exception as error:  # noqa: BLE001 - the thread's edge: it has to try again
@@ -95,7 +94,6 @@ class OrgThreads:
             else:
                 self._failing = False
             self._wake.wait(POLL_S)
-            self._wake.clear()
 
     def _drain(self) -> None:
         if monotonic() - self._listed >= ORGS_S:
@@ -113,7 +111,10 @@ class OrgThreads:
 
 
 def store_of(url: str) -> Store:
-    """Return the store of a path or a PostgreSQL URL, without connecting. Raises `ConfigError`."""
+    """Return the store of a path or a PostgreSQL URL, without connecting.
+
+    Raises `ConfigError` for a database that cannot be, and if the package of threads is missing.
+    """
     try:
         from reasonblocks_threads._stores import open_store
     except ImportError as error:

@@ -61,6 +61,12 @@ def add_to(commands: Parsers) -> None:
     )
     _add_storage(parser)
     parser.add_argument(
+        "--threads",
+        metavar="DATABASE",
+        help="the database of the agents' threads, a path or postgresql://...: the dashboard then shows their cards "
+        "($REASONBLOCKS_THREADS)",
+    )
+    parser.add_argument(
         "--workers", type=int, metavar="N", help="the number of worker processes ($REASONBLOCKS_WORKERS, else 1)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object when the server is ready")
@@ -87,9 +93,13 @@ def serve(arguments: argparse.Namespace) -> int:
 
     if arguments.public_url and not arguments.public_url.startswith(("http://", "https://")):
         raise FlagError("--public-url", "must be an http or https URL")
-    settings = settings_of(arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers)
+    settings = settings_of(
+        arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers, threads_url=arguments.threads
+    )
     if settings.qdrant_url is not None:
         require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
+    if settings.threads_url is not None:
+        _check_threads(settings.threads_url)
     with _listener(arguments.host, arguments.port) as listener:
         with opened(settings) as storage:
             door = _door(storage, settings, (arguments.public_url or _url(listener)).rstrip("/"))
@@ -98,6 +108,18 @@ def serve(arguments: argparse.Namespace) -> int:
     if not done:
         warn("reasonblocks serve: a worker could not start")
     return OK if done else PROBLEM
+
+
+def _check_threads(url: str) -> None:
+    """Raise `ReasonBlocksError` for a database of threads that cannot be opened."""
+    from .._threads import store_of
+
+    store = store_of(url)
+    try:
+        with store.read():
+            pass
+    finally:
+        store.close()
 
 
 def _listener(host: str, port: int) -> socket.socket:

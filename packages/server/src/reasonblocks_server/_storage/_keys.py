@@ -64,6 +64,11 @@ class Keys:
         with self._db.reading() as connection:
             return [_key(row) for row in connection.execute(query).mappings()]
 
+    def orgs(self) -> tuple[str, ...]:
+        """Return the orgs that have keys."""
+        with self._db.reading() as connection:
+            return tuple(connection.execute(select(keys.c.org_id).distinct()).scalars())
+
     def revoke(self, org_id: str, key_id: str, now: float) -> bool:
         """Revoke a key. Return False if the org has no such key, or had it revoked before."""
         one = (keys.c.org_id == org_id, keys.c.key_id == text_of(key_id), keys.c.revoked.is_(None))

@@ -139,7 +139,9 @@ def _words(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field
 def _line(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
     label = LABELS.get((answer.name, name), "Reason")
     most = PERSON_CHARS if name == "to" else TEXT_CHARS
-    yield Field(name=name, label=label, kind="line", value=typed.get(name, ""), required=name in answer.needs, most=most)
+    yield Field(
+        name=name, label=label, kind="line", value=typed.get(name, ""), required=name in answer.needs, most=most
+    )
 
 
 def _stage(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
@@ -149,7 +151,9 @@ def _stage(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field
 
 
 def _until(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
-    yield Field(name=name, label="Ask again in", kind="choice", value=typed.get(name, "86400"), choices=[*PUT_OFF.items()])
+    yield Field(
+        name=name, label="Ask again in", kind="choice", value=typed.get(name, "86400"), choices=[*PUT_OFF.items()]
+    )
 
 
 def _action(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
@@ -194,7 +198,9 @@ def given_of(card: Card, what: str, form: Form, now: float) -> dict[str, Any]:
     answer = next((each for each in card.answers if each.name == what), None)
     known = {*answer.needs, *answer.takes} if answer else set()
     given: dict[str, Any] = {
-        name: form[name] for name in ("text", "to", "stage", "reason", "action") if name in known and form.get(name, "").strip()
+        name: form[name]
+        for name in ("text", "to", "stage", "reason", "action")
+        if name in known and form.get(name, "").strip()
     }
     if "until" in known:
         given["until"] = now + _seconds(form.get("until", ""))
@@ -211,7 +217,11 @@ def _changed(card: Card, form: Form) -> dict[str, Any]:
     """Return the parameters whose fields have another value than the card."""
     if "all" in form:
         found = _json(form["all"], "the parameters")
-        return {key: value for key, value in found.items() if key not in card.parameters or not _same(value, card.parameters[key])}
+        return {
+            key: value
+            for key, value in found.items()
+            if key not in card.parameters or not _same(value, card.parameters[key])
+        }
     changed: dict[str, Any] = {}
     for at, (key, present) in enumerate(card.parameters.items()):
         typed = form.get(f"p{at}")
@@ -234,7 +244,7 @@ def _seconds(text: str) -> float:
 def _json(text: str, what: str) -> dict[str, Any]:
     found = _value(text, what) if text.strip() else {}
     if not isinstance(found, dict):
-        raise WrongField(f"{what} must be a JSON object, such as {{\"service\": \"web\"}}.")
+        raise WrongField(f'{what} must be a JSON object, such as {{"service": "web"}}.')
     return found
 
 
@@ -242,7 +252,7 @@ def _value(text: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise WrongField(f"{what}: this is no JSON; a text needs quotes, as in \"web\".") from error
+        raise WrongField(f'{what}: this is no JSON; a text needs quotes, as in "web".') from error
 
 
 def _refuse(constant: str) -> object:

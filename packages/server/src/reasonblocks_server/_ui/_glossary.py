@@ -73,6 +73,18 @@ WORDS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
         ),
     ),
     (
+        "Threads: what a person decides",
+        (
+            ("thread", "One matter to decide, such as a stuck run or an action that an agent proposes."),
+            ("card", "The question of a thread to a person. A thread has at most one open card."),
+            ("stage", "What is sought at present: first the intent, then the context, then the action."),
+            ("proposal", "What an agent or an inference suggests for a stage."),
+            ("consent", "The card before an action runs. An approval holds for exactly the action that it shows."),
+            ("policy", "The rules by which nobody is asked. A thread's own rules can only be stricter."),
+            ("part", "A thread that another thread was split into."),
+        ),
+    ),
+    (
         "Experiments",
         (
             ("unit", "The thing that is steered or not: a run, or all runs of a user."),

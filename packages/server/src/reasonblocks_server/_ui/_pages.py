@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from reasonblocks._render._sanitise import visible
 from reasonblocks.report import SCRIPT, STYLESHEET, TEMPLATES, Assets, NavLink
 from reasonblocks.report._html import environment
 
 from . import _words as words
-from ._paths import experiment_href, pattern_href, run_href, with_query
+from ._paths import experiment_href, pattern_href, run_href, thread_href, with_query
+from ._thread_words import exact
 from ._visit import LOGIN, TOKEN, Refusal, Visit
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ NAV = (
     ("Runs", "/ui/"), ("Health", "/ui/health"), ("Patterns", "/ui/patterns"), ("Experiments", "/ui/experiments"),
     ("Agents", "/ui/agents"),
 )  # fmt: skip
+THREADS_NAV = (("Threads", "/ui/threads"),)
 ADMIN_NAV = (("Keys", "/ui/keys"), ("Audit", "/ui/audit"), ("Settings", "/ui/org"))
 
 
@@ -106,7 +109,8 @@ def with_login(response: Response, token: str, seconds: int, *, secure: bool) ->
 def _nav(visit: Visit, current: str) -> list[NavLink]:
     if visit.login is None:
         return []
-    rows = (*NAV, *(ADMIN_NAV if visit.may("admin") else ()))
+    threads = THREADS_NAV if visit.server.threads is not None and visit.key.project_id is None else ()
+    rows = (*NAV, *threads, *(ADMIN_NAV if visit.may("admin") else ()))
     return [NavLink(name=name, href=href, current=name == current) for name, href in rows]
 
 
@@ -124,7 +128,8 @@ def _href(name: str) -> str:
 def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
-        "run_href": run_href, "pattern_href": pattern_href, "experiment_href": experiment_href,
+        "run_href": run_href, "thread_href": thread_href, "foreign": visible, "exact": exact,
+        "pattern_href": pattern_href, "experiment_href": experiment_href,
         "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
         "decimal": words.decimal, "sentence_case": words.sentence_case,
         "note_word": words.note,

@@ -1,4 +1,4 @@
-"""Writes and reads the addresses of runs, patterns and experiments, whose ids may hold any characters."""
+"""Writes and reads the addresses of runs, patterns, experiments and threads, whose ids may hold any characters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote, urlencode
 
 HOME = "/ui/"
 RUNS, PATTERNS, EXPERIMENTS = "/ui/runs/", "/ui/patterns/", "/ui/experiments/"
+THREADS = "/ui/threads/"
 _TAKEN_OUT = frozenset({"", ".", ".."})
 """Segments that browsers remove from an address, even if they are percent-encoded."""
 _HELD = "~id:"
@@ -23,6 +24,7 @@ def href(base: str, id: str, *parts: str) -> str:
 run_href = partial(href, RUNS)
 pattern_href = partial(href, PATTERNS)
 experiment_href = partial(href, EXPERIMENTS)
+thread_href = partial(href, THREADS)
 
 
 def id_in(base: str, raw_path: str) -> tuple[str, list[str]]:

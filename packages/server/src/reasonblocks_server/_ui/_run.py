@@ -22,6 +22,7 @@ from .._values import Body, RunRow
 from ._lines import lines_of
 from ._pages import back, render, text
 from ._paths import HOME, run_href, with_query
+from ._threads import of_run
 from ._visit import Refusal, Visit, whole
 from ._words import status
 
@@ -88,6 +89,7 @@ def show(visit: Visit, run_id: str, *, problem: str = "", draft: str = "", code:
         notes=notes,
         key_names={key.key_id: key.name for key in storage.keys.list(visit.org)} if notes else {},
         deaf=deaf,
+        threads=of_run(visit, run_id),
         children=lines_of(storage, visit.org, children[:CHILDREN], visit.now),
         more_children=max(0, len(children) - CHILDREN),
         stream=with_query("/ui/stream", {"run": run_id, "after": str(newest.number if newest else 0)}),

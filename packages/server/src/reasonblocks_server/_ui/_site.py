@@ -11,9 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from .._values import Scope
-from . import _agents, _counts, _door, _experiments, _glossary, _org, _patterns, _run, _runs
+from . import _agents, _counts, _door, _experiments, _glossary, _org, _patterns, _run, _runs, _threads
 from ._pages import HEADERS, failed, static
-from ._paths import EXPERIMENTS, HOME, PATTERNS, RUNS, id_in
+from ._paths import EXPERIMENTS, HOME, PATTERNS, RUNS, THREADS, id_in
 from ._stream import stream
 from ._visit import Handler, Refusal, Visit, endpoint
 
@@ -32,6 +32,7 @@ PAGES: tuple[tuple[str, str, Handler, Scope | None], ...] = (
     ("GET", "/ui/new-pattern", _patterns.new, "admin"),
     ("POST", "/ui/new-pattern", _patterns.add, "admin"),
     ("GET", "/ui/experiments", _experiments.experiments, "read"),
+    ("GET", "/ui/threads", _threads.threads, "read"),
     ("GET", "/ui/agents", _agents.agents, "read"),
     ("GET", "/ui/agents/one", _agents.agent, "read"),
     ("POST", "/ui/agents/one", _agents.delete, "admin"),
@@ -54,6 +55,8 @@ OF_ONE: Mapping[tuple[str, str, str], tuple[OfOne, int, Scope]] = {
     ("POST", PATTERNS, "switch"): (_patterns.switch, 0, "admin"),
     ("POST", PATTERNS, "delete"): (_patterns.delete, 0, "admin"),
     ("GET", EXPERIMENTS, ""): (_experiments.experiment, 0, "read"),
+    ("GET", THREADS, ""): (_threads.thread, 0, "read"),
+    ("POST", THREADS, "answer"): (_threads.answer, 0, "steer"),
 }
 """Pages of one object, by the method, the base path and the segment after the id. With the number of later segments."""
 
@@ -97,7 +100,7 @@ def _routes() -> list[Route]:
     pages = [Route(path, endpoint(act, failed, scope=scope), methods=[method]) for method, path, act, scope in PAGES]
     ones = [
         Route(base + "{rest:path}", endpoint(_of_one(base), failed), methods=["GET", "POST"])
-        for base in (RUNS, PATTERNS, EXPERIMENTS)
+        for base in (RUNS, PATTERNS, EXPERIMENTS, THREADS)
     ]
     return [
         Route("/", _home, methods=["GET"]),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reasonblocks._render._sanitise import visible
+from reasonblocks.report._tally import counted
 
 from ._words import moment
 
@@ -70,20 +72,41 @@ ANSWERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line of a log: who, what happened, and somebody's own words about it."""
+class Said:
+    """Something that happened, with somebody's own words about it."""
 
-    at: float
-    who: str
     what: str
     words: str = ""
 
 
-def line_of(event: ThreadEvent) -> Line:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The lines of a log that one command has written."""
+
+    at: float
+    who: str
+    said: tuple[Said, ...]
+
+
+def entries_of(events: Iterable[ThreadEvent]) -> list[Entry]:
+    """Return a log in plain words, with an entry for each command."""
+    return [_entry(list(written)) for _, written in groupby(events, key=lambda event: event.command_id)]
+
+
+def _entry(events: Sequence[ThreadEvent]) -> Entry:
+    """Return one entry, with the same words once. A phase that only follows is left out if anything else is said."""
+    told = [event for event in events if event.data.get("to") not in _PASSING] or events
+    actor, said, words = told[0].actor, list[Said](), set[str]()
+    for one in map(said_of, told):
+        said.append(Said(what=one.what) if one.words in words else one)
+        words.add(one.words)
+    return Entry(at=events[0].at, who=_who(actor.kind, actor.name), said=tuple(said))
+
+
+def said_of(event: ThreadEvent) -> Said:
     """Return an event in plain words. It is total: an event of a newer version has its kind."""
-    said = _SAID.get(event.kind)
-    what, words = said(event.data) if said else (f"something that only a newer version knows: {event.kind}", "")
-    return Line(at=event.at, who=_who(event.actor.kind, event.actor.name), what=what, words=words)
+    known = _SAID.get(event.kind)
+    return known(event.data) if known else Said(what=f"wrote something that only a newer version knows: {event.kind}")
 
 
 def exact(value: object) -> str:
@@ -98,7 +121,10 @@ def _escape(char: str) -> str:
 
 
 def _who(kind: str, name: str) -> str:
-    return {"system": "the system", "agent": f"agent {name}"}.get(kind, name)
+    """Return who wrote a line. Persons have the names that they gave."""
+    if kind == "system":
+        return "the system"
+    return name if kind != "agent" or name == "agent" else f"agent {name}"
 
 
 def _text(data: Data, *names: str) -> str:
@@ -123,98 +149,102 @@ def _body(proposal: Data) -> str:
     return f"{action} {exact(body.get('parameters', {}))}" if action else _text(body, "text", "question")
 
 
-def _counted(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {many}"
-
-
-Said: TypeAlias = tuple[str, str]
-
-
 def _plain(what: str, *names: str) -> Callable[[Data], Said]:
     """Return the words for events of a kind that always says the same, with the first of these texts of its data."""
-    return lambda data: (what, _text(data, *names))
+    return lambda data: Said(what=what, words=_text(data, *names))
 
 
 def _phase_changed(data: Data) -> Said:
     to = _text(data, "to")
-    return f"now it {'is ' if to in _ADJECTIVES else ''}{PHASES.get(to, to)}", _text(data, "reason")
+    return Said(what=f"now: {PHASES.get(to, to)}", words=_text(data, "reason"))
 
 
-_ADJECTIVES = frozenset({"done", "dismissed", "handed_off", "done_cleanup_successful"})
+_PASSING = frozenset(
+    {"awaiting_inference", "inferring_intent", "inferring_context", "inferring_action", "executing", "monitoring",
+     "cleaning_up"}
+)  # fmt: skip
+"""Phases that a thread passes through without a person."""
 
 
 def _inferred(stage: str) -> Callable[[Data], Said]:
     def said(data: Data) -> Said:
         given = "took the stored proposal of" if data.get("stored") is True else "proposed"
-        return f"{given} the {stage}", _body(_part(data, "proposal"))
+        return Said(what=f"{given} the {stage}", words=_body(_part(data, "proposal")))
 
     return said
 
 
 def _gate_judged(data: Data) -> Said:
+    from reasonblocks_threads._render import why
+    from reasonblocks_threads._values import Failed
+
     gates = data.get("gates")
-    failed = [each for each in gates if isinstance(each, Mapping) and not each.get("passed")] if gates else []
-    why = "; ".join(f"{_text(g, 'gate')}: {_text(g, 'value')}, must be: {_text(g, 'limit')}" for g in failed)
+    failed = [each for each in gates or () if isinstance(each, Mapping) and each.get("passed") is not True]
+    reasons = "; ".join(
+        why(Failed(**{name: _text(gate, name) for name in ("gate", "value", "limit")})) for gate in failed
+    )
     passed = data.get("passed") is True
-    return ("nobody has to be asked: all gates passed" if passed else "a person has to be asked"), why
+    return Said(what="all gates passed, so nobody is asked" if passed else "a person has to be asked", words=reasons)
 
 
 def _deferred(data: Data) -> Said:
     until = data.get("until")
-    return f"put the card off until {moment(until if isinstance(until, float | int) else None)}", ""
+    return Said(what=f"put the card off until {moment(until if isinstance(until, float | int) else None)}")
 
 
 def _approved(data: Data) -> Said:
     who = "the policy approved" if data.get("auto") is True else "approved"
-    return f"{who} the action", f"{_text(data, 'action')} {exact(data.get('parameters', {}))}"
+    return Said(what=f"{who} the action", words=f"{_text(data, 'action')} {exact(data.get('parameters', {}))}")
 
 
 def _review(data: Data) -> Said:
     late = data.get("auto") is True
-    return ("nobody reviewed the outcome in time, so it is accepted" if late else "accepted the outcome"), ""
+    return Said(what="nobody reviewed the outcome in time, so it is accepted" if late else "accepted the outcome")
 
 
 def _finished(data: Data) -> Said:
     report = _part(data, "report")
     worked = report.get("succeeded") is True
     what = "the action worked in part" if worked and report.get("partial") is True else "the action worked"
-    return (what if worked else "the action failed"), _text(report, "summary", "code")
+    return Said(what=what if worked else "the action failed", words=_text(report, "summary", "code"))
 
 
 def _child_ended(data: Data) -> Said:
     phase = _text(data, "phase")
-    return f"a part has ended: {PHASES.get(phase, phase)}", ""
+    return Said(what=f"a part has ended: {PHASES.get(phase, phase)}")
 
 
 _SAID: Mapping[str, Callable[[Data], Said]] = {
-    "thread_opened": lambda data: ("opened the thread", _text(_part(data, "cause"), "title")),
+    "thread_opened": lambda data: Said(what="opened the thread", words=_text(_part(data, "cause"), "title")),
     "phase_changed": _phase_changed,
-    "evidence_added": lambda data: (
-        f"added {_counted(_number(data, 'items'), 'piece of evidence', 'pieces of evidence')}", ""
-    ),
+    "evidence_added": lambda data: Said(what=f"added {counted(_number(data, 'items'), 'piece')} of evidence"),
     "policy_changed": _plain("changed the policy"),
     "deferred": _deferred,
     "noted": _plain("noted", "text"),
     "intent_inferred": _inferred("intent"),
     "context_inferred": _inferred("context"),
     "action_inferred": _inferred("action"),
-    "inference_started": lambda data: (f"began to infer the {_text(data, 'stage')}", ""),
+    "inference_started": lambda data: Said(what=f"began to infer the {_text(data, 'stage')}"),
     "inference_failed": _plain("the inference failed", "detail", "code"),
     "inference_rejected": _plain("the inference was not begun", "detail", "code"),
     "gate_judged": _gate_judged,
-    "confirmed": lambda data: (f"accepted the {_text(data, 'stage')}", ""),
-    "corrected": lambda data: (f"corrected the {_text(data, 'stage')}", _body(_part(data, "proposal"))),
+    "confirmed": lambda data: Said(what=f"accepted the {_text(data, 'stage')}"),
+    "corrected": lambda data: Said(
+        what=f"corrected the {_text(data, 'stage')}", words=_body(_part(data, "proposal"))
+    ),
     "provided": _plain("gave what was missing", "text"),
-    "picked": lambda data: ("chose the action", _body(_part(data, "proposal"))),
-    "redirected": lambda data: (f"asked again for the {_text(data, 'redirect_to')}", _text(data, "feedback")),
+    "picked": lambda data: Said(what="chose the action", words=_body(_part(data, "proposal"))),
+    "redirected": lambda data: Said(
+        what=f"asked again for the {_text(data, 'redirect_to')}", words=_text(data, "feedback")
+    ),
     "action_approved": _approved,
     "action_rejected": _plain("rejected the action", "reason"),
     "review_accepted": _review,
-    "execution_started": lambda data: ("began the action", _text(data, "action")),
+    "execution_started": lambda data: Said(what="began the action", words=_text(data, "action")),
     "execution_finished": _finished,
     "cancel_requested": _plain("asked the action to stop"),
     "late_report": _plain("something came too late and changed nothing", "detail", "what"),
-    "children_opened": lambda data: (f"split it into {_counted(_number(data, 'children'), 'part', 'parts')}", ""),
+    "children_opened": lambda data: Said(what=f"split it into {counted(_number(data, 'children'), 'part')}"),
     "child_ended": _child_ended,
     "force_closed": _plain("closed it, because the thread that it is a part of has ended"),
     "source_cleaned_up": _plain("cleaned up what had raised it", "detail"),

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from reasonblocks._json import compact
-
 from .._answers import CardIsClosed, answer_card
 from .._errors import ApiError
 from .._threads import OrgThreads
 from ._answer_forms import WrongField, forms_of, given_of
 from ._pages import back, render
 from ._paths import thread_href, with_query
-from ._thread_words import ANSWERS, PHASES, QUESTIONS, Line, line_of
+from ._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of
 from ._visit import Refusal, Visit
 
 if TYPE_CHECKING:
-    from reasonblocks_threads import Card, Listed, Phase, Thread, Threads
+    from reasonblocks_threads import Card, Listed, Phase, Threads
 
 LIST = "/ui/threads"
 MOST = 100
@@ -28,6 +26,10 @@ LINES = 500
 """The most lines of a log that a page shows: the newest ones."""
 SHOWN_EVIDENCE = 12
 """Pieces of evidence that are shown at once: the newest ones."""
+EMPTY: Mapping[str, str] = {
+    "": "No card is open", "progress": "Nothing is in progress", "later": "Nothing is put off",
+    "ended": "Nothing has ended",
+}  # fmt: skip
 TABS: Mapping[str, str] = {"": "Waiting for a person", "progress": "In progress", "later": "Put off", "ended": "Ended"}
 
 
@@ -37,10 +39,23 @@ def threads(visit: Visit) -> Response:
     shown = visit.asked("show") if visit.asked("show") in TABS else ""
     tabs = [(words, with_query(LIST, {"show": name}), name == shown) for name, words in TABS.items()]
     if visit.server.threads is None:
-        return render(visit, "threads.html", "Threads", is_on=False)
+        return render(visit, "threads.html", "", is_on=False, switched_off=SWITCHED_OFF)
     with visit.server.threads.of(visit.org) as org:
         cards, rows = _listed(org, shown, visit.now)
-    return render(visit, "threads.html", "Threads", is_on=True, tabs=tabs, shown=shown, cards=cards, rows=rows, most=MOST)
+    return render(
+        visit,
+        "threads.html",
+        "Threads",
+        is_on=True,
+        tabs=tabs,
+        shown=shown,
+        cards=cards,
+        rows=rows,
+        most=MOST,
+        empties=EMPTY,
+        questions=QUESTIONS,
+        phases=PHASES,
+    )
 
 
 def _listed(org: Threads, shown: str, now: float) -> tuple[Sequence[Card], Sequence[Listed]]:
@@ -69,10 +84,13 @@ def thread(
 
     `problem` is the reason why the answer `typed` was refused.
     """
-    with _used(visit).of(visit.org) as org:
+    used = _used(visit)
+    from reasonblocks_threads._render import why
+
+    with used.of(visit.org) as org:
         found = org.get(_thread_of(thread_id))
         card = org.card(f"{found.id}.{found.entered}").card if found.phase.waits else None
-        lines = [line_of(event) for event in org.log(found.id, after=max(0, found.version - LINES))]
+        entries = entries_of(org.log(found.id, after=max(0, found.version - LINES)))
         children = org.list(live=False, parent=found.id, limit=MOST)
     return render(
         visit,
@@ -86,7 +104,8 @@ def thread(
         problem=problem,
         where=PHASES[found.phase.value],
         phases=PHASES,
-        lines=lines,
+        why=why,
+        entries=entries,
         left_out=max(0, found.version - LINES),
         children=children,
         shown_evidence=SHOWN_EVIDENCE,

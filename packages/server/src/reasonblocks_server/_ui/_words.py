@@ -23,6 +23,8 @@ NOTICES: Mapping[str, str] = {
     "agent-deleted": "The agent's usual values are deleted.",
     "key-revoked": "The key is revoked. All servers refuse it within 30 seconds.",
     "org-saved": "The settings are saved.",
+    "card-answered": "Your answer is in the log of the thread.",
+    "card-later": "The card is put off.",
     "logged-out": "You are logged out.",
 }
 """The sentences that a page shows after a form was sent, by their names in its address."""

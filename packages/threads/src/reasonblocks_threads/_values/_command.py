@@ -126,7 +126,7 @@ class Rows:
 class Letter:
     """Guidance on its way to a run, of at most 1,200 characters. `id` is the execution's.
 
-    `state`: "waiting", "told", "withdrawn" (nobody carried it in time) or "unheard" (its run ended).
+    `state`: "waiting", "told" (a call of its run has carried it) or "withdrawn" (none did before its execution ended).
     """
 
     id: str
