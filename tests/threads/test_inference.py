@@ -256,6 +256,7 @@ def test_proposals_given_at_open_are_used_without_a_call_and_each_gate_judges(ma
     assert world.mind.asks == []
     assert [event["stage"] for event in world.events(thread, "gate_judged")] == ["intent", "context", "action"]
     assert thread.spent.calls == 0
+    assert [(event["stored"], event["call"]) for event in world.events(thread, "intent_inferred")] == [(True, None)]
 
 
 def test_one_answer_for_three_stages_is_one_call(made: Callable[..., World]) -> None:
