@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,8 +13,9 @@ from urllib.parse import quote
 from reasonblocks.events import Event, RunStart
 from reasonblocks.traces import RunLog
 from reasonblocks.types import RunInfo
-from reasonblocks_server._ui._paths import experiment_href, pattern_href, run_href
+from reasonblocks_server._ui._paths import experiment_href, pattern_href, run_href, thread_href
 from reasonblocks_server._values import Scope
+from reasonblocks_threads import Actor, Cause, Evidence, Proposal, Threads
 from tests.core.report.runs import ATTACKS, hostile_log, ordinary_log, step
 from tests.server.running import ORG, Running, running
 
@@ -22,6 +23,8 @@ ATTACK = "".join(ATTACKS)
 STORED = ATTACK.replace("\0", "\ufffd").replace("\ud800", "?")
 """The attack as the storage keeps it: both databases lack NUL characters and unpaired surrogates."""
 HOSTILE_ID = '../x"><script>alert(1)</script>\u202e'
+NAMED = "</bdi><img src=x onerror=alert(1)>\u202e\u2066"
+"""An attack that is short enough for a name in the log of a thread."""
 LONG = 420
 """Calls of the long run: three pages."""
 
@@ -73,7 +76,9 @@ def _run_of(event: Event) -> str:
 @contextmanager
 def board(data: Path) -> Iterator[Board]:
     """Run a server with something on every page until the block ends."""
-    with running(data) as server:
+    with Threads(data / "threads.db", org_id=ORG) as threads:
+        threads_of_board = _threads(threads)
+    with running(data, threads_url=str(data / "threads.db")) as server:
         found = Board(running=server, started=time.time())
         found.ingest(*events_of(ordinary_log(run_id="run-1")))
         _hostile(found)
@@ -81,7 +86,7 @@ def board(data: Path) -> Iterator[Board]:
         found.start("child", parent_run_id="run-1")
         _notes(found)
         _others(found)
-        found.paths.update(_paths())
+        found.paths.update(_paths() | threads_of_board)
         yield found
 
 
@@ -127,6 +132,49 @@ def _others(found: Board) -> None:
                        metadata={"experiment_id": "ab", "arm": ("off", "on")[at % 2], "on_fraction": 0.5})  # fmt: skip
         _, *rest = events_of(ordinary_log(run_id=f"ab-{at}", outcome="success" if at % 3 else "failure: E"))
         found.ingest(RunStart(run=info, timestamp=now - 90), *rest)
+
+
+def _threads(threads: Threads) -> dict[str, str]:
+    """Open threads, and return the addresses of their pages: an ordinary card, a hostile one, a split and an end."""
+    mira = Actor.person("Mira")
+    text = {"run_id": "run-1", "text": "Read the error first."}
+    asks = threads.open(cause("stalled", "bugfixer repeats itself"), proposals=proposals("inject_guidance", text))
+    evidence = tuple([Evidence(id=f"e{at}", label=ATTACK, text=ATTACK) for at in range(14)])
+    attack = Cause(kind=NAMED, key=NAMED, title=ATTACK, run_id=NAMED, evidence=evidence)
+    parameters = {"run_id": NAMED, "text": STORED}
+    by = Actor.agent(NAMED)
+    hostile = threads.open(attack, proposals=proposals("inject_guidance", parameters, ATTACK), by=by)
+    answered = threads.open(replace(attack, key="answered"), proposals=proposals(NAMED, {}, ATTACK), by=by)
+    split = threads.open(cause("split", "Release 1.4"), children=[cause("part-1", "Notes"), cause("part-2", ATTACK)])
+    ended = threads.open(cause("ended", "Restart the worker"))
+    threads.drain()
+    (card,) = (card for card in threads.cards() if card.thread_id == answered.id)
+    threads.answer(card, "redirect", by=Actor.person(NAMED), text=ATTACK)
+    threads.drain()
+    threads.note(hostile.id, ATTACK, by=mira)
+    threads.dismiss(ended.id, by=mira, reason="It restarted by itself.")
+    names = {
+        "thread": asks,
+        "hostile thread": hostile,
+        "answered thread": answered,
+        "split": split,
+        "ended thread": ended,
+    }
+    lists = {"": "threads", "progress": "threads in progress", "later": "no threads", "ended": "ended threads"}
+    return {
+        **{name: f"/ui/threads?show={tab}" if tab else "/ui/threads" for tab, name in lists.items()},
+        **{name: thread_href(thread.id) for name, thread in names.items()},
+    }
+
+
+def cause(key: str, title: str) -> Cause:
+    return Cause(kind="run_stalled", key=key, title=title, run_id="run-1")
+
+
+def proposals(action: str, parameters: dict[str, Any], text: str = "It repeats a failing call.") -> list[Proposal]:
+    """Return proposals of all stages, so that nothing is inferred."""
+    intent, context = Proposal.of_intent(text, confidence=0.9), Proposal.of_context(text, confidence=0.9)
+    return [intent, context, Proposal.of_action(action, parameters, confidence=0.9)]
 
 
 def _paths() -> dict[str, str]:

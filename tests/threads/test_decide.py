@@ -760,6 +760,23 @@ def test_a_hand_over_needs_somebody() -> None:
     assert walk.head.reason == "handed to olga: she knows"
 
 
+def test_a_long_reason_is_whole_in_the_log_and_cut_in_the_head() -> None:
+    walk = reached(Phase.AWAITING_CONFIRMATION)
+    walk.send(Trigger.DISMISSED_BY_USER, {"reason": "r" * 2_000}, by=MARA)
+    assert walk.log[-1].data["reason"] == "r" * 2_000
+    assert walk.head.reason == "r" * 300
+
+
+def test_a_failure_is_known_until_an_action_is_proposed_again() -> None:
+    """Whoever leads a failed thread back to its intent: each inference on the way learns why it failed."""
+    walk = reached(Phase.AWAITING_REDIRECT)
+    walk.send(Trigger.REDIRECTED, {"redirect_to": "intent"}, by=MARA)
+    walk.infer().send(Trigger.EDITED, {"text": "free the disk"}, by=MARA)
+    assert walk.infer().head.problem is not None
+    walk.send(Trigger.CONFIRMED, by=MARA)
+    assert walk.infer().head.problem is None
+
+
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase.is_terminal])
 def test_a_terminal_takes_notes_and_late_reports_only(phase: Phase) -> None:
     walk = reached(phase)

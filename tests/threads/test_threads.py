@@ -26,6 +26,7 @@ from reasonblocks_threads import (
     Report,
     Stage,
     Thread,
+    ThreadEvent,
     Threads,
     UnknownCard,
     UnknownThread,
@@ -302,7 +303,7 @@ def test_the_feed_goes_on_where_it_was_left(driver: Driver) -> None:
     driver.drain()
     whole = driver.threads.feed()
     assert [event.position for event in whole] == sorted(event.position or 0 for event in whole)
-    pieces = []
+    pieces: list[ThreadEvent] = []
     while piece := driver.threads.feed(after=pieces[-1].position or 0 if pieces else 0, limit=3):
         pieces += piece
     assert tuple(pieces) == whole

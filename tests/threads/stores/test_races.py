@@ -241,6 +241,29 @@ def test_threads_share_one_store(database: str) -> None:
             assert [each.version for each in reading.listed()] == [1 + ROUNDS] * WORKERS
 
 
+def test_a_store_sees_what_processes_write_that_come_and_go(shared: str) -> None:
+    with stores(shared, 2) as found:
+        first, second = found
+        mine = opened(first)
+        for name in "ab":
+            with first.read() as reading, second.read() as another:
+                assert reading.head(mine.id) == another.head(mine.id) == mine
+                second.close()
+                second.waiting("r")
+                with process("look", shared, name, "3") as other:
+                    begin(other)
+                    theirs = other.communicate(timeout=SECONDS)[0].split()
+                    assert other.returncode == 0
+                assert len(theirs) == 3
+                mine = noting(mine).put(first)
+                opened(second, f"second {name}")
+            for store in found:
+                assert head(store, mine.id) == mine
+                assert all(head(store, id) is not None for id in theirs)
+        with first.read() as reading:
+            assert reading.open_count("default") == 1 + 2 * (3 + 1)
+
+
 def test_a_killed_process_leaves_whole_transactions(shared: str) -> None:
     acknowledged = 1
     with process("write", shared, "w", "100000") as writer:

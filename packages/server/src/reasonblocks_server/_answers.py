@@ -17,8 +17,8 @@ from ._values import KeyRow
 if TYPE_CHECKING:
     from reasonblocks_threads import CardClosed, Thread
 
-NAME_CHARS = 80
-"""Characters of a key's name in a log."""
+NAME_CHARS, NAME_BYTES = 80, 180
+"""The most of a key's name in a log, which has room for 120 characters or 240 bytes."""
 
 
 class CardIsClosed(ApiError):
@@ -35,7 +35,7 @@ class CardIsClosed(ApiError):
 
 def person_of(key: KeyRow) -> str:
     """Return the name of a key's person in a log, with the id of the key: names are not unique."""
-    name = collapse(visible(key.name))[:NAME_CHARS]
+    name = collapse(visible(key.name))[:NAME_CHARS].encode()[:NAME_BYTES].decode(errors="ignore")
     return f"{name} (key {key.key_id})".strip()
 
 

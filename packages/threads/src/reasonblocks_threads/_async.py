@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -23,6 +22,13 @@ from ._wiring import DEFAULT, Database
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
+
+
+class _Quiet(Threads):
+    """`Threads` that does not touch its database before the first call, which runs in a daemon thread."""
+
+    def _begin(self) -> None:
+        return
 
 
 class AsyncThreads:
@@ -43,7 +49,7 @@ class AsyncThreads:
         org_id: str = "default",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.sync = Threads(
+        self.sync: Threads = _Quiet(
             database,
             actions=actions,
             policy=policy,
@@ -188,7 +194,7 @@ class AsyncThreads:
     async def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
         return await in_daemon(lambda: self.sync.doctor(repair=repair))
 
-    def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
+    def worker(self, *, threads: int = 1) -> Worker:
         return self.sync.worker(threads=threads)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,8 @@ from ._engine import Finding, Worker
 from ._engine._answering import Given, command_of
 from ._engine._doctor import Doctor
 from ._engine._opening import Opening, open_thread
-from ._errors import CardClosed, Refused, UnknownCard, UnknownThread
+from ._engine._submit import card_closed
+from ._errors import CardClosed, Refused, StoreUnavailable, UnknownCard, UnknownThread
 from ._handlers import withdraw_letter
 from ._log import evidence_json
 from ._phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
@@ -91,8 +92,12 @@ class Threads:
             org_id=org_id,
             clock=clock,
         )
-        self._doctor = Doctor(self._engine)
-        self._engine.tell_others()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Tell other processes what this one can do. Without the store, they learn it with the first call."""
+        with suppress(StoreUnavailable):
+            self._engine.tell_others()
 
     # --- opening
 
@@ -113,8 +118,10 @@ class Threads:
         """Return the thread of the cause's key, which is opened if there is none.
 
         If a thread of the same family is live, that one gets the evidence and is returned. With `children` it begins as
-        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun. `supersedes`
-        names a thread that it takes the place of. Raises `Refused`, `UnknownThread`, `StoreUnavailable`.
+        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun, or that has
+        parts. `supersedes` names a thread that it takes the place of.
+
+        Raises `Refused`, `UnknownThread` and `StoreUnavailable`.
         """
         check("cause", cause, Cause, "must be a Cause")
         check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
@@ -175,7 +182,8 @@ class Threads:
         command = command_of(self._engine, known, what, given, by, shown.hash)
         submitted = self._engine.submit(command, answer=None if command.trigger is Addition.DEFER else what)
         if submitted.replayed and command.trigger is not Addition.DEFER:
-            raise self._closed(known.id, submitted.thread)
+            with self._engine.store.read() as reading:
+                raise card_closed(reading, known.id, submitted.thread)
         return submitted.thread
 
     def answer_children(self, parent_id: str, what: AnswerName, *, by: Actor) -> ChildAnswers:
@@ -307,16 +315,16 @@ class Threads:
         """Do what is due, and what follows from it. Returns the number of works that were done or tried."""
         return self._engine.drain(limit=limit)
 
-    def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
+    def worker(self, *, threads: int = 1) -> Worker:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
         check("threads", threads, int, "must be a number of at least 1")
         if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
-        return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
+        return Worker(self._engine, threads=threads)
 
     def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
         """Return the rows that do not fit their threads' logs, and with `repair`, mend them."""
-        return self._doctor.visit(repair=repair)
+        return Doctor(self._engine).visit(repair=repair)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:
         """Return a sink for `ReasonBlocks` that hands stuck runs over to a person; `redact` hides more than its own."""
@@ -398,19 +406,6 @@ class Threads:
             actor=by,
             at=self._engine.now(),
             data=data,
-        )
-
-    def _closed(self, card_id: str, thread: Thread) -> CardClosed:
-        closed = self.card(card_id)
-        with self._engine.store.read() as reading:
-            now = reading.open_card(thread.id)
-        return CardClosed(
-            thread.id,
-            card_id,
-            by=closed.by,
-            answer=closed.answer,
-            phase=thread.phase,
-            next_card=now.id if now else None,
         )
 
 

@@ -60,6 +60,8 @@ class SqliteStore:
         """Held by the one that writes; in memory, also by readers."""
         self._writer: _Link | None = None
         self._readers: list[_Link] = []
+        self._lent: set[_Link] = set()
+        """Connections that read now; one that is not among them when it comes back is closed."""
         self._was_there = False
         self._watching = threading.Lock()
         """Taken before `_lock`."""
@@ -101,6 +103,7 @@ class SqliteStore:
                     yield SqlReading(transaction)
                 return
             link = self._reader()
+            self._lent.add(link)
             try:
                 with self._errors():
                     link.db.execute("BEGIN")
@@ -133,10 +136,13 @@ class SqliteStore:
     def disconnect(self) -> None:
         """Close the connections to a file before a fork. No other thread uses them."""
         if self._path is not None:
+            for link in self._lent:  # this thread's own: the others wait
+                link.db.close()
             self._disconnect()
 
     def _disconnect(self) -> None:
         opened = [self._writer, self._watcher, *self._readers]
+        self._lent.clear()
         self._writer = self._watcher = None
         self._readers, self._seen = [], -1
         for link in opened:
@@ -176,10 +182,11 @@ class SqliteStore:
         return link
 
     def _keep(self, link: _Link) -> None:
-        if len(self._readers) < READERS:
+        if link in self._lent and len(self._readers) < READERS:
             self._readers.append(link)
         else:
             link.db.close()
+        self._lent.discard(link)
 
     def _version(self) -> int:
         """Return a number that is another one after each transaction of any process."""
@@ -305,9 +312,9 @@ def _created(path: str, *, new: bool) -> int:
             regular(name)
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    # Never opened and closed while it exists: that would drop the locks that SQLite holds on it in this process.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
+    if new:  # never opened and closed while it exists: that drops the locks that SQLite has on it in this process
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
     return os.stat(path).st_ino
 
 
