@@ -14,6 +14,8 @@ from pydantic import BaseModel
 import reasonblocks_threads
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_threads import (
+    HANDS_OFF,
+    PLAN_THEN_REVIEW,
     Action,
     Actor,
     Budget,
@@ -429,6 +431,29 @@ def test_a_process_without_an_inferencer_keeps_that_of_the_agents(tmp_path: Path
         assert console.get(thread.id).phase is Phase.AWAITING_INFERENCE
         agent.drain()
         assert console.get(thread.id).phase is Phase.AWAITING_CONFIRMATION
+
+
+def test_the_policy_of_the_installation_holds_in_every_process(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    with Threads(file, policy=HANDS_OFF) as app, Threads(file) as console:
+        thread = app.open(Cause(kind="k", key="one", title="t"))
+        console.drain()
+        assert app.get(thread.id).phase is Phase.AWAITING_INTENT_CONFIRMATION
+        own = Policy(auto_advance=frozenset({Stage.INTENT}))
+        with Threads(file, policy=own) as newest:
+            second = newest.open(Cause(kind="k", key="two", title="t"))
+            assert second.policy == own
+        console.drain()
+        assert console.get(second.id).phase is Phase.AWAITING_CONTEXT_CONFIRMATION
+        third = app.open(Cause(kind="k", key="three", title="t"))
+        assert third.policy == HANDS_OFF
+        console.drain()
+        assert console.get(third.id).phase is Phase.AWAITING_INTENT_CONFIRMATION
+
+
+def test_without_any_policy_a_person_approves_the_action(tmp_path: Path) -> None:
+    with Threads(tmp_path / "t.db") as threads:
+        assert threads.open(Cause(kind="k", key="one", title="t")).policy == PLAN_THEN_REVIEW
 
 
 def test_every_public_name_can_be_loaded() -> None:

@@ -13,10 +13,10 @@ from reasonblocks._threads import in_daemon
 
 from ._catalogue import Action
 from ._engine import Finding, Worker
+from ._engine._answering import ChildAnswers
 from ._phases import AnswerName, Phase, RunStatus, Stage
-from ._policy import PLAN_THEN_REVIEW
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
-from ._threads import AGENT, LOOKS_S, ChildAnswers, Threads, has_ended
+from ._threads import AGENT, LOOKS_S, Threads, has_ended
 from ._values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
 from ._wiring import DEFAULT, Database
 
@@ -42,7 +42,7 @@ class AsyncThreads:
         database: Database = DEFAULT,
         *,
         actions: Iterable[Action] = (),
-        policy: Policy = PLAN_THEN_REVIEW,
+        policy: Policy | None = None,
         inferencer: Inferencer | None = None,
         cleaners: Iterable[Cleaner] = (),
         notifier: Notifier | None = None,

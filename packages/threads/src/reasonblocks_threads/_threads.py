@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,15 +12,15 @@ from reasonblocks.exceptions import ConfigError
 
 from ._catalogue import Action
 from ._engine import Finding, Worker
-from ._engine._answering import Given, command_of
+from ._engine._answering import ChildAnswers, Given, command_of
 from ._engine._doctor import Doctor
-from ._engine._opening import Opening, open_thread
+from ._engine._opening import A_POLICY, AN_ACTOR, Opening, check, open_thread
 from ._engine._submit import card_closed
 from ._errors import CardClosed, Refused, StoreUnavailable, UnknownCard, UnknownThread
 from ._handlers import withdraw_letter
 from ._log import evidence_json
 from ._phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
-from ._policy import PLAN_THEN_REVIEW, policy_json
+from ._policy import policy_json
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading
 from ._values import (
     SYSTEM,
@@ -39,7 +38,7 @@ from ._values import (
     Thread,
     ThreadEvent,
 )
-from ._wiring import DEFAULT, POLICY, Database, check, wired
+from ._wiring import DEFAULT, Database, wired
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
@@ -54,15 +53,6 @@ def has_ended(thread: Thread) -> bool:
     return thread.phase.is_terminal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildAnswers:
-    """The ids of the children that an answer was applied to, of those that refused it, and of those without a card."""
-
-    applied: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-
-
 class Threads:
     """Matters that a person decides, in a file, on a PostgreSQL server, or in memory.
 
@@ -75,7 +65,7 @@ class Threads:
         database: Database = DEFAULT,
         *,
         actions: Iterable[Action] = (),
-        policy: Policy = PLAN_THEN_REVIEW,
+        policy: Policy | None = None,
         inferencer: Inferencer | None = None,
         cleaners: Iterable[Cleaner] = (),
         notifier: Notifier | None = None,
@@ -123,14 +113,6 @@ class Threads:
 
         Raises `Refused`, `UnknownThread` and `StoreUnavailable`.
         """
-        check("cause", cause, Cause, "must be a Cause")
-        check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
-        if policy is not None:
-            check("policy", policy, Policy, POLICY)
-        for each in proposals:
-            check("proposals", each, Proposal, "must be Proposals")
-        for child in children:
-            check("children", child, Cause, "must be Causes")
         opening = Opening(
             cause=cause,
             by=by,
@@ -167,7 +149,7 @@ class Threads:
         "later") is in seconds since the epoch. Raises `CardClosed` if the card is not open any more, `UnknownCard`, and
         `Refused` for an answer or a field that does not fit.
         """
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         known = self.card(card.id if isinstance(card, Card) else card).card
         given = Given(
             text=text,
@@ -227,7 +209,7 @@ class Threads:
 
     def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
         """Replace the policy of a thread. Anyone may make it stricter, an operator also looser."""
-        check("policy", policy, Policy, POLICY)
+        check("policy", policy, Policy, A_POLICY)
         return self._add(id, Addition.POLICY, {"policy": policy_json(policy)}, by)
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
@@ -367,7 +349,7 @@ class Threads:
 
     def _decide(self, id: str, trigger: Trigger, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a person's decision about a thread as it is now; an open card is answered by it."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         with self._engine.store.read() as reading:
             thread, card = self._own(reading, id), reading.open_card(id)
         given = {name: value for name, value in data.items() if value}
@@ -379,7 +361,7 @@ class Threads:
 
     def _add(self, id: str, trigger: Trigger | Addition, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a command that fits any state of the thread, decided anew if others are faster."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         self.get(id)
         name = f"client:{self._engine.token()}"
 

@@ -14,7 +14,7 @@ from .._errors import CardClosed, Conflict, ThreadsError, UnknownThread
 from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
-from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
+from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Thread, Work
 from ._drain import drain
 from ._offers import Offers, has_of
 from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
@@ -42,7 +42,6 @@ class Engine:
         store: Store,
         *,
         actions: Sequence[Action],
-        policy: Policy,
         inferencer: Inferencer,
         handlers: Mapping[WorkKind, Handler],
         clock: Callable[[], float],
@@ -53,7 +52,6 @@ class Engine:
         offers: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
-        self.policy = policy
         self.inferencer = inferencer
         self.handlers = handlers
         self.cleaners: Mapping[str, Cleaner] = cleaners or {}
@@ -100,7 +98,7 @@ class Engine:
         above = (reading.head(each) for each in (thread.ancestors if thread else ancestors))
         return Rules(
             catalogue=offered.catalogue,
-            installation=self.policy,
+            installation=offered.policy,
             ancestors=tuple(each.policy for each in above if each is not None),
             cleaned=offered.cleaned,
             notified=offered.notified,
