@@ -140,6 +140,15 @@ def test_a_decomposition_opens_its_parts_and_ends_with_them(world: World) -> Non
     assert world.threads.get(thread.id).phase.value == "done"
 
 
+def test_two_matters_may_be_split_into_parts_of_the_same_names(world: World) -> None:
+    part = {"key": "a", "title": "A"}
+    first = world.approved("decompose", {"children": [part]})
+    second = world.approved("decompose", {"children": [part], "rule": "alternatives"})
+    assert first.phase.value == second.phase.value == "monitoring"
+    assert first.children != second.children
+    assert second.rule == "alternatives"
+
+
 def test_parts_of_one_key_are_no_decomposition(world: World) -> None:
     thread = world.proposed("decompose", {"children": [{"key": "a", "title": "A"}, {"key": "a", "title": "B"}]})
     assert thread.phase.value == "awaiting_action_clarification"
