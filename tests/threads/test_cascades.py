@@ -124,7 +124,7 @@ def ended(repeats: list[int]) -> list[tuple[str, int, dict[str, object]]]:
 
 
 @given(repeats=st.lists(st.integers(1, 3), max_size=12))
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 def test_a_cascade_that_is_done_again_after_a_crash_changes_nothing_more(repeats: list[int]) -> None:
     assert ended(repeats) == ended([])
 
