@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -226,8 +227,19 @@ def _changed(card: Card, form: Form) -> dict[str, Any]:
     for at, (key, present) in enumerate(card.parameters.items()):
         typed = form.get(f"p{at}")
         if typed is not None and typed != _shown(present):
-            changed[key] = typed if _is_text(present) else _value(typed, visible(key))
+            changed[key] = _typed_text(typed, present) if isinstance(present, str) else _value(typed, visible(key))
     return changed
+
+
+def _typed_text(typed: str, present: str) -> str:
+    """Return a text that was typed in place of another one, which was shown as JSON if it has hidden characters."""
+    if _is_text(present):
+        return typed
+    with suppress(ValueError, RecursionError):
+        found = json.loads(typed)
+        if isinstance(found, str):
+            return found
+    return typed
 
 
 def _same(one: object, other: object) -> bool:
