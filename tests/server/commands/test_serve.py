@@ -59,7 +59,11 @@ def newer(folder: Path) -> Path:
         (["--port", "0", "--database-url", "postgresql://u:secret@127.0.0.1:9/x"], 1, "the database is not available"),
         (["--qdrant-url", f"ftp://{EVIL}"], 2, "must be an http or https URL"),
         (["--threads", "http://u:secret@127.0.0.1/"], 2, "threads_url='http:...': must be a path or postgresql://"),
-        (["--port", "0", "--threads", "/dev/null/no/threads.db"], 2, "is in no folder that exists; create the folder first"),
+        (
+            ["--port", "0", "--threads", "/dev/null/no/threads.db"],
+            2,
+            "is in no folder that exists; create the folder first",
+        ),
         (["--port", "0", "--threads", "postgresql://u:secret@127.0.0.1:9/x"], 1, "store is not available"),
         (["--public-url", f"runs.example.org{EVIL}"], 2, "--public-url: must be an http or https URL"),
     ],

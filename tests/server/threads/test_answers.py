@@ -57,7 +57,7 @@ def test_an_edit_changes_what_was_changed_and_asks_again(enter: Enter, agent: Ag
 
 def test_another_action_can_be_chosen_with_parameters_as_json(enter: Enter, agent: Agent) -> None:
     person, card = enter(), agent.asks()
-    send(person, card, "edit", action="hand_off", more='{"to": "the team"}')
+    send(person, card, "edit", pick="hand_off", more='{"to": "the team"}')
     following = agent.card(card.thread_id, after=card.id)
     assert (following.action, following.parameters["to"]) == ("hand_off", "the team")
     send(person, following, "approve")

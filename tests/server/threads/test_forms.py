@@ -70,7 +70,7 @@ def test_the_json_of_a_value_shows_every_character(text: str) -> None:
     assert visible(exact(text)) == exact(text)
 
 
-@given(st.dictionaries(st.sampled_from(["all", "p0", "p1", "more", "text", "action", "until", "to"]), st.text()))
+@given(st.dictionaries(st.sampled_from(["all", "p0", "p1", "more", "text", "pick", "until", "to"]), st.text()))
 def test_any_form_is_read_or_refused(form: dict[str, str]) -> None:
     for parameters in ({"a": 1, "b": "x"}, {f"k{at}": at for at in range(60)}):
         with suppress(WrongField):
