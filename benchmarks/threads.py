@@ -140,7 +140,10 @@ def submits(database: str | Path, folder: Path, rounds: int) -> Iterator[dict[st
 
 
 def folds(events: Sequence[Any]) -> dict[str, object]:
-    whole, part = (best(lambda n=number: fold_all(events[:n])) for number in (LONG, LONG // 10))
+    def fold(number: int) -> float:
+        return best(lambda: fold_all(events[:number]))
+
+    whole, part = fold(LONG), fold(LONG // 10)
     return {"measure": "fold", "events": LONG, "ms": round(whole * 1e3, 1), "to_1000": round(whole / part / 10, 2)}
 
 

@@ -74,6 +74,12 @@ class World:
         with self.engine.store.read() as reading:
             return list(reading.letters(RUN))
 
+    def state(self, letter: Letter) -> str:
+        with self.engine.store.read() as reading:
+            found = reading.letter(letter.id)
+        assert found is not None
+        return found.state
+
     def kinds(self, thread: Thread) -> list[str]:
         return [event.kind for event in self.threads.log(thread.id)]
 
@@ -134,6 +140,15 @@ def test_a_decomposition_opens_its_parts_and_ends_with_them(world: World) -> Non
     assert world.threads.get(thread.id).phase.value == "done"
 
 
+def test_two_matters_may_be_split_into_parts_of_the_same_names(world: World) -> None:
+    part = {"key": "a", "title": "A"}
+    first = world.approved("decompose", {"children": [part]})
+    second = world.approved("decompose", {"children": [part], "rule": "alternatives"})
+    assert first.phase.value == second.phase.value == "monitoring"
+    assert first.children != second.children
+    assert second.rule == "alternatives"
+
+
 def test_parts_of_one_key_are_no_decomposition(world: World) -> None:
     thread = world.proposed("decompose", {"children": [{"key": "a", "title": "A"}, {"key": "a", "title": "B"}]})
     assert thread.phase.value == "awaiting_action_clarification"
@@ -150,9 +165,9 @@ def test_guidance_waits_for_its_run_and_the_execution_ends_when_a_call_carried_i
     assert settle_letter(world.engine, letter.id, True, "Call 8 carried it.")
     done = world.threads.get(thread.id)
     assert done.phase.value == "done"
-    assert world.letters() == []
+    assert world.state(letter) == "told"
     assert not settle_letter(world.engine, letter.id, True, "again")
-    assert world.threads.get(thread.id).version >= done.version
+    assert world.threads.get(thread.id) == done
 
 
 def test_guidance_that_no_call_carried_asks_a_person_and_claims_nothing(world: World) -> None:
@@ -164,7 +179,7 @@ def test_guidance_that_no_call_carried_asks_a_person_and_claims_nothing(world: W
     assert after.problem is not None
     assert after.problem.code == "not_carried"
     assert "the model may have read it" in after.problem.text
-    assert world.letters() == []
+    assert world.state(letter) == "withdrawn"
 
 
 def test_guidance_to_a_run_that_has_ended_is_not_sent(world: World) -> None:
@@ -213,6 +228,7 @@ def test_a_letter_told_after_its_end_is_noted_and_moves_nothing(world: World) ->
     assert not settle_letter(world.engine, letter.id, True, "Call 9 carried it.")
     assert world.threads.get(thread.id).phase is before.phase
     assert world.kinds(thread)[-1] == "late_report"
+    assert world.state(letter) == "told"
 
 
 def test_the_letter_of_a_closed_child_is_withdrawn(world: World) -> None:

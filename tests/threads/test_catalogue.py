@@ -203,6 +203,9 @@ def test_the_hash_covers_parameters_run_and_version() -> None:
         bound(Catalogue.of([other]), {"service": "web"}).hash,
     }
     assert len(hashes) == 4
+    free = Catalogue.of([Action("tree", Tree, done)])
+    runs = {bound(free, {"name": "a"}, "tree", opened(run)).hash for run in ("run-1", "run-2", None)}
+    assert len(runs) == 3
     assert bound(HERE, dict(reversed([*bound(HERE, {"service": "web"}).parameters.items()]))).hash in hashes
 
 

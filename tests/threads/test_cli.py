@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -232,6 +234,45 @@ def test_ctrl_c_ends_watch(driver: Driver, command: Command, monkeypatch: pytest
 
     monkeypatch.setattr(time, "sleep", press)
     assert command("watch") == (130, "", "")
+
+
+def test_watch_prints_each_event_once(driver: Driver, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events come while it sleeps."""
+    phases = iter(["proposed", "awaiting_inference"])
+
+    def sleep(seconds: float) -> None:
+        if (phase := next(phases, None)) is None:
+            raise KeyboardInterrupt
+        driver.reach(phase)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    driver.reach("proposed")
+    code, out, _ = command("--json", "watch", "--every", "2")
+    assert code == 130
+    assert [event["position"] for event in map(json.loads, out.splitlines())] == [
+        event.position for event in driver.threads.feed()[1:]
+    ]
+
+
+def test_a_file_that_is_no_database_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("no database " * 100)
+    assert main(["list", "--db", str(file)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("reasonblocks-threads: ")
+    assert err.count("\n") == 1
+
+
+def test_doctor_names_what_a_crash_left_and_repairs_it(driver: Driver, command: Command) -> None:
+    thread = driver.reach("awaiting_inference")
+    assert driver.database
+    with closing(sqlite3.connect(driver.database)) as file, file:
+        file.execute("DELETE FROM work")
+    code, out, _ = command("doctor")
+    assert code == 1
+    assert thread.id in out
+    assert all(finding["thread_id"] == thread.id for finding in command.json("doctor", "--repair"))
+    assert command.ok("doctor") == "nothing was left behind\n"
 
 
 def test_drain_does_what_needs_no_code(driver: Driver, command: Command) -> None:

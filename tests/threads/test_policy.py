@@ -240,6 +240,16 @@ def test_each_gate_alone_can_ask() -> None:
     assert [r.gate for r in judged(spec=cost) if not r.passed] == ["amplifiers", "auto"]
 
 
+def test_what_is_no_confidence_or_no_check_asks() -> None:
+    for confidence in (math.nan, math.inf, 1.01, -0.1, -math.inf):
+        assert [result.gate for result in judged(confidence=confidence) if not result.passed] == ["confidence"]
+    assert judged(replace(END_TO_END, floor=-1.0), confidence=-0.1)[1].passed is False
+    for check in ({"name": "ready"}, {"name": "ready", "ok": 1}, {"name": "ready", "ok": None}):
+        found = judge(Stage.ACTION, proposed(0.9), END_TO_END, spec=HARMLESS, preconditions=(check,))
+        assert [result.gate for result in found if not result.passed] == ["preconditions"]
+    assert not passes(judge(Stage.CONTEXT, Proposal.of_intent("x", confidence=0.9), END_TO_END))
+
+
 def test_above_any_policy_a_grave_action_needs_a_person() -> None:
     loosest = replace(END_TO_END, floor=0.0, irreversibility="high", regret="high", amplifiers=frozenset(AMPLIFIERS))
     for risk in (Risk(irreversibility="high"), Risk(amplifiers=frozenset({"data_loss"}))):

@@ -140,6 +140,11 @@ def test_parameters_are_shown_exactly(parameters: Mapping[str, object]) -> None:
     assert shown == dict(parameters)
 
 
+def test_every_kind_of_line_end_begins_a_row_behind_the_bar() -> None:
+    shown = render_text(replace(CARD, title="a\r\nb\x0bc\x85d\u2028e\tf\n"))
+    assert "\n  | a\n  | b\n  | c\n  | d\n  | e   f\nRun: " in shown
+
+
 def test_a_hidden_character_in_a_parameter_is_seen() -> None:
     shown = render_text(replace(CARD, parameters={"service": "we\u200bb\u202e\u00a0x"}))
     assert r'service = "we\u200bb\u202e\u00a0x"' in shown

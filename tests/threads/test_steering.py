@@ -274,6 +274,14 @@ def test_a_letter_is_not_handed_out_after_half_an_hour() -> None:
         at.finish(session)
 
 
+def test_another_run_cannot_tell_a_letter() -> None:
+    with desk() as at, at.rb.session(run_id="r") as session:
+        thread = at.advise(at.stall(session))
+        (note,) = at.threads.mailbox().waiting("r")
+        at.sink.emit(replace(call(4, note_ids=[note.id]), run_id="other"))
+        assert at.threads.get(thread.id).phase is Phase.EXECUTING
+
+
 def test_letters_of_another_organisation_are_not_handed_out(tmp_path: Path) -> None:
     with desk(tmp_path / "t.db") as at, Threads(tmp_path / "t.db", org_id="other", clock=at.clock) as other:
         session = at.rb.session(run_id="r")
@@ -302,6 +310,24 @@ def test_the_success_of_a_run_settles_its_causes() -> None:
             Trigger.SOURCE_RESOLVED.value,
         )
         assert not at.threads.cards()
+
+
+def test_a_success_settles_a_thread_whose_letter_nobody_carried() -> None:
+    with desk() as at:
+        session = at.rb.session(run_id="r")
+        thread = at.advise(at.stall(session))
+        at.finish(session)
+        assert at.threads.get(thread.id).phase is Phase.DISMISSED
+        assert at.threads.mailbox().waiting("r") == ()
+
+
+def test_a_restarted_process_settles_the_causes_of_a_success(tmp_path: Path) -> None:
+    with Threads(tmp_path / "t.db") as threads:
+        feed(threads.sink(), stalled("r", 1, 5))
+    with Threads(tmp_path / "t.db") as threads:
+        threads.sink().emit(RunFinish(run_id="r", outcome="success", timestamp=0.0))
+        (thread,) = threads.list(live=False)
+        assert thread.phase is Phase.DISMISSED
 
 
 def test_a_run_that_gets_on_settles_its_causes() -> None:

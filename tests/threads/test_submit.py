@@ -87,7 +87,7 @@ def test_a_known_id_with_another_content_is_a_conflict(driver: Driver, change: M
 
 def test_what_a_command_expects_is_checked(driver: Driver) -> None:
     thread = driver.reach("proposed")
-    wrong = [
+    wrong: list[Expect] = [
         ExpectVersion(version=thread.version + 1),
         ExpectPhase(phase=Phase.PROPOSED, entered=thread.entered + 1),
         ExpectPhase(phase=Phase.MONITORING, entered=thread.entered),
@@ -276,6 +276,30 @@ def test_private_evidence_is_in_no_log_and_can_be_erased(driver: Driver) -> None
     assert driver.threads.log(thread.id)[-1].kind == "noted"
 
 
+def test_private_texts_without_a_log_line_are_not_kept(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    items = [{"id": f"e{n}", "label": "l", "text": f"{SECRET} {n}", "private": True} for n in range(80)]
+    engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+    assert driver.threads.erase(thread.id, by=MARA) == 64
+    db = driver.store._writing()  # type: ignore[attr-defined]
+    assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+
+
+def test_private_evidence_of_a_child_is_kept_apart(driver: Driver) -> None:
+    evidence = Evidence(id="e", label="l", text=SECRET, private=True)
+    parent = driver.threads.open(driver.cause(), children=[driver.cause(evidence=(evidence,))])
+    assert SECRET not in repr(driver.threads.feed())
+    assert driver.threads.erase(parent.children[0].id, by=MARA) == 1
+
+
+def test_a_private_text_is_no_part_of_what_identifies_a_command(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    for text in ("one", "two"):
+        items = [{"id": "e", "label": "l", "text": text, "private": True}]
+        engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+    assert len(driver.get(thread.id).evidence) == 1
+
+
 def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> None:
     first = driver.threads.open(driver.cause("one", family="f"))
     cause = driver.cause("two", family="f", evidence=(Evidence(id="e", label="l", text="t"),))
@@ -286,7 +310,7 @@ def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> 
 
 def test_an_unreadable_thread_is_read_only(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    engine_of(driver).set_suspect(thread.id, True)
+    engine_of(driver).set_suspect(thread)
     before = rows(driver, thread)
     with pytest.raises(ReadOnly):
         driver.answer(thread.id, "approve")

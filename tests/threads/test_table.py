@@ -80,9 +80,7 @@ def test_every_trigger_has_a_cell_with_targets() -> None:
 def test_without_a_person_who_leads_back_no_thread_goes_in_circles() -> None:
     """Phase and stage never come twice: a topological order exists."""
     triggers = {*Trigger} - BACKWARDS
-    edges = {
-        node: {after for trigger in triggers for after in next_nodes(node, trigger)} for node in nodes({*Trigger})
-    }
+    edges = {node: {after for trigger in triggers for after in next_nodes(node, trigger)} for node in nodes({*Trigger})}
     while edges:
         ends = {node for node, after in edges.items() if not after & {*edges}}
         assert ends, f"a circle in {[*edges]}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reasonblocks_threads import Budget, Policy, RuleInferencer, Stage, Threads
-from tests.threads.driver import ASK_ALL, END_TO_END, MARA, Driver
-from tests.threads.model import Matter
+from tests.threads.driver import ASK_ALL, END_TO_END, KNOWN, MARA, Driver, plain_policy
+from tests.threads.model import Matter, Replay
 from tests.threads.statement import CARDS, EARLIEST, HUMAN, answers
 
 BEGIN = "begin_inference awaiting_inference "
@@ -178,6 +178,7 @@ class Walker:
 
     def __init__(self, driver: Driver, walk: Walk) -> None:
         self.driver, self.walk = driver, walk
+        self.replay = Replay(KNOWN, plain_policy(driver.policy))
         self.id = self._open()
 
     def _open(self) -> str:
@@ -186,14 +187,15 @@ class Walker:
         if walk.below:
             above = driver.open("above")
             thread = driver.open("walk", parent=above.id)
-            driver.open("leaf", parent=thread.id)
+            driver.open("leaf", parent=thread.id, policy=ASK_ALL)
             return thread.id
         children = [driver.cause("one"), driver.cause("two")] if walk.children else []
         return driver.open("walk", policy=walk.policy, children=children, rule=walk.rule).id
 
     @property
     def matter(self) -> Matter:
-        return self.driver.replayed().matters[self.id]
+        self.replay.take_all(self.driver.lines(after=self.replay.position))
+        return self.replay.matters[self.id]
 
     def along(self) -> tuple[int, str | None]:
         """Return how many moves of the walk are done, and the phase that a detour leads back to."""
@@ -268,7 +270,7 @@ class Walker:
 
     def _close_others(self, trigger: str, here: str) -> None:
         """End the children of a walk that waits for them, or the thread above it."""
-        others = [id for id, one in self.driver.replayed().matters.items() if id != self.id and not one.ended]
+        others = [id for id, one in self.replay.matters.items() if id != self.id and not one.ended]
         if (trigger, here) == ("execution_done", "monitoring"):
             ends = [id for id in others if self.driver.get(id).parent == self.id]
         else:

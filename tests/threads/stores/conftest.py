@@ -11,6 +11,7 @@ import pytest
 from reasonblocks_threads._ports import Store
 from reasonblocks_threads._stores import SqliteStore, open_store
 from tests.server.postgres import Postgres, why_not
+from tests.whole import in_whole
 
 EMPTY = """
 SET session_replication_role = replica;
@@ -56,6 +57,15 @@ def empty_url(url: str) -> Iterator[str]:
 @pytest.fixture(params=["file", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """What several stores and processes can open."""
+    if request.param == "file":
+        return str(tmp_path / "threads.db")
+    url: str = request.getfixturevalue("empty_url")
+    return url
+
+
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=in_whole)])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database for tests that start processes; for PostgreSQL a thread is as far away."""
     if request.param == "file":
         return str(tmp_path / "threads.db")
     url: str = request.getfixturevalue("empty_url")

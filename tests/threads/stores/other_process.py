@@ -53,11 +53,23 @@ def write(store: Store, name: str, count: int) -> None:
         print(f"wrote {thread.version}", flush=True)
 
 
+def look(store: Store, name: str, count: int) -> None:
+    """Read, write and close, again and again, as one that comes and goes."""
+    for number in range(count):
+        thread = opened(store, f"{name}:{number}")
+        store.close()
+        with store.read() as reading:
+            assert reading.head(thread.id) == thread
+        store.waiting(name)
+        store.close()
+        print(thread.id, flush=True)
+
+
 def main(what: str, database: str, name: str, count: str) -> None:
     store = open_store(database)
     print("ready", flush=True)
     sys.stdin.readline()
-    {"race": race, "claim": claim, "write": write}[what](store, name, int(count))
+    {"race": race, "claim": claim, "write": write, "look": look}[what](store, name, int(count))
     store.close()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -20,7 +22,8 @@ from reasonblocks_threads._errors import StoreUnavailable
 from reasonblocks_threads._ports import Store
 from reasonblocks_threads._stores import SqliteStore, default_file, open_store
 from reasonblocks_threads._values import Letter, Rows
-from tests.threads.stores.lines import claimed, head, noting, opened, opening
+from tests.threads.stores.lines import claimed, following, head, noting, opened, opening
+from tests.whole import WHOLE
 
 USES: tuple[Callable[[Store], object], ...] = (
     lambda store: opened(store, "another"),
@@ -29,6 +32,7 @@ USES: tuple[Callable[[Store], object], ...] = (
     lambda store: claimed(store, 1.0),
 )
 posix = pytest.mark.skipif(sys.platform == "win32", reason="this system has no such modes or forks")
+FORKS = 20 if WHOLE else 3
 forks = [posix, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
 
 
@@ -319,7 +323,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
     for each in writers:
         each.start()
     try:
-        for number in range(5):
+        for number in range(FORKS):
 
             def use(number: int = number) -> None:
                 opened(store, f"child {number}")
@@ -331,7 +335,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
         for each in writers:
             each.join()
     with store.read() as reading:
-        assert reading.open_count("default") == 1 + done[0] + 5
+        assert reading.open_count("default") == 1 + done[0] + FORKS
     store.close()
 
 
@@ -349,6 +353,38 @@ def test_threads_in_memory_are_copied_by_a_fork(_: int) -> None:
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
+def test_a_read_in_which_its_thread_forks_ends(database: str, _: int) -> None:
+    store = open_store(database)
+    thread = opened(store)
+
+    def append() -> None:
+        noting(thread).put(store)
+        store.close()
+
+    def read_and_fork() -> None:
+        with store.read() as reading:
+            assert reading.head(thread.id) == thread
+            assert in_child(append) == 0
+            reading.head(thread.id)
+
+    with pytest.raises(StoreUnavailable):
+        read_and_fork()
+    after = head(store, thread.id)
+    assert after is not None
+    assert after.version == 2
+    store.close()
+
+
+def test_a_store_that_is_closed_while_a_thread_reads_keeps_no_connection(database: str) -> None:
+    store = open_store(database)
+    thread = opened(store)
+    with store.read() as reading:
+        store.close()
+        assert reading.head(thread.id) == thread
+    gc.collect()  # a connection that nobody closed is a warning, which is an error here
+
+
+@pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
 def test_a_transaction_in_which_its_thread_forks_is_undone(file: SqliteStore, _: int) -> None:
     thread = opened(file)
     lines = noting(thread)
@@ -362,6 +398,28 @@ def test_a_transaction_in_which_its_thread_forks_is_undone(file: SqliteStore, _:
         fork_in_it()
     assert head(file, thread.id) == thread
     lines.put(file)
+
+
+def files_with(text: str, folder: Path) -> int:
+    """Count the files with a text, in another process: one that closes a file drops all of its own locks on it."""
+    code = f"print(sum({text.encode()!r} in open(path, 'rb').read() for path in __import__('sys').argv[1:]))"
+    command = [sys.executable, "-W", "ignore", "-S", "-c", code, *map(os.fspath, folder.iterdir())]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_erased_texts_are_gone_from_the_disk(file: SqliteStore, path: Path) -> None:
+    secret = "xyzzy" * 3_000
+    hidden = {"id": "e", "label": "l", "text": "", "blob": "h"}
+    thread = following(opened(file), ("evidence_added", {"items": [hidden]})).put(file)
+    with file.write() as writing:
+        writing.put_blob("h", secret)
+        writing.put_blob("other", "kept")
+    assert files_with("xyzzy", path.parent) > 0
+    with file.write() as writing:
+        assert writing.erase_blobs(thread.id) == 1
+    assert files_with("xyzzy", path.parent) == 0
+    with file.read() as reading:
+        assert (reading.blob("h"), reading.blob("other")) == (None, "kept")
 
 
 def test_a_store_works_again_after_it_was_closed(file: SqliteStore) -> None:

@@ -17,6 +17,7 @@ from reasonblocks_threads._log import fold_all
 from reasonblocks_threads._ports import Store
 from reasonblocks_threads._stores import open_store
 from reasonblocks_threads._values import Rows, Thread
+from tests.server.postgres import Postgres
 from tests.threads.stores.lines import claimed, head, noting, opened, opening, work
 from tests.whole import WHOLE
 
@@ -24,7 +25,7 @@ OTHER = Path(__file__).with_name("other_process.py")
 ROOT = Path(__file__).parents[3]
 SECONDS = 60.0
 WORKERS = 4
-ROUNDS = 100 if WHOLE else 10
+ROUNDS = 100 if WHOLE else 6
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def stores(database: str, count: int = WORKERS) -> Iterator[list[Store]]:
             store.close()
 
 
-def at_once(given: list[Store], do: Callable[[int, Store], None]) -> None:
+def at_once(given: list[Store], do: Callable[[int, Store], object]) -> None:
     """Call `do` with each store in a thread of its own, all from the same moment on."""
     barrier, errors = threading.Barrier(len(given)), list[Exception]()
 
@@ -91,6 +92,21 @@ def printed_by_two(what: str, database: str, count: int) -> list[list[str]]:
     return found
 
 
+def test_a_new_file_may_be_used_by_many_at_once(tmp_path: Path) -> None:
+    for round in range(2 * ROUNDS):
+        with stores(os.fspath(tmp_path / f"{round}.db")) as found:
+            at_once(found, lambda number, store: opened(store, f"k{number}"))
+            with found[0].read() as reading:
+                assert reading.open_count("default") == WORKERS
+
+
+def test_a_new_database_may_be_used_by_many_at_once(postgres: Postgres) -> None:
+    with stores(postgres.new_database()) as found:
+        at_once(found, lambda number, store: opened(store, f"k{number}"))
+        with found[0].read() as reading:
+            assert reading.open_count("default") == WORKERS
+
+
 def test_of_threads_that_append_to_one_version_one_wins(database: str) -> None:
     with stores(database) as found:
         thread = opened(found[0])
@@ -126,11 +142,11 @@ def test_of_threads_that_open_one_key_or_family_one_wins(database: str) -> None:
             assert len(won) == 1
 
 
-def test_of_processes_that_append_to_one_version_one_wins(database: str) -> None:
-    count = 300 if WHOLE else 25
-    with stores(database, 1) as (store,):
+def test_of_processes_that_append_to_one_version_one_wins(shared: str) -> None:
+    count = 300 if WHOLE else 10
+    with stores(shared, 1) as (store,):
         thread = opened(store, "shared")
-        printed = printed_by_two("race", database, count)
+        printed = printed_by_two("race", shared, count)
         won = [line for lines in printed for line in lines]
         assert sorted(won, key=lambda line: int(line.split()[1])) == [
             f"won {version}" for version in range(1, count + 1)
@@ -163,12 +179,12 @@ def test_no_work_is_given_twice(database: str) -> None:
             assert {each.attempts for each in reading.works()} == {1}
 
 
-def test_no_work_is_given_to_two_processes(database: str) -> None:
-    count = 300 if WHOLE else 40
-    with stores(database, 1) as (store,):
+def test_no_work_is_given_to_two_processes(shared: str) -> None:
+    count = 300 if WHOLE else 20
+    with stores(shared, 1) as (store,):
         for number in range(count):
             opened(store, f"k{number}", Rows(works=(work(),)))
-        given = [line for lines in printed_by_two("claim", database, 0) for line in lines]
+        given = [line for lines in printed_by_two("claim", shared, 0) for line in lines]
         assert len(set(given)) == len(given)
         left = claimed(store, 1.0)  # a row that was locked at the end is passed over
         assert len(given) + (left is not None) == count
@@ -225,13 +241,36 @@ def test_threads_share_one_store(database: str) -> None:
             assert [each.version for each in reading.listed()] == [1 + ROUNDS] * WORKERS
 
 
-def test_a_killed_process_leaves_whole_transactions(database: str) -> None:
+def test_a_store_sees_what_processes_write_that_come_and_go(shared: str) -> None:
+    with stores(shared, 2) as found:
+        first, second = found
+        mine = opened(first)
+        for name in "ab":
+            with first.read() as reading, second.read() as another:
+                assert reading.head(mine.id) == another.head(mine.id) == mine
+                second.close()
+                second.waiting("r")
+                with process("look", shared, name, "3") as other:
+                    begin(other)
+                    theirs = other.communicate(timeout=SECONDS)[0].split()
+                    assert other.returncode == 0
+                assert len(theirs) == 3
+                mine = noting(mine).put(first)
+                opened(second, f"second {name}")
+            for store in found:
+                assert head(store, mine.id) == mine
+                assert all(head(store, id) is not None for id in theirs)
+        with first.read() as reading:
+            assert reading.open_count("default") == 1 + 2 * (3 + 1)
+
+
+def test_a_killed_process_leaves_whole_transactions(shared: str) -> None:
     acknowledged = 1
-    with process("write", database, "w", "100000") as writer:
+    with process("write", shared, "w", "100000") as writer:
         output = begin(writer)
         for _ in range(20):
             acknowledged = int(output.readline().split()[1])
-    with stores(database, 1) as (store,), store.read() as reading:
+    with stores(shared, 1) as (store,), store.read() as reading:
         (listed,) = reading.listed()
         events = reading.log(listed.id)
         thread = reading.head(listed.id)
@@ -241,7 +280,7 @@ def test_a_killed_process_leaves_whole_transactions(database: str) -> None:
         assert [each.data["version"] for each in reading.works()] == [thread.version]
         assert len(reading.letters("w")) == (thread.version - 1) // 2
         assert reading.known(events[-1].command_id) is not None
-    with stores(database, 1) as (store,), store.write([thread.id]) as writing:
+    with stores(shared, 1) as (store,), store.write([thread.id]) as writing:
         last = writing.head(thread.id)
         assert last is not None
         lines = noting(last)

@@ -18,6 +18,7 @@ PLAN_THEN_REVIEW = Policy()
 END_TO_END = Policy(auto_advance=frozenset(Stage))
 """Every stage may pass."""
 _PRESETS = {"hands_off": HANDS_OFF, "plan_then_review": PLAN_THEN_REVIEW, "end_to_end": END_TO_END}
+_GRADES = frozenset(GRADES)
 
 
 def preset(name: str) -> Policy:
@@ -37,6 +38,9 @@ def strictest(first: Policy, *others: Policy) -> Policy:
 
 def _readable(policy: Policy) -> Policy:
     """Return the policy with its strictest value in place of each that compares with nothing."""
+    grades = {policy.irreversibility, policy.regret, policy.review_above}
+    if grades <= _GRADES and not isnan(policy.floor) and not isnan(policy.budget.usd):
+        return policy
     usd = 0.0 if isnan(policy.budget.usd) else policy.budget.usd
     return replace(
         policy,

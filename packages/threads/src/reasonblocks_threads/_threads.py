@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,14 +12,15 @@ from reasonblocks.exceptions import ConfigError
 
 from ._catalogue import Action
 from ._engine import Finding, Worker
-from ._engine._answering import Given, command_of
+from ._engine._answering import ChildAnswers, Given, command_of
 from ._engine._doctor import Doctor
-from ._engine._opening import Opening, open_thread
-from ._errors import CardClosed, Refused, UnknownCard, UnknownThread
+from ._engine._opening import A_POLICY, AN_ACTOR, Opening, check, open_thread
+from ._engine._submit import card_closed
+from ._errors import CardClosed, Refused, StoreUnavailable, UnknownCard, UnknownThread
 from ._handlers import withdraw_letter
 from ._log import evidence_json
 from ._phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
-from ._policy import PLAN_THEN_REVIEW, policy_json
+from ._policy import policy_json
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading
 from ._values import (
     SYSTEM,
@@ -38,7 +38,7 @@ from ._values import (
     Thread,
     ThreadEvent,
 )
-from ._wiring import DEFAULT, POLICY, Database, check, wired
+from ._wiring import DEFAULT, Database, wired
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
@@ -53,15 +53,6 @@ def has_ended(thread: Thread) -> bool:
     return thread.phase.is_terminal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildAnswers:
-    """The ids of the children that an answer was applied to, of those that refused it, and of those without a card."""
-
-    applied: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-
-
 class Threads:
     """Matters that a person decides, in a file, on a PostgreSQL server, or in memory.
 
@@ -74,7 +65,7 @@ class Threads:
         database: Database = DEFAULT,
         *,
         actions: Iterable[Action] = (),
-        policy: Policy = PLAN_THEN_REVIEW,
+        policy: Policy | None = None,
         inferencer: Inferencer | None = None,
         cleaners: Iterable[Cleaner] = (),
         notifier: Notifier | None = None,
@@ -91,8 +82,12 @@ class Threads:
             org_id=org_id,
             clock=clock,
         )
-        self._doctor = Doctor(self._engine)
-        self._engine.tell_others()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Tell other processes what this one can do. Without the store, they learn it with the first call."""
+        with suppress(StoreUnavailable):
+            self._engine.tell_others()
 
     # --- opening
 
@@ -113,17 +108,11 @@ class Threads:
         """Return the thread of the cause's key, which is opened if there is none.
 
         If a thread of the same family is live, that one gets the evidence and is returned. With `children` it begins as
-        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun. `supersedes`
-        names a thread that it takes the place of. Raises `Refused`, `UnknownThread`, `StoreUnavailable`.
+        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun, or that has
+        parts. `supersedes` names a thread that it takes the place of.
+
+        Raises `Refused`, `UnknownThread` and `StoreUnavailable`.
         """
-        check("cause", cause, Cause, "must be a Cause")
-        check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
-        if policy is not None:
-            check("policy", policy, Policy, POLICY)
-        for each in proposals:
-            check("proposals", each, Proposal, "must be Proposals")
-        for child in children:
-            check("children", child, Cause, "must be Causes")
         opening = Opening(
             cause=cause,
             by=by,
@@ -160,7 +149,7 @@ class Threads:
         "later") is in seconds since the epoch. Raises `CardClosed` if the card is not open any more, `UnknownCard`, and
         `Refused` for an answer or a field that does not fit.
         """
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         known = self.card(card.id if isinstance(card, Card) else card).card
         given = Given(
             text=text,
@@ -175,7 +164,8 @@ class Threads:
         command = command_of(self._engine, known, what, given, by, shown.hash)
         submitted = self._engine.submit(command, answer=None if command.trigger is Addition.DEFER else what)
         if submitted.replayed and command.trigger is not Addition.DEFER:
-            raise self._closed(known.id, submitted.thread)
+            with self._engine.store.read() as reading:
+                raise card_closed(reading, known.id, submitted.thread)
         return submitted.thread
 
     def answer_children(self, parent_id: str, what: AnswerName, *, by: Actor) -> ChildAnswers:
@@ -219,7 +209,7 @@ class Threads:
 
     def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
         """Replace the policy of a thread. Anyone may make it stricter, an operator also looser."""
-        check("policy", policy, Policy, POLICY)
+        check("policy", policy, Policy, A_POLICY)
         return self._add(id, Addition.POLICY, {"policy": policy_json(policy)}, by)
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
@@ -298,7 +288,7 @@ class Threads:
         while not until(thread) and (left := ends - time.monotonic()) > 0:
             self._engine.wait_for_change(self._engine.changes, min(look_s, left))
             look_s = min(longest_s, look_s * 2)
-            thread = self.newer(thread)
+            thread = self._newer(thread)
         return thread
 
     # --- doing
@@ -307,16 +297,16 @@ class Threads:
         """Do what is due, and what follows from it. Returns the number of works that were done or tried."""
         return self._engine.drain(limit=limit)
 
-    def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
+    def worker(self, *, threads: int = 1) -> Worker:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
         check("threads", threads, int, "must be a number of at least 1")
         if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
-        return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
+        return Worker(self._engine, threads=threads)
 
     def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
         """Return the rows that do not fit their threads' logs, and with `repair`, mend them."""
-        return self._doctor.visit(repair=repair)
+        return Doctor(self._engine).visit(repair=repair)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:
         """Return a sink for `ReasonBlocks` that hands stuck runs over to a person; `redact` hides more than its own."""
@@ -351,7 +341,7 @@ class Threads:
             raise UnknownThread(id)
         return found
 
-    def newer(self, thread: Thread) -> Thread:
+    def _newer(self, thread: Thread) -> Thread:
         """Return the thread, read again only if its log has grown."""
         with self._engine.store.read() as reading:
             grown = reading.log(thread.id, after=thread.version, limit=1)
@@ -359,7 +349,7 @@ class Threads:
 
     def _decide(self, id: str, trigger: Trigger, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a person's decision about a thread as it is now; an open card is answered by it."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         with self._engine.store.read() as reading:
             thread, card = self._own(reading, id), reading.open_card(id)
         given = {name: value for name, value in data.items() if value}
@@ -371,7 +361,7 @@ class Threads:
 
     def _add(self, id: str, trigger: Trigger | Addition, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a command that fits any state of the thread, decided anew if others are faster."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         self.get(id)
         name = f"client:{self._engine.token()}"
 
@@ -398,19 +388,6 @@ class Threads:
             actor=by,
             at=self._engine.now(),
             data=data,
-        )
-
-    def _closed(self, card_id: str, thread: Thread) -> CardClosed:
-        closed = self.card(card_id)
-        with self._engine.store.read() as reading:
-            now = reading.open_card(thread.id)
-        return CardClosed(
-            thread.id,
-            card_id,
-            by=closed.by,
-            answer=closed.answer,
-            phase=thread.phase,
-            next_card=now.id if now else None,
         )
 
 

@@ -26,9 +26,9 @@ BACK_OFF_S, LONGEST_BACK_OFF_S = 1.0, 300.0
 """Seconds before the second attempt, which double with each, and the most."""
 WORKS = 10_000
 """The most works of one drain: what arises without end is left for the next."""
-UNAVAILABLE = 20
-"""How often in a row a drain finds the store unavailable before it raises; the pauses add up to 2 seconds."""
-PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
+UNAVAILABLE = 16
+"""How often in a row a drain finds the store unavailable before it raises; the store itself waits for seconds."""
+PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
 ERROR_CHARS = 500
 
 

@@ -10,7 +10,6 @@ from ._cascades import cascade_down, cascade_up
 from ._execute import execute
 from ._infer import infer
 from ._letters import settle_letter as settle_letter
-from ._letters import withdraw as withdraw
 from ._letters import withdraw_letter as withdraw_letter
 from ._plain import begin, clean_up, notify, time_out
 

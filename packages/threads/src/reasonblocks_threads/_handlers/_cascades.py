@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from .._errors import ThreadsError
 from .._phases import Phase, Trigger
 from .._values import SYSTEM, Command, ExpectPhase
-from ._letters import withdraw
 
 if TYPE_CHECKING:
     from .._engine import Engine
@@ -75,4 +74,4 @@ def _close(engine: Engine, work: Work, parent: Thread, child_id: str) -> None:
             caused_by=f"{parent.id}:{parent.entered}",
         )
 
-    engine.decided_anew(child_id, make, effects=withdraw)
+    engine.decided_anew(child_id, make)

@@ -94,15 +94,22 @@ def _approved(attempt: _Attempt) -> Bound | Report:
         why = f"An earlier attempt began {name}, and whether it acted is unknown. It is not repeated."
         return Report.failed(why, code="outcome_unknown")
     if attempt.cancelled:
-        why = "an earlier attempt may have acted" if attempt.started else "nothing was done"
-        return Report.failed(f"{name} was cancelled; {why}.", code="cancelled")
+        return _unrun(attempt, f"{name} was cancelled", "cancelled")
     if isinstance(bound, str):
-        return Report.failed(f"{name} cannot run any more: {bound}", code="approval_mismatch")
+        return _unrun(attempt, f"{name} cannot run any more: {bound}", "approval_mismatch")
     if bound.hash != approved.hash:
-        why = f"{name} has changed since it was approved, or its parameters have. It was not run."
-        return Report.failed(why, code="approval_mismatch")
-    failed = _failed_preconditions(attempt, bound)
-    return Report.failed(f"{name} was not run: {'; '.join(failed)}", code="precondition") if failed else bound
+        return _unrun(attempt, f"{name} has changed since it was approved, or its parameters have", "approval_mismatch")
+    if name not in attempt.catalogue.own:
+        raise LookupError(f"this process does not have the action {name!r}")  # another one does the work
+    if failed := _failed_preconditions(attempt, bound):
+        return _unrun(attempt, f"{name} cannot run now: {'; '.join(failed)}", "precondition")
+    return bound
+
+
+def _unrun(attempt: _Attempt, why: str, code: str) -> Report:
+    """Return the report of an attempt that does not act."""
+    before = "An earlier attempt may have acted." if attempt.started else "It was not run."
+    return Report.failed(f"{why.rstrip('.')}. {before}", code=code)
 
 
 def _failed_preconditions(attempt: _Attempt, bound: Bound) -> tuple[str, ...]:
@@ -166,7 +173,6 @@ def _leave_letter(attempt: _Attempt, bound: Bound) -> None:
     def effects(writing: Writing, thread: Thread) -> None:
         writing.add_letter(letter)
         writing.move_timer(thread.id, now + bound.spec.deadline_s)
-        writing.finish_work(work.id, work.lease or "")
 
     data = {"execution": attempt.id, "hash": bound.hash, "deadline_at": now + bound.spec.deadline_s}
     engine.report(work, Addition.EXECUTION_STARTED, data, effects=effects)
@@ -192,9 +198,9 @@ class _Cancelled:
 def _run(attempt: _Attempt, bound: Bound, execution: Execution) -> Report:
     """Call the action, and return its checked report."""
     engine, name = attempt.engine, bound.action
-    action = attempt.catalogue.own.get(name)
-    parameters = action.checked(bound.parameters) if action is not None else "this process does not have it"
-    if action is None or not isinstance(parameters, BaseModel):
+    action = attempt.catalogue.own[name]
+    parameters = action.checked(bound.parameters)
+    if not isinstance(parameters, BaseModel):  # its validators judge otherwise than a moment ago
         return Report.failed(f"{name} was not run: {parameters}", code="approval_mismatch")
     call = _call(action, parameters, execution)
     outcome = bounded(call, f"the action {name}", clock=engine.now, until=execution.deadline_at)
@@ -247,9 +253,7 @@ def _report(attempt: _Attempt, report: Report, bound: Bound | None = None) -> No
     except Refused as exc:
         if not report.succeeded or isinstance(exc, ReadOnly):
             raise
-        failed = Report.failed(
-            f"{attempt.thread.approved and attempt.thread.approved.action}: {exc.why}", code="refused"
-        )
+        failed = Report.failed(f"It reported a success that is refused: {exc.why}", code="refused")
         data = {"execution": attempt.id, "report": report_json(failed)}
         _submit(attempt, Trigger.EXECUTION_FAILED, data, failed.summary)
 

@@ -41,10 +41,11 @@ def settle_letter(engine: Engine, letter_id: str, told: bool, detail: str = "", 
             data={"execution": letter_id, "report": report_json(report)},
         )
 
-    def effects(writing: Writing, _: Thread) -> None:
-        writing.change_letter(letter_id, state="told" if told else "withdrawn")
+    def mark(writing: Writing, _: Thread) -> None:
+        if told:  # the engine has withdrawn it, as that of any execution that ends
+            writing.change_letter(letter_id, state="told")
 
-    if engine.decided_anew(letter.thread_id, make, effects=effects) is not None:
+    if engine.decided_anew(letter.thread_id, make, effects=mark) is not None:
         return True
     _after_the_end(engine, letter, told)
     return False
@@ -56,8 +57,8 @@ def is_of(thread: Thread, letter_id: str) -> bool:
 
 
 def _not_told(detail: str, code: str) -> Report:
-    why = detail.strip().rstrip(".") or "No call of the run has carried the guidance"
-    return Report.failed(f"{why}. {UNSURE}", code=code)
+    why = detail.strip().rstrip(".") or "no call of the run has carried the guidance"
+    return Report.failed(f"{why[:1].upper()}{why[1:]}. {UNSURE}", code=code)
 
 
 def _after_the_end(engine: Engine, letter: Letter, told: bool) -> None:
@@ -66,22 +67,16 @@ def _after_the_end(engine: Engine, letter: Letter, told: bool) -> None:
         detail = "A call of the run carried the guidance after this thread had moved on."
         name = f"letter:{letter.id}:late"
         report_late(
-            engine, letter.thread_id, name, "letter", detail, lambda writing, _: _mark(writing, letter.id, "told")
+            engine,
+            letter.thread_id,
+            name,
+            "letter",
+            detail,
+            lambda writing, _: writing.change_letter(letter.id, state="told"),
         )
     elif letter.state == "waiting":
         with engine.store.write([letter.thread_id]) as writing:
-            _mark(writing, letter.id, "withdrawn")
-
-
-def _mark(writing: Writing, letter_id: str, state: str) -> None:
-    writing.change_letter(letter_id, state=state)
-
-
-def withdraw(writing: Writing, thread: Thread) -> None:
-    """Withdraw the waiting letter of a thread that leaves its execution, in the same transaction."""
-    letter = writing.letter(thread.execution.id) if thread.execution is not None else None
-    if letter is not None and letter.state == "waiting":
-        _mark(writing, letter.id, "withdrawn")
+            writing.change_letter(letter.id, state="withdrawn")
 
 
 def withdraw_letter(engine: Engine, thread_id: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .._phases import Phase, Trigger
 from .._ports import Cleaned
 from ._calls import bounded, deadline, described
-from ._letters import is_of, settle_letter, withdraw
+from ._letters import is_of, settle_letter
 from ._reports import text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def time_out(engine: Engine, work: Work) -> None:
     if _waits_for_run(engine, thread):
         settle_letter(engine, _execution_id(thread), False, "No call of the run carried the guidance in time")
     else:
-        engine.report(work, Trigger.TIMEOUT, {}, effects=withdraw)
+        engine.report(work, Trigger.TIMEOUT, {})
 
 
 def _execution_id(thread: Thread) -> str:

@@ -60,6 +60,8 @@ class PostgresStore:
             raise ConfigError("database", "postgresql://...", rule) from None  # the cause may have the password
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._idle: list[Connection] = []
+        self._lent: set[Connection] = set()
+        """Connections in use; one that is not among them when it comes back is closed."""
         self._letters: dict[str, tuple[float, int, tuple[Letter, ...]]] = {}
         self._changes = 0
         gate.stores.add(self)
@@ -97,9 +99,17 @@ class PostgresStore:
 
     def close(self) -> None:
         with gate:
-            self.disconnect()
+            self._lent.clear()
+            self._close_idle()
 
     def disconnect(self) -> None:
+        """Close the connections before a fork. No other thread uses one."""
+        for connection in self._lent:  # this thread's own
+            connection.close()
+        self._lent.clear()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
@@ -109,6 +119,7 @@ class PostgresStore:
             raise StoreUnavailable(f"{self._name}: all {CONNECTIONS} connections are in use; try again")
         try:
             connection = self._connection(begin)
+            self._lent.add(connection)
             try:
                 with self._transaction(connection) as transaction:
                     yield transaction
@@ -183,11 +194,10 @@ class PostgresStore:
 
     def _prepare(self, connection: Connection) -> None:
         """Check the form of the tables, and create missing ones, one process at a time."""
-        exists = "SELECT to_regclass(%s) IS NOT NULL"
-        if connection.execute(exists, (f"{SCHEMA}.form",)).fetchone() == (False,):
+        if not self._has_tables(connection):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES,))
-                if connection.execute(exists, (f"{SCHEMA}.form",)).fetchone() == (False,):
+                if not self._has_tables(connection):
                     connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
                     for statement in POSTGRES:
                         connection.execute(statement.encode())
@@ -199,11 +209,17 @@ class PostgresStore:
                 "upgrade reasonblocks-threads"
             )
 
+    def _has_tables(self, connection: Connection) -> bool:
+        sql = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = 'form'"  # `to_regclass` is cached
+        return connection.execute(sql, (SCHEMA,)).fetchone() == (1,)
+
     def _keep(self, connection: Connection) -> None:
-        if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.close()
-        else:
+        is_idle = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
+        if is_idle and connection in self._lent:
             self._idle.append(connection)
+        else:
+            connection.close()
+        self._lent.discard(connection)
 
     def _mapped(self, error: Exception) -> Exception | None:
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, psycopg.DataError) and "NUL" in str(error)):

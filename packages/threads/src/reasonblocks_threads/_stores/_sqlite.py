@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ BUSY_S = 5.0
 """Seconds to wait for the transaction of another thread or process."""
 APPLICATION = 0x52425448
 """SQLite's `application_id` of our files: "RBTH"."""
+LONGEST_PAUSE_S, SHORTEST_PAUSE_S = 0.002, 0.0003
+"""Seconds between two attempts to begin a transaction. One takes about 0.5 ms."""
 READERS = 4
 """Connections for reading that are kept open."""
 RUNS = 1_000
@@ -57,6 +60,8 @@ class SqliteStore:
         """Held by the one that writes; in memory, also by readers."""
         self._writer: _Link | None = None
         self._readers: list[_Link] = []
+        self._lent: set[_Link] = set()
+        """Connections that read now; one that is not among them when it comes back is closed."""
         self._was_there = False
         self._watching = threading.Lock()
         """Taken before `_lock`."""
@@ -75,13 +80,15 @@ class SqliteStore:
             with self._errors():
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                db.execute("BEGIN IMMEDIATE")
+                _begin(db, self._busy_s)
             try:
                 with self._statements(db) as transaction:
                     yield SqlWriting(transaction)
                 transaction.check()
                 with self._errors():
                     db.execute("COMMIT")
+                    if transaction.erases:  # also from the write-ahead log, if nobody reads an older state now
+                        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except BaseException:
                 _roll_back(db)
                 raise
@@ -96,6 +103,7 @@ class SqliteStore:
                     yield SqlReading(transaction)
                 return
             link = self._reader()
+            self._lent.add(link)
             try:
                 with self._errors():
                     link.db.execute("BEGIN")
@@ -128,10 +136,13 @@ class SqliteStore:
     def disconnect(self) -> None:
         """Close the connections to a file before a fork. No other thread uses them."""
         if self._path is not None:
+            for link in self._lent:  # this thread's own: the others wait
+                link.db.close()
             self._disconnect()
 
     def _disconnect(self) -> None:
         opened = [self._writer, self._watcher, *self._readers]
+        self._lent.clear()
         self._writer = self._watcher = None
         self._readers, self._seen = [], -1
         for link in opened:
@@ -153,6 +164,8 @@ class SqliteStore:
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
             self._writer = self._open()
+            self._writer.db.execute("PRAGMA busy_timeout=0")  # `_begin` waits
+            self._writer.db.execute("PRAGMA secure_delete=ON")
         elif self._is_stale(self._writer):
             stale, self._writer = self._writer, None
             raise self._gone(stale)
@@ -169,10 +182,11 @@ class SqliteStore:
         return link
 
     def _keep(self, link: _Link) -> None:
-        if len(self._readers) < READERS:
+        if link in self._lent and len(self._readers) < READERS:
             self._readers.append(link)
         else:
             link.db.close()
+        self._lent.discard(link)
 
     def _version(self) -> int:
         """Return a number that is another one after each transaction of any process."""
@@ -224,11 +238,16 @@ class SqliteStore:
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Check the file's form, and create the tables in an empty one."""
-        if _form(db, self._name) == FORM:
+        db.execute("BEGIN")  # another process may create them between two reads
+        try:
+            found = _form(db, self._name)
+        finally:
+            _roll_back(db)
+        if found == FORM:
             return
         if self._path is not None:
             to_wal(db, self._busy_s)
-        db.execute("BEGIN IMMEDIATE")
+        _begin(db, self._busy_s)
         try:
             if _form(db, self._name) != FORM:
                 for statement in SQLITE:
@@ -266,6 +285,26 @@ class SqliteStore:
             raise StoreUnavailable(f"{self._name}: {_reason(error)}") from error
 
 
+def _begin(db: sqlite3.Connection, seconds: float) -> None:
+    """Begin a transaction that writes, after those of others.
+
+    SQLite itself asks the more rarely the longer it has waited: of several processes that write without a pause, one
+    would wait for seconds. Here the one that has waited longest asks most often.
+    """
+    start = time.monotonic()
+    pause = LONGEST_PAUSE_S
+    while True:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > start + seconds:
+                raise
+        else:
+            return
+        time.sleep(pause)
+        pause = max(pause * 0.7, SHORTEST_PAUSE_S)
+
+
 def _created(path: str, *, new: bool) -> int:
     """Return the file's inode; a missing file is created if it is `new`. SQLite's files beside it get its mode."""
     for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
@@ -273,9 +312,9 @@ def _created(path: str, *, new: bool) -> int:
             regular(name)
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    # Never opened and closed while it exists: that would drop the locks that SQLite holds on it in this process.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
+    if new:  # never opened and closed while it exists: that drops the locks that SQLite has on it in this process
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
     return os.stat(path).st_ino
 
 

@@ -45,6 +45,7 @@ CREATE UNIQUE INDEX work_infer ON work (thread_id) WHERE kind = 'infer';
 CREATE UNIQUE INDEX work_execute ON work (thread_id) WHERE kind = 'execute';
 CREATE INDEX work_thread ON work (thread_id);
 CREATE INDEX work_due ON work (due_at);
+CREATE INDEX work_tried ON work (attempts) WHERE attempts > 0;
 
 CREATE TABLE letter (
   id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, run_id TEXT NOT NULL, text TEXT NOT NULL, at {real} NOT NULL,

@@ -151,7 +151,7 @@ class SqlWriting(SqlReading):
     def expired(self, *, now: float, most: Mapping[str, int]) -> Sequence[Work]:
         limit, limits = _by_kind(most, "1")
         sql = (
-            f"SELECT {_rows.WORK} FROM work WHERE attempts >= coalesce(most, {limit}) "
+            f"SELECT {_rows.WORK} FROM work WHERE attempts > 0 AND attempts >= coalesce(most, {limit}) "
             "AND (leased_until IS NULL OR leased_until <= ?) ORDER BY rank, due_at, number"
         )
         return [_rows.work_of(row) for row in self._db.all(sql, (*limits, now))]
@@ -209,6 +209,7 @@ class SqlWriting(SqlReading):
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
         hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in _blobs(_rows.parsed(data))}
+        self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 
     def set_meta(self, values: Mapping[str, str]) -> None:

@@ -104,16 +104,22 @@ def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
     return len(MIGRATIONS)
 
 
+_STATE = (
+    "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "
+    "(SELECT count(*) FROM sqlite_master)"
+)
+"""One statement, so that a file which another process is just creating is either empty or complete."""
+
+
 def _form(db: sqlite3.Connection, path: str) -> int:
-    form: int = db.execute("PRAGMA user_version").fetchone()[0]
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    empty = form == 0 and application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    form, application, tables = db.execute(_STATE).fetchone()
+    empty = (form, application, tables) == (0, 0, 0)
     if not empty and application != APPLICATION:
         raise StoreError(path, "this SQLite file belongs to another program: give the path of another file")
     if form > len(MIGRATIONS):
         rule = f"its form {form} is newer than this library's {len(MIGRATIONS)}: upgrade reasonblocks-core"
         raise StoreError(path, rule)
-    return form
+    return int(form)
 
 
 _ROWS = (

@@ -1,0 +1,381 @@
+"""The drain and the worker: works are done once, put back after an error, and given up after their attempts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from reasonblocks_threads import (
+    Action,
+    Actor,
+    Card,
+    Cause,
+    Execution,
+    Phase,
+    Proposal,
+    Report,
+    StoreUnavailable,
+    Thread,
+    Threads,
+    Work,
+)
+from reasonblocks_threads._engine import Engine
+from reasonblocks_threads._engine._drain import LEASES_S, MOST, back_off
+from reasonblocks_threads._engine._lost import NOTIFIES_LOST
+from reasonblocks_threads._phases import Addition
+from reasonblocks_threads._ports import Reading, Store, Writing
+from reasonblocks_threads._stores import open_store
+from reasonblocks_threads._values import Letter
+from tests.threads.driver import MARA, Driver
+from tests.whole import WHOLE
+
+SECONDS = 20.0
+"""The most that a test waits for another thread: a failure, not a pause."""
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    with Driver() as driver:
+        yield driver
+
+
+def lose(driver: Driver, kind: str) -> None:
+    """Lease the work of this kind as a process that dies, until its attempts are used up."""
+    for _ in range(20):
+        with driver.store.write() as writing:
+            work = writing.claim(
+                now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases=LEASES_S, most=MOST
+            )
+            assert work is None or work.kind == kind
+        if work is None:
+            return
+        driver.clock.advance((work.leased_until or 0.0) - driver.clock() + 0.5)
+    raise AssertionError(f"the attempts of {kind} do not end")
+
+
+@pytest.mark.parametrize(
+    ("phase", "kind", "after", "code"),
+    [
+        ("awaiting_inference", "infer", "awaiting_intent_clarification", "worker_lost"),
+        ("cleaning_up", "clean_up", "done_cleanup_unsuccessful", "cleanup_failed"),
+    ],
+)
+def test_a_thread_learns_that_its_workers_were_lost(
+    driver: Driver, phase: str, kind: str, after: str, code: str
+) -> None:
+    thread = driver.reach(phase)
+    with driver.store.write([thread.id]) as writing:
+        writing.move_timer(thread.id, driver.clock() + 1e9)
+    lose(driver, kind)
+    driver.drain(limit=1)
+    now = driver.get(thread.id)
+    assert now.phase.value == after
+    assert now.problem is not None
+    assert now.problem.code == code
+
+
+def test_an_execution_that_may_have_acted_is_not_repeated(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    card = driver.card(thread.id)
+    driver.threads.answer(card, "approve", by=MARA)
+    with driver.store.write([thread.id]) as writing:
+        writing.move_timer(thread.id, driver.clock() + 1e9)
+        work = writing.claim(now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases={}, most={})
+    assert work is not None
+    now = driver.get(thread.id)
+    assert now.approved is not None
+    started = {"execution": f"{now.id}.x{now.entered}", "hash": now.approved.hash, "deadline_at": driver.clock() + 30}
+    assert driver.threads._engine.report(work, Addition.EXECUTION_STARTED, started) is not None
+    driver.clock.advance(1_000)
+    driver.drain()
+    ended = driver.get(thread.id)
+    assert ended.phase is Phase.AWAITING_REDIRECT
+    assert ended.problem is not None
+    assert ended.problem.code == "outcome_unknown"
+    assert driver.hands.calls == []
+
+
+def test_an_execution_that_never_began_is_done_after_all(driver: Driver) -> None:
+    thread = driver.reach("executing")
+    with driver.store.write([thread.id]) as writing:
+        writing.move_timer(thread.id, driver.clock() + 1e9)
+        assert writing.claim(now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases={}, most={})
+    driver.clock.advance(1_000)
+    driver.drain()
+    driver.clock.advance(2)
+    driver.drain()
+    assert driver.get(thread.id).phase is Phase.DONE
+    assert len(driver.hands.calls) == 1
+
+
+def test_a_dead_begin_is_logged_and_left_to_the_doctor(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    lose(driver, "begin")
+    assert driver.drain() == 1
+    assert driver.threads.log(thread.id)[-1].kind == "work_dead"
+    assert driver.drain() == 0
+    assert [finding.kind for finding in driver.threads.doctor(repair=True)] == ["work_missing"]
+    driver.drain()
+    assert driver.get(thread.id).phase is not Phase.PROPOSED
+
+
+class Notifies:
+    def __init__(self, fails: bool) -> None:
+        self.cards: list[Card] = []
+        self.fails = fails
+
+    def notify(self, card: Card) -> None:
+        self.cards.append(card)
+        if self.fails:
+            raise RuntimeError("no connection")
+
+
+def test_cards_that_nobody_could_be_told_of_are_counted_and_stay() -> None:
+    notifier = Notifies(fails=True)
+    with Driver(notifier=notifier) as driver:
+        thread = driver.reach("awaiting_confirmation")
+        for _ in range(20):
+            driver.drain()
+            driver.clock.advance(600)
+        assert len(notifier.cards) == MOST["notify"]
+        with driver.store.read() as reading:
+            assert reading.meta(NOTIFIES_LOST) == {NOTIFIES_LOST: "1"}
+            assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
+        assert driver.card(thread.id).id == notifier.cards[0].id
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 1.0), (2, 2.0), (3, 4.0), (9, 256.0), (10, 300.0), (99, 300.0)])
+def test_the_back_off_doubles_up_to_five_minutes(attempts: int, seconds: float) -> None:
+    assert back_off(attempts) == seconds
+
+
+def test_a_failing_work_comes_back_later_and_stops_no_other(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = driver.open(), driver.open()
+    handlers = dict(driver.threads._engine.handlers)
+    begin = handlers["begin"]
+
+    def fails_for_the_first(engine: Engine, work: Work) -> None:
+        if work.thread_id == first.id and work.attempts < 3:
+            raise RuntimeError("broken")
+        begin(engine, work)
+
+    driver.threads._engine.handlers = {**handlers, "begin": fails_for_the_first}
+    driver.drain()
+    assert driver.get(second.id).phase.waits
+    assert driver.get(first.id).phase is Phase.PROPOSED
+    with driver.store.read() as reading:
+        work = next(work for work in reading.works(first.id) if work.kind == "begin")
+    assert (work.attempts, work.lease, work.error) == (1, None, "RuntimeError: broken")
+    for seconds in (0.9, 0.2, 1.7, 0.4):
+        driver.clock.advance(seconds)
+        driver.drain()
+    assert driver.get(first.id).phase.waits
+    assert len([record for record in caplog.records if "broken" in record.getMessage()]) == 1
+
+
+class Breaks:
+    """A store that is not available for its next `times` transactions."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.times = store, 0
+
+    @contextmanager
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
+        if self.times:
+            self.times -= 1
+            raise StoreUnavailable("database is locked")
+        with self.store.write(thread_ids, durable=durable) as writing:
+            yield writing
+
+    def read(self) -> AbstractContextManager[Reading]:
+        return self.store.read()
+
+    def waiting(self, run_id: str) -> Sequence[Letter]:
+        return self.store.waiting(run_id)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+@pytest.fixture
+def breaks() -> Iterator[Breaks]:
+    store = Breaks(open_store(None))
+    yield store
+    store.close()
+
+
+def test_a_locked_store_does_not_end_the_drain(breaks: Breaks) -> None:
+    threads = Threads(breaks)
+    thread = threads.open(Cause(kind="k", key="k", title="t"))
+    breaks.times = 10
+    assert threads.drain() > 0
+    assert threads.get(thread.id).phase is not Phase.PROPOSED
+
+
+def test_a_store_that_stays_locked_is_reported(breaks: Breaks) -> None:
+    threads = Threads(breaks)
+    breaks.times = 10_000
+    with pytest.raises(StoreUnavailable):
+        threads.drain()
+
+
+def test_a_drain_stops_at_its_limit(driver: Driver) -> None:
+    for _ in range(3):
+        driver.open()
+    assert driver.drain(limit=2) == 2
+    assert driver.drain() > 2
+    assert driver.drain() == 0
+
+
+class Deploy(BaseModel):
+    version: str = "1"
+
+
+def deploying(run: Callable[[Any, Execution], Report]) -> Action:
+    return Action("deploy", Deploy, run)
+
+
+def proposed(threads: Threads, key: str) -> Thread:
+    proposal = Proposal.of_action("deploy", {"version": key}, confidence=0.9)
+    return threads.open(Cause(kind="proposal", key=key, title=f"Deploy {key}?"), proposals=[proposal])
+
+
+def test_a_work_waits_for_the_process_that_can_do_it(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def run(given: Deploy, execution: Execution) -> Report:
+        calls.append(given.version)
+        return Report.ok("deployed")
+
+    with Threads(tmp_path / "t.db", actions=[deploying(run)]) as agent, Threads(tmp_path / "t.db") as console:
+        thread = proposed(agent, "web")
+        console.drain()
+        [card] = console.cards()
+        assert (card.action, card.checked, card.hash is not None) == ("deploy", False, True)
+        console.answer(card, "approve", by=MARA)
+        console.drain()
+        assert console.get(thread.id).phase is Phase.EXECUTING
+        agent.drain()
+        assert console.get(thread.id).phase is Phase.DONE
+    assert calls == ["web"]
+
+
+def waits(thread: Thread) -> bool:
+    return thread.phase.waits
+
+
+def test_a_worker_does_what_is_due_until_its_block_ends(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def run(given: Deploy, execution: Execution) -> Report:
+        begun.set()
+        assert go_on.wait(SECONDS)
+        return Report.ok("deployed")
+
+    with Threads(tmp_path / "t.db", actions=[deploying(run)]) as threads, threads.worker(threads=2):
+        thread = threads.wait(proposed(threads, "web").id, SECONDS, until=waits)
+        threads.answer(threads.cards()[0], "approve", by=MARA)
+        assert begun.wait(SECONDS)
+        go_on.set()
+        assert threads.wait(thread.id, SECONDS).phase is Phase.DONE
+    after = proposed(threads, "later")
+    assert threads.wait(after.id, 0.0).phase is Phase.PROPOSED
+    assert not [thread for thread in threading.enumerate() if thread.name == "reasonblocks-threads"]
+    threads.close()
+
+
+def test_a_worker_survives_errors_and_logs_each_kind_once(
+    driver: Driver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonblocks_threads._engine._worker.FAILED_S", 0.001)
+    engine = driver.threads._engine
+    failed = threading.Event()
+    drain, times = engine.drain, iter(range(100))
+
+    def fails(**options: Any) -> int:
+        if next(times) < 5:
+            raise MemoryError("no more")
+        failed.set()
+        return drain(**options)
+
+    monkeypatch.setattr(engine, "drain", fails)
+    with caplog.at_level(logging.WARNING), driver.threads.worker():
+        assert failed.wait(SECONDS)
+        thread = driver.open()
+        assert driver.threads.wait(thread.id, SECONDS, until=waits).phase.waits
+    assert len([record for record in caplog.records if "MemoryError" in record.getMessage()]) == 1
+
+
+def test_a_worker_begins_with_the_doctor(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    with driver.store.write([thread.id]) as writing:
+        writing.remove_works(thread.id, ["begin"])
+    with driver.threads.worker():
+        driver.threads.wait(thread.id, SECONDS, until=waits)
+    assert "reconciled" in [event.kind for event in driver.threads.log(thread.id)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_has_no_worker_and_goes_on(tmp_path: Path) -> None:
+    with Threads(tmp_path / "t.db") as threads:
+        worker = threads.worker()
+        with worker:
+            first = threads.wait(threads.open(Cause(kind="k", key="one", title="t")).id, SECONDS, until=waits)
+            child = os.fork()
+            if not child:
+                code = 1
+                try:
+                    thread = threads.open(Cause(kind="k", key="two", title="t"))
+                    threads.dismiss(first.id, by=Actor.person("the child"))
+                    worker.__exit__(None, None, None)
+                    code = 0 if thread.phase is Phase.PROPOSED else 2
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert threads.get(first.id).phase is Phase.DISMISSED
+
+
+def test_ended_threads_cost_nothing(tmp_path: Path) -> None:
+    """Count the steps of SQLite's machine: they do not grow with the number of ended threads."""
+    steps = []
+    many = 400 if WHOLE else 60
+    with Driver() as driver:
+        engine, db = driver.threads._engine, driver.store._writing()  # type: ignore[attr-defined]
+        kept = driver.reach("awaiting_confirmation")
+        for number in range(2 * many):
+            if number in (0, many):
+                steps.append(_steps(db, driver))
+            thread = driver.open()
+            driver.threads.dismiss(thread.id, by=MARA)
+        steps.append(_steps(db, driver))
+        assert engine.thread(kept.id) == kept
+    assert max(steps) < min(steps) * 1.2 + 200, steps
+
+
+def _steps(db: Any, driver: Driver) -> int:
+    """Return the steps of the calls that a console and a worker make all the time."""
+    count = 0
+
+    def step() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    driver.drain()
+    db.execute("ANALYZE")
+    db.set_progress_handler(step, 1)
+    driver.threads.cards()
+    driver.threads.list()
+    driver.drain()
+    driver.threads.doctor()
+    db.set_progress_handler(None, 0)
+    return count
