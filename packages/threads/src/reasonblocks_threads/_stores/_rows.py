@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from reasonblocks._json import MAX_INT, compact
@@ -94,8 +94,13 @@ def card_json(card: Card) -> str:
 
 def card_of(row: Row) -> ClosedCard:
     body, deferred_until, state, by, answer = row
-    card = _cards().validate_python(json.loads(body))
-    return ClosedCard(card=replace(card, deferred_until=deferred_until), state=state, by=by, answer=answer)
+    try:
+        card = _cards().validate_json(body)
+    except ValidationError:  # an unpaired surrogate
+        card = _cards().validate_python(json.loads(body))
+    if card.deferred_until != deferred_until:
+        card = replace(card, deferred_until=deferred_until)
+    return ClosedCard(card=card, state=state, by=by, answer=answer)
 
 
 def event_of(row: Row) -> ThreadEvent:
