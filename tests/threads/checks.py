@@ -116,7 +116,7 @@ def check_rest(driver: Driver, replay: Replay) -> None:
     check(driver, replay)
     for matter in replay.matters.values():
         above = replay.matters.get(matter.parent or "")
-        assert matter.ended or above is None or not above.ended, f"{matter.id} is open below {above and above.phase}"
+        assert matter.ended or above is None or not above.ended, f"{matter.id} is open below {above}"
         waits = matter.phase == "monitoring" and None in matter.children.values()
         assert matter.ended or matter.phase in CARDS or waits, f"{matter.id} is stuck in {matter.phase}"
         for child, end in matter.children.items():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pytest
@@ -29,7 +26,7 @@ from reasonblocks_threads._phases import AnswerName, RunStatus
 from tests.threads import statement
 from tests.threads.checks import check, check_asks, check_rest
 from tests.threads.driver import ACTIONS, AGENT, ASK_ALL, END_TO_END, KNOWN, MARA, OPERATOR, Driver, plain_policy
-from tests.threads.faults import Killed
+from tests.threads.faults import Killed, quick_folder
 from tests.threads.model import Matter, Replay
 from tests.threads.statement import CARDS
 from tests.whole import WHOLE
@@ -80,9 +77,8 @@ class ThreadsMachine(RuleBasedStateMachine):
 
     @initialize(installation=st.sampled_from([END_TO_END, Policy()]), policy=st.sampled_from([*POLICIES]))
     def begin(self, installation: Policy, policy: str) -> None:
-        memory = Path("/dev/shm")
-        self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-        self.driver = Driver(self.folder / "threads.db", policy=installation)
+        self.folder = quick_folder()
+        self.driver = Driver(self.folder.__enter__() / "threads.db", policy=installation)
         self.replay = Replay(KNOWN, plain_policy(installation))
         self.crashed = False
         self.key = 0
@@ -147,14 +143,14 @@ class ThreadsMachine(RuleBasedStateMachine):
     def decide_during_the_next_call(self, number: int, what: str, mood: str) -> None:
         """A person ends a thread while an inferencer thinks."""
         id, threads = self.live(number).id, self.driver.threads
-        end = {
+        ends: dict[str, Callable[[], object]] = {
             "dismiss": lambda: threads.dismiss(id, by=MARA),
             "take over": lambda: threads.take_over(id, by=MARA, to="mara"),
-        }[what]
+        }
 
         def during() -> None:
             with suppress(Refused, Conflict):
-                end()
+                ends[what]()
 
         self.driver.mind.mood = dict.fromkeys(statement.STAGES, mood)
         self.driver.mind.during = during
@@ -186,7 +182,7 @@ class ThreadsMachine(RuleBasedStateMachine):
         self.key += 1
         cause = self.driver.cause(f"key {self.key}", family=family, run_id="run-1")
         causes = [self.driver.cause(f"key {self.key} child {n}") for n in range(children)]
-        given = {} if children else {"proposals": PROPOSALS[proposals]}
+        given: dict[str, Any] = {} if children else {"proposals": PROPOSALS[proposals]}
         rule: Any = "alternatives" if self.key % 2 else "all_of"
 
         def do() -> None:
@@ -218,7 +214,7 @@ class ThreadsMachine(RuleBasedStateMachine):
         self.key += 1
         cause = self.driver.cause(f"key {self.key}")
         causes = [self.driver.cause(f"key {self.key} child {n}") for n in range(children)]
-        given = {} if children else {"proposals": PROPOSALS[proposals]}
+        given: dict[str, Any] = {} if children else {"proposals": PROPOSALS[proposals]}
         self.attempt(lambda: self.driver.open(cause=cause, parent=self.live(number).id, children=causes, **given))
 
     @precondition(lambda self: self.room)
@@ -354,7 +350,7 @@ class ThreadsMachine(RuleBasedStateMachine):
                 self.end_all()
             finally:
                 self.driver.__exit__()
-                shutil.rmtree(self.folder)
+                self.folder.__exit__(None, None, None)
 
     def end_all(self) -> None:
         """At rest, everything has ended or asks somebody; then nobody answers, and time ends it all."""
