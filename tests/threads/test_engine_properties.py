@@ -283,14 +283,13 @@ class ThreadsMachine(RuleBasedStateMachine):
     def answer_a_closed_card(self, number: int, which: int, by: Actor) -> None:
         card = self.driver.threads.card(pick(number, self.closed())).card
         answer = pick(which, card.answers)
-        all_of_them: dict[str, Any] = {
-            "text": "again",
-            "to": "mara",
-            "until": self.driver.clock() + 1,
-            "parameters": {},
-        }
+        whole: dict[str, Any] = {"text": "again", "to": "mara", "until": self.driver.clock() + 1, "parameters": {}}
+        # An edit or a provided thing needs nothing in particular, but something.
+        more = answer.takes[:1] if answer.name in ("edit", "provide") and not answer.needs else ()
+        whole["action"] = "plain"
+        given = {name: whole[name] for name in (*answer.needs, *more)}
         with pytest.raises((CardClosed, Killed)):
-            self.driver.threads.answer(card, answer.name, by=by, **{name: all_of_them[name] for name in answer.needs})
+            self.driver.threads.answer(card, answer.name, by=by, **given)
         if self.driver.faults.dead:
             self.crashed, self.driver = True, self.driver.again()
         assert not self.driver.lines(after=self.replay.position)
