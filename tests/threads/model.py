@@ -61,6 +61,14 @@ class Matter:
     """The lines of the present command."""
     commands: set[str] = field(default_factory=set)
 
+    cards: list[str] = field(default_factory=list)
+    """The ids of all cards, also of those that are closed."""
+
+    @property
+    def card(self) -> str | None:
+        """The id of the open card."""
+        return f"{self.id}.{self.entered}" if self.phase in statement.CARDS else None
+
     @property
     def ended(self) -> bool:
         return self.phase in TERMINAL
@@ -284,6 +292,8 @@ class Replay:
         matter.phase, matter.stage = after, data["stage"]
         matter.entered, matter.entered_at, matter.deferred_until = line["seq"], line["at"], 0.0
         matter.path.append((trigger, after))
+        if matter.card is not None:
+            matter.cards.append(matter.card)
 
     def _due(self, matter: Matter, at: float) -> None:
         assert at >= matter.deferred_until, "a timeout before the card came back"

@@ -133,7 +133,7 @@ def test_wait_returns_with_what_another_task_does() -> None:
 def test_a_worker_serves_an_event_loop() -> None:
     async def wait() -> None:
         threads = AsyncThreads(None)
-        with threads.worker():
+        async with threads.worker():
             thread = await threads.open(CAUSE)
             after = await threads.wait(thread.id, SECONDS, until=lambda now: now.phase.waits)
             assert after.phase.waits

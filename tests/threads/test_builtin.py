@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads import (
@@ -138,6 +138,15 @@ def test_a_decomposition_opens_its_parts_and_ends_with_them(world: World) -> Non
         world.threads.dismiss(child.id, by=MARA)
     world.threads.drain()
     assert world.threads.get(thread.id).phase.value == "done"
+
+
+def test_two_matters_may_be_split_into_parts_of_the_same_names(world: World) -> None:
+    part = {"key": "a", "title": "A"}
+    first = world.approved("decompose", {"children": [part]})
+    second = world.approved("decompose", {"children": [part], "rule": "alternatives"})
+    assert first.phase.value == second.phase.value == "monitoring"
+    assert first.children != second.children
+    assert second.rule == "alternatives"
 
 
 def test_parts_of_one_key_are_no_decomposition(world: World) -> None:
@@ -321,6 +330,7 @@ def test_a_question_states_why_the_last_attempt_came_to_nothing() -> None:
     texts=st.lists(st.text(max_size=600), max_size=8),
     said=st.lists(st.tuples(st.sampled_from(list(Stage)), st.text(max_size=2500)), max_size=3),
 )
+@settings(deadline=None)
 def test_every_answer_is_whole_and_within_its_limits(
     kind: str, stage: Stage, title: str, texts: list[str], said: list[tuple[Stage, str]]
 ) -> None:

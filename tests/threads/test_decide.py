@@ -589,6 +589,14 @@ def test_an_execution_that_times_out_tells_if_it_may_have_acted(started: bool, c
     assert walk.head.problem.code == code
 
 
+def test_a_result_of_another_execution_is_refused() -> None:
+    walk = Walk().to_executing("tidy")
+    report = report_json(Report.ok())
+    with pytest.raises(Refused, match="is not the present execution"):
+        walk.send(Trigger.EXECUTION_DONE, {"execution": f"{walk.id}.x1", "report": report})
+    assert walk.phase is Phase.EXECUTING
+
+
 def test_cancelling_asks_the_executor_and_only_while_it_runs() -> None:
     walk = reached(Phase.EXECUTING)
     assert kinds(walk.send(Addition.CANCEL, by=MARA)) == ["cancel_requested"]
@@ -758,6 +766,23 @@ def test_a_hand_over_needs_somebody() -> None:
         walk.send(Trigger.HANDED_OFF_BY_USER, by=MARA)
     walk.send(Trigger.HANDED_OFF_BY_USER, {"to": "olga", "reason": "she knows"}, by=MARA)
     assert walk.head.reason == "handed to olga: she knows"
+
+
+def test_a_long_reason_is_whole_in_the_log_and_cut_in_the_head() -> None:
+    walk = reached(Phase.AWAITING_CONFIRMATION)
+    walk.send(Trigger.DISMISSED_BY_USER, {"reason": "r" * 2_000}, by=MARA)
+    assert walk.log[-1].data["reason"] == "r" * 2_000
+    assert walk.head.reason == "r" * 300
+
+
+def test_a_failure_is_known_until_an_action_is_proposed_again() -> None:
+    """Whoever leads a failed thread back to its intent: each inference on the way learns why it failed."""
+    walk = reached(Phase.AWAITING_REDIRECT)
+    walk.send(Trigger.REDIRECTED, {"redirect_to": "intent"}, by=MARA)
+    walk.infer().send(Trigger.EDITED, {"text": "free the disk"}, by=MARA)
+    assert walk.infer().head.problem is not None
+    walk.send(Trigger.CONFIRMED, by=MARA)
+    assert walk.infer().head.problem is None
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase.is_terminal])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reasonblocks_threads import Finding, Phase, ReadOnly, Thread
+from reasonblocks_threads._engine._doctor import Doctor
 from reasonblocks_threads._phases import CATEGORIES
 from reasonblocks_threads._values import NewWork
 from tests.threads.checks import check
@@ -186,7 +187,7 @@ def test_a_head_of_another_fold_version_is_folded_anew(driver: Driver) -> None:
 
 def test_a_visit_of_a_worker_folds_only_what_has_changed(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    doctor = driver.threads._doctor
+    doctor = Doctor(driver.threads._engine)
     assert doctor.visit(repair=True, whole=False) == ()
     heads(lambda head: head.update(reason="nobody wrote this"))(driver, thread.id)
     assert doctor.visit(repair=True, whole=False) == ()

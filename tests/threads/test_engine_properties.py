@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reasonblocks_threads import (
     Actor,
@@ -24,7 +25,7 @@ from reasonblocks_threads import (
     Refused,
     Stage,
 )
-from reasonblocks_threads._phases import RunStatus
+from reasonblocks_threads._phases import AnswerName, RunStatus
 from tests.threads import statement
 from tests.threads.checks import check, check_asks, check_rest
 from tests.threads.driver import ACTIONS, AGENT, ASK_ALL, END_TO_END, KNOWN, MARA, OPERATOR, Driver, plain_policy
@@ -65,19 +66,27 @@ STEPS = st.sampled_from([1.0, 31.0, 61.0, 181.0, 1000.0, 100_000.0])
 ACTORS = st.sampled_from([MARA, OPERATOR])
 
 
+PICKS = st.integers(0, 60)
+"""Which thread, card or answer: the number of those that there are divides it."""
+Item = TypeVar("Item")
+
+
+def pick(number: int, among: Sequence[Item]) -> Item:
+    return among[number % len(among)]
+
+
 class ThreadsMachine(RuleBasedStateMachine):
     """Commands of persons, agents and the system on one file, which processes open, use and leave."""
 
-    threads: Bundle[str] = Bundle("threads")
-
-    @initialize(installation=st.sampled_from([END_TO_END, Policy()]))
-    def begin(self, installation: Policy) -> None:
-        self.folder = Path(tempfile.mkdtemp())
+    @initialize(installation=st.sampled_from([END_TO_END, Policy()]), policy=st.sampled_from([*POLICIES]))
+    def begin(self, installation: Policy, policy: str) -> None:
+        memory = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
         self.driver = Driver(self.folder / "threads.db", policy=installation)
         self.replay = Replay(KNOWN, plain_policy(installation))
-        self.closed: list[str] = []
         self.crashed = False
         self.key = 0
+        self.open(policy, "none", 0, None, "unknown")
 
     # --- helpers
 
@@ -93,8 +102,17 @@ class ThreadsMachine(RuleBasedStateMachine):
             pass
         return True
 
-    def now(self, id: str) -> Matter:
-        return self.replay.matters[id]
+    def thread(self, number: int) -> Matter:
+        return pick(number, [*self.replay.matters.values()])
+
+    def live(self, number: int) -> Matter:
+        """Return a thread that has not ended, if there is one."""
+        all_of_them = [*self.replay.matters.values()]
+        return pick(number, [matter for matter in all_of_them if not matter.ended] or all_of_them)
+
+    @property
+    def room(self) -> bool:
+        return len(self.replay.matters) < 14
 
     def see(self) -> None:
         """Take the new lines; asks are compared with the facts that there were before."""
@@ -112,22 +130,42 @@ class ThreadsMachine(RuleBasedStateMachine):
         self.driver.mind.action, self.driver.mind.parameters = action, {"how": how, "n": n}
         self.driver.mind.mood = {}
 
-    @rule(works=st.booleans())
-    def broom(self, works: bool) -> None:
+    @rule(seconds=STEPS, works=st.booleans())
+    def wait(self, seconds: float, works: bool) -> None:
+        self.driver.clock.advance(seconds)
         self.driver.broom.works = works
 
-    @rule(seconds=STEPS)
-    def wait(self, seconds: float) -> None:
-        self.driver.clock.advance(seconds)
-
-    @rule(limit=st.sampled_from([1, 2, 3, None]))
-    def drain(self, limit: int | None) -> None:
+    @rule(limit=st.integers(1, 4))
+    def drain(self, limit: int) -> None:
         self.attempt(lambda: self.driver.drain(limit=limit))
 
-    @rule(commit=st.integers(1, 4), when=st.sampled_from(["before", "after"]))
+    @rule()
+    def drain_all(self) -> None:
+        self.attempt(self.driver.drain)
+
+    @rule(number=PICKS, what=st.sampled_from(["dismiss", "take over"]), mood=st.sampled_from(["good", "raise"]))
+    def decide_during_the_next_call(self, number: int, what: str, mood: str) -> None:
+        """A person ends a thread while an inferencer thinks."""
+        id, threads = self.live(number).id, self.driver.threads
+        end = {
+            "dismiss": lambda: threads.dismiss(id, by=MARA),
+            "take over": lambda: threads.take_over(id, by=MARA, to="mara"),
+        }[what]
+
+        def during() -> None:
+            with suppress(Refused, Conflict):
+                end()
+
+        self.driver.mind.mood = dict.fromkeys(statement.STAGES, mood)
+        self.driver.mind.during = during
+        self.attempt(lambda: self.driver.drain(limit=3))
+        self.driver.mind.during = None
+
+    @rule(commit=st.integers(1, 5), when=st.sampled_from(["before", "after"]))
     def break_at(self, commit: int, when: Literal["before", "after"]) -> None:
         faults = self.driver.faults
         faults.at, faults.when = faults.commits + commit, when
+        self.attempt(self.driver.drain)
 
     @rule()
     def reopen(self) -> None:
@@ -136,66 +174,70 @@ class ThreadsMachine(RuleBasedStateMachine):
 
     # --- opening
 
+    @precondition(lambda self: self.room)
     @rule(
-        target=threads,
         policy=st.sampled_from([*POLICIES]),
         proposals=st.sampled_from([*PROPOSALS]),
         children=st.sampled_from([0, 0, 0, 1, 3]),
         family=st.sampled_from([None, None, "family"]),
         run=st.sampled_from(["live", "ended", "unknown"]),
     )
-    def open(self, policy: str, proposals: str, children: int, family: str | None, run: RunStatus) -> Any:
-        assume(len(self.replay.matters) < 12)
+    def open(self, policy: str, proposals: str, children: int, family: str | None, run: RunStatus) -> None:
         self.key += 1
         cause = self.driver.cause(f"key {self.key}", family=family, run_id="run-1")
         causes = [self.driver.cause(f"key {self.key} child {n}") for n in range(children)]
         given = {} if children else {"proposals": PROPOSALS[proposals]}
+        rule: Any = "alternatives" if self.key % 2 else "all_of"
 
         def do() -> None:
-            self.driver.open(cause=cause, policy=POLICIES[policy], children=causes, run=run, **given)
+            self.driver.open(cause=cause, policy=POLICIES[policy], children=causes, rule=rule, run=run, **given)
 
         self.attempt(do)
-        return self.new()
 
-    def new(self) -> Any:
-        before = {*self.replay.matters}
-        self.see()
-        return multiple(*(id for id in self.replay.matters if id not in before))
-
-    @rule(target=threads, above=threads, proposals=st.sampled_from([*PROPOSALS]), children=st.sampled_from([0, 2]))
-    def open_below(self, above: str, proposals: str, children: int) -> Any:
-        assume(len(self.replay.matters) < 12)
+    @precondition(lambda self: self.room)
+    @rule(number=PICKS, proposals=st.sampled_from([*PROPOSALS]), children=st.sampled_from([0, 2]))
+    def open_below(self, number: int, proposals: str, children: int) -> None:
         self.key += 1
         cause = self.driver.cause(f"key {self.key}")
         causes = [self.driver.cause(f"key {self.key} child {n}") for n in range(children)]
         given = {} if children else {"proposals": PROPOSALS[proposals]}
-        self.attempt(lambda: self.driver.open(cause=cause, parent=above, children=causes, **given))
-        return self.new()
+        self.attempt(lambda: self.driver.open(cause=cause, parent=self.live(number).id, children=causes, **given))
 
-    @rule(target=threads, old=threads)
-    def supersede(self, old: str) -> Any:
-        assume(len(self.replay.matters) < 12)
-        self.key += 1
-        self.attempt(lambda: self.driver.open(f"key {self.key}", supersedes=old))
-        return self.new()
+    @precondition(lambda self: self.room)
+    @rule(number=PICKS, key=st.booleans())
+    def supersede(self, number: int, key: bool) -> None:
+        self.key += key
+        self.attempt(lambda: self.driver.open(f"key {self.key}", supersedes=self.live(number).id))
 
     # --- answers
 
-    @rule(id=threads, data=st.data(), by=ACTORS)
-    def answer(self, id: str, data: st.DataObject, by: Actor) -> None:
-        matter = self.now(id)
-        assume(matter.phase in CARDS)
-        card = self.driver.card(id)
+    def asking(self) -> list[Matter]:
+        return [matter for matter in self.replay.matters.values() if matter.phase in CARDS]
+
+    @precondition(lambda self: self.asking())
+    @rule(number=PICKS, which=PICKS, by=ACTORS, data=st.data())
+    def answer(self, number: int, which: int, by: Actor, data: st.DataObject) -> None:
+        self.do_answer(pick(number, self.asking()), which, by, data)
+
+    @precondition(lambda self: self.asking())
+    @rule(number=PICKS, which=PICKS, by=ACTORS, data=st.data())
+    def answer_forward(self, number: int, which: int, by: Actor, data: st.DataObject) -> None:
+        """Answer so that the thread goes on, which random answers seldom do."""
+        matter = pick(number, self.asking())
+        self.do_answer(matter, which, by, data, main=True)
+        self.attempt(lambda: self.driver.drain(limit=3))
+
+    def do_answer(self, matter: Matter, which: int, by: Actor, data: st.DataObject, *, main: bool = False) -> None:
+        card = self.driver.card(matter.id)
         triggers = statement.answers(matter.phase, cleaner=True)
-        offered = sorted(answer.name for answer in card.answers if answer.name != "later")
-        what = data.draw(st.sampled_from(offered), label="answer")
+        offered = [answer.name for answer in card.answers if answer.name != "later"]
+        what = pick(which, offered[:1] if main else offered)
         given = self.given(what, matter, data)
         moves = len(matter.path)
         if self.attempt(lambda: self.driver.threads.answer(card, what, by=by, **given)):
             self.see()
             assert len(matter.path) == moves + 1, f"{what} with {given} did not move {matter.phase}"
             assert matter.path[-1][0] == triggers[what]
-        self.closed.append(card.id)
 
     def given(self, what: str, matter: Matter, data: st.DataObject) -> dict[str, Any]:
         """Return what a person adds to an answer."""
@@ -215,27 +257,30 @@ class ThreadsMachine(RuleBasedStateMachine):
                 return {"to": "mara"}
         return {}
 
-    @precondition(lambda self: self.closed)
-    @rule(data=st.data(), by=ACTORS)
-    def answer_a_closed_card(self, data: st.DataObject, by: Actor) -> None:
-        card = data.draw(st.sampled_from(self.closed))
-        assume(card not in {one.id for one in self.driver.threads.cards(deferred=True)})
-        what = data.draw(st.sampled_from(["accept", "approve", "dismiss", "redirect", "done"]))
+    def closed(self) -> list[str]:
+        return [card for matter in self.replay.matters.values() for card in matter.cards if card != matter.card]
+
+    @precondition(lambda self: self.closed())
+    @rule(number=PICKS, which=PICKS, by=ACTORS)
+    def answer_a_closed_card(self, number: int, which: int, by: Actor) -> None:
+        card = self.driver.threads.card(pick(number, self.closed())).card
+        answer = pick(which, card.answers)
+        all_of_them: dict[str, Any] = {"text": "again", "to": "mara", "until": self.driver.clock() + 1, "parameters": {}}
         with pytest.raises((CardClosed, Killed)):
-            self.driver.threads.answer(card, what, by=by)  # type: ignore[arg-type]
+            self.driver.threads.answer(card, answer.name, by=by, **{name: all_of_them[name] for name in answer.needs})
         if self.driver.faults.dead:
             self.crashed, self.driver = True, self.driver.again()
         assert not self.driver.lines(after=self.replay.position)
 
-    @rule(id=threads, seconds=STEPS)
-    def later(self, id: str, seconds: float) -> None:
-        assume(self.now(id).phase in CARDS)
+    @precondition(lambda self: self.asking())
+    @rule(number=PICKS, seconds=STEPS)
+    def later(self, number: int, seconds: float) -> None:
         until = self.driver.clock() + seconds
-        self.attempt(lambda: self.driver.answer(id, "later", until=until))
+        self.attempt(lambda: self.driver.answer(pick(number, self.asking()).id, "later", until=until))
 
-    @rule(id=threads, what=st.sampled_from(["dismiss", "take_over", "cancel", "resolve"]), by=ACTORS)
-    def end(self, id: str, what: str, by: Actor) -> None:
-        threads = self.driver.threads
+    @rule(number=PICKS, what=st.sampled_from(["dismiss", "take_over", "cancel", "resolve"]), by=ACTORS)
+    def end(self, number: int, what: str, by: Actor) -> None:
+        threads, id = self.driver.threads, self.live(number).id
         does: dict[str, Callable[[], object]] = {
             "dismiss": lambda: threads.dismiss(id, by=by),
             "take_over": lambda: threads.take_over(id, by=by, to="mara"),
@@ -244,25 +289,27 @@ class ThreadsMachine(RuleBasedStateMachine):
         }
         self.attempt(does[what])
 
-    @rule(id=threads, what=st.sampled_from(["approve", "accept", "dismiss"]))
-    def answer_children(self, id: str, what: Any) -> None:
-        self.attempt(lambda: self.driver.threads.answer_children(id, what, by=MARA))
+    @precondition(lambda self: any(matter.children for matter in self.replay.matters.values()))
+    @rule(number=PICKS, what=st.sampled_from(["approve", "accept", "dismiss"]))
+    def answer_children(self, number: int, what: AnswerName) -> None:
+        parents = [matter.id for matter in self.replay.matters.values() if matter.children]
+        self.attempt(lambda: self.driver.threads.answer_children(pick(number, parents), what, by=MARA))
 
     # --- additions
 
-    @rule(id=threads, policy=st.sampled_from([*POLICIES]), by=ACTORS)
-    def policy(self, id: str, policy: str, by: Actor) -> None:
+    @rule(number=PICKS, policy=st.sampled_from([*POLICIES]), by=ACTORS)
+    def policy(self, number: int, policy: str, by: Actor) -> None:
         if chosen := POLICIES[policy]:
-            self.attempt(lambda: self.driver.threads.set_policy(id, chosen, by=by))
+            self.attempt(lambda: self.driver.threads.set_policy(self.live(number).id, chosen, by=by))
 
-    @rule(id=threads, n=st.integers(0, 100), run=st.sampled_from([None, "live", "ended"]))
-    def evidence(self, id: str, n: int, run: RunStatus | None) -> None:
+    @rule(
+        number=PICKS, n=st.integers(0, 100), run=st.sampled_from([None, "live", "ended"]), text=st.sampled_from(TEXTS)
+    )
+    def add(self, number: int, n: int, run: RunStatus | None, text: str) -> None:
+        id, threads = self.thread(number).id, self.driver.threads
         piece = Evidence(id=f"e{self.driver.clock()}.{n}", label="a line", text=f"line {n}")
-        self.attempt(lambda: self.driver.threads.add_evidence(id, piece, by=AGENT, run=run))
-
-    @rule(id=threads, text=st.sampled_from(TEXTS))
-    def note(self, id: str, text: str) -> None:
-        self.attempt(lambda: self.driver.threads.note(id, text, by=MARA))
+        self.attempt(lambda: threads.add_evidence(id, piece, by=AGENT, run=run))
+        self.attempt(lambda: threads.note(id, text, by=MARA))
 
     # --- what always holds
 
@@ -272,7 +319,7 @@ class ThreadsMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_needs_repair(self) -> None:
-        if not self.crashed:
+        if not self.crashed and hasattr(self, "driver"):
             assert self.driver.threads.doctor() == ()
 
     def teardown(self) -> None:

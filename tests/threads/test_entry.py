@@ -34,12 +34,6 @@ TIMES = {
 CASCADES = {"cascade_up", "cascade_down"}
 
 
-def entered(phase: Phase) -> tuple[Walk, Rows]:
-    """A walk in a phase, with the rows that a doctor would give it."""
-    walk = reached(phase)
-    return walk, entry(None, walk.head, walk.rules, at=500.0)
-
-
 def works(rows: Rows) -> dict[str, NewWork]:
     found: dict[str, NewWork] = {work.kind: work for work in rows.works}
     assert len(found) == len(rows.works), "one work of each kind"
@@ -48,7 +42,10 @@ def works(rows: Rows) -> dict[str, NewWork]:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_every_phase_has_its_works_its_timer_and_its_card(phase: Phase) -> None:
-    walk, rows = entered(phase)
+    walk = reached(phase)
+    if phase is Phase.EXECUTING:
+        walk = Walk().to_consent().execute()
+    rows = entry(None, walk.head, walk.rules, at=500.0)
     timer = works(rows).pop("timeout", None)
     assert {*works(rows)} - {"timeout"} == WORKS.get(phase, set())
     assert (timer and timer.due_at - 500.0) == TIMES.get(phase)
@@ -114,6 +111,13 @@ def test_a_live_run_waits_less_and_comes_first(run: str, seconds: float, urgency
     found = works(walk.rows)
     assert found["timeout"].due_at == walk.now + seconds
     assert (found["infer"].urgency, found["infer"].due_at) == (urgency, walk.now)
+
+
+@pytest.mark.parametrize(("action", "again"), [("deploy", False), ("tidy", True)])
+def test_an_execution_that_has_begun_is_only_repeated_if_that_changes_nothing(action: str, again: bool) -> None:
+    """A doctor that rebuilds the rows of a thread never makes an action run twice."""
+    walk = Walk().to_executing(action)
+    assert ("execute" in works(entry(None, walk.head, walk.rules, at=1.0))) is again
 
 
 @pytest.mark.parametrize(("action", "attempts"), [("deploy", 1), ("tidy", 3)])

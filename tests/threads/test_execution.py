@@ -22,6 +22,7 @@ from reasonblocks_threads import (
     Thread,
     Threads,
 )
+from reasonblocks_threads._values import NewWork
 from tests.threads.driver import MARA, Clock
 from tests.threads.faults import Killed
 
@@ -161,6 +162,15 @@ def test_an_output_that_is_no_small_json_is_left_out(made: Callable[..., World])
     assert len(thread.execution.report.summary) <= 1000
 
 
+def test_a_long_output_is_left_out_and_a_part_of_the_work_is_reviewed(made: Callable[..., World]) -> None:
+    world = made(lambda given, execution: Report.ok("half of it", partial=True, output={"log": "x" * 2000}))
+    thread = world.executed()
+    assert thread.phase.value == "awaiting_review"
+    assert thread.execution is not None
+    assert thread.execution.report is not None
+    assert "2011 bytes" in str(thread.execution.report.output["omitted"])
+
+
 # --- the approval
 
 
@@ -196,10 +206,12 @@ def test_preconditions_are_checked_again_before_the_action(made: Callable[..., W
 
 def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made: Callable[..., World]) -> None:
     release = threading.Event()
+    seen: list[bool] = []
 
     def run(given: Move, execution: Execution) -> Report:
         world.clock.advance(31)
         release.wait(30)
+        seen.append(execution.is_cancelled())
         return Report.ok("moved after all")
 
     world = made(run, deadline_s=30.0)
@@ -213,6 +225,7 @@ def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made:
     last = world.threads.log(thread.id)[-1]
     assert last.kind == "late_report"
     assert "moved after all" in str(last.data["detail"])
+    assert seen == [True]
     assert len(world.calls) == 1
 
 
@@ -284,6 +297,24 @@ def test_an_action_that_may_have_acted_is_not_repeated(made: Callable[..., World
     found = world.threads.get(thread.id)
     assert found.phase.value == "awaiting_redirect"
     assert problem(found)[0] in ("outcome_unknown", "deadline")
+    assert len(world.calls) == 1
+
+
+def test_an_action_that_may_have_acted_is_not_repeated_by_a_work_that_was_added_anew(
+    made: Callable[..., World],
+) -> None:
+    world = made(killed_once(lambda: world))
+    with pytest.raises(Killed):
+        world.executed()
+    (thread,) = world.threads.list()
+    store = world.threads._engine.store
+    with store.write([thread.id]) as writing:
+        (work,) = [work for work in writing.works(thread.id) if work.kind == "execute"]
+        again = NewWork(kind="execute", due_at=work.due_at, needs=work.needs, data=work.data)
+        writing.remove_works(thread.id, ("execute",))
+        writing.add_works(thread.id, work.entered, [again])
+    world.threads.drain()
+    assert problem(world.threads.get(thread.id))[0] == "outcome_unknown"
     assert len(world.calls) == 1
 
 

@@ -149,6 +149,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no body": (of(body=None), "body is None"),
     "unknown evidence": (of(refs=("e-nowhere",)), "evidence that does not exist: 'e-nowhere'"),
     "no refs": (of(refs=None), "refs are None"),
+    "a number without end": (of(confidence=10**5000), "could not be checked: "),
     "another stage": (Inferred(proposals=(proposal(Stage.ACTION),)), "no proposal of the stage 'intent'"),
 }
 
@@ -191,6 +192,7 @@ def test_an_action_that_cannot_run_is_no_proposal(made: Callable[..., World], bo
     assert thread.phase.value == "awaiting_action_clarification"
     assert thread.problem is not None
     assert why in thread.problem.text
+    assert why in world.mind.asks[-1].errors[0]
     assert world.done == []
 
 
@@ -203,6 +205,29 @@ def test_a_repaired_answer_is_used_and_its_two_calls_are_one_cost(made: Callable
     assert event["call"]["tokens"] == 140
     assert thread.spent.tokens == 140
     assert thread.spent.calls == 2
+
+
+@pytest.mark.parametrize(("tokens", "usd"), [(math.nan, math.nan), (-5, -1.0), ("many", None), (True, math.nan)])
+def test_a_cost_that_is_no_number_is_booked_as_nothing(made: Callable[..., World], tokens: Any, usd: Any) -> None:
+    answer = Inferred(proposals=(proposal(Stage.INTENT),), tokens=tokens, usd=usd)
+    world = made(answer, policy=Policy(auto_advance=frozenset()))
+    spent = world.inferred().spent
+    assert (spent.calls, spent.tokens, spent.usd) == (1, 0, 0.0)
+
+
+def test_a_cost_beyond_all_bounds_ends_the_budget(made: Callable[..., World]) -> None:
+    answer = Inferred(proposals=(proposal(Stage.INTENT),), tokens=10**400, usd=math.inf)
+    thread = made(answer).inferred()
+    assert thread.phase.value == "awaiting_context_clarification"
+    assert thread.problem is not None
+    assert thread.problem.code == "budget"
+
+
+def test_a_text_that_no_file_can_hold_is_cleaned(made: Callable[..., World]) -> None:
+    answer = Inferred(proposals=(proposal(Stage.INTENT, body={"text": "a \ud800 b \x00 c"}),))
+    thread = made(answer, policy=Policy(auto_advance=frozenset())).inferred()
+    assert thread.phase.value == "awaiting_intent_confirmation"
+    assert "\x00" not in str(thread.proposals[Stage.INTENT].body["text"])
 
 
 def test_a_repair_is_not_made_beyond_the_budget(made: Callable[..., World]) -> None:
@@ -256,6 +281,7 @@ def test_proposals_given_at_open_are_used_without_a_call_and_each_gate_judges(ma
     assert world.mind.asks == []
     assert [event["stage"] for event in world.events(thread, "gate_judged")] == ["intent", "context", "action"]
     assert thread.spent.calls == 0
+    assert [(event["stored"], event["call"]) for event in world.events(thread, "intent_inferred")] == [(True, None)]
 
 
 def test_one_answer_for_three_stages_is_one_call(made: Callable[..., World]) -> None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reasonblocks_threads import Actor, CardClosed, Cause, Conflict, Evidence, Phase, ReadOnly, Refused, Thread, Trigger
+from reasonblocks_threads import (
+    Actor,
+    CardClosed,
+    Cause,
+    Conflict,
+    Evidence,
+    Phase,
+    Proposal,
+    ReadOnly,
+    Refused,
+    Thread,
+    Trigger,
+)
 from reasonblocks_threads._engine import Engine
 from reasonblocks_threads._log import thread_id_of
 from reasonblocks_threads._phases import Addition
@@ -276,6 +289,30 @@ def test_private_evidence_is_in_no_log_and_can_be_erased(driver: Driver) -> None
     assert driver.threads.log(thread.id)[-1].kind == "noted"
 
 
+def test_private_texts_without_a_log_line_are_not_kept(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    items = [{"id": f"e{n}", "label": "l", "text": f"{SECRET} {n}", "private": True} for n in range(80)]
+    engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+    assert driver.threads.erase(thread.id, by=MARA) == 64
+    db = driver.store._writing()  # type: ignore[attr-defined]
+    assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+
+
+def test_private_evidence_of_a_child_is_kept_apart(driver: Driver) -> None:
+    evidence = Evidence(id="e", label="l", text=SECRET, private=True)
+    parent = driver.threads.open(driver.cause(), children=[driver.cause(evidence=(evidence,))])
+    assert SECRET not in repr(driver.threads.feed())
+    assert driver.threads.erase(parent.children[0].id, by=MARA) == 1
+
+
+def test_a_private_text_is_no_part_of_what_identifies_a_command(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    for text in ("one", "two"):
+        items = [{"id": "e", "label": "l", "text": text, "private": True}]
+        engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+    assert len(driver.get(thread.id).evidence) == 1
+
+
 def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> None:
     first = driver.threads.open(driver.cause("one", family="f"))
     cause = driver.cause("two", family="f", evidence=(Evidence(id="e", label="l", text="t"),))
@@ -284,9 +321,24 @@ def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> 
     assert [each.id for each in driver.get(first.id).evidence] == ["e"]
 
 
+def test_no_letter_outlives_its_execution(driver: Driver) -> None:
+    proposal = Proposal.of_action("inject_guidance", {"text": "Read the tests first."}, confidence=0.9)
+    thread = driver.threads.open(driver.cause(run_id="run-1"), proposals=[proposal], run="live")
+    driver.drain()
+    driver.answer(thread.id, "approve")
+    driver.drain()
+    now = driver.get(thread.id)
+    with driver.store.read() as reading:
+        [letter] = reading.letters("run-1")
+    engine_of(driver).submit(command(now, Trigger.TIMEOUT))
+    with driver.store.read() as reading:
+        assert reading.letters("run-1") == []
+        assert reading.letters("run-1", state="withdrawn") == [replace(letter, state="withdrawn")]
+
+
 def test_an_unreadable_thread_is_read_only(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    engine_of(driver).set_suspect(thread.id, True)
+    engine_of(driver).set_suspect(thread)
     before = rows(driver, thread)
     with pytest.raises(ReadOnly):
         driver.answer(thread.id, "approve")

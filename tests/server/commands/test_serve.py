@@ -28,7 +28,7 @@ RUN = {"event": "run_start", "timestamp": 1.0, "run_id": "run-1", "agent_name": 
 @pytest.fixture
 def serve(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """`serve("--port", "1", ...)`, on a data folder of the test; only for calls that fail before there is a worker."""
-    for name in ("REASONBLOCKS_DATABASE_URL", "REASONBLOCKS_WORKERS", "QDRANT_URL"):
+    for name in ("REASONBLOCKS_DATABASE_URL", "REASONBLOCKS_THREADS", "REASONBLOCKS_WORKERS", "QDRANT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REASONBLOCKS_DATA", str(tmp_path))
     return lambda *argv: command("serve", *argv)
@@ -58,6 +58,13 @@ def newer(folder: Path) -> Path:
         (["--port", "0", "--database-url", "mysql://u:secret@127.0.0.1/x"], 2, "must be sqlite:///PATH or postgresql"),
         (["--port", "0", "--database-url", "postgresql://u:secret@127.0.0.1:9/x"], 1, "the database is not available"),
         (["--qdrant-url", f"ftp://{EVIL}"], 2, "must be an http or https URL"),
+        (["--threads", "http://u:secret@127.0.0.1/"], 2, "threads_url='http:...': must be a path or postgresql://"),
+        (
+            ["--port", "0", "--threads", "/dev/null/no/threads.db"],
+            2,
+            "is in no folder that exists; create the folder first",
+        ),
+        (["--port", "0", "--threads", "postgresql://u:secret@127.0.0.1:9/x"], 1, "store is not available"),
         (["--public-url", f"runs.example.org{EVIL}"], 2, "--public-url: must be an http or https URL"),
     ],
 )

@@ -123,6 +123,6 @@ def test_the_page_has_every_setting_and_option() -> None:
 def test_the_commands_of_the_page_are_accepted() -> None:
     lines = [line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S) for line in block.splitlines()]
     ours = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("reasonblocks ")]
-    assert len(ours) == 6
+    assert len(ours) == 7
     for argv in ours:
         parsed(argv)

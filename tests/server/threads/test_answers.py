@@ -8,7 +8,7 @@ import pytest
 
 from reasonblocks_server._ui._paths import run_href, thread_href
 from reasonblocks_server._values import Scope
-from reasonblocks_threads import Phase
+from reasonblocks_threads import Card, Phase
 from tests.server.board import Board
 from tests.server.running import ORG
 from tests.server.threads.world import SECONDS, Agent, answers_on, form_of, page_of, send, words_of
@@ -57,7 +57,7 @@ def test_an_edit_changes_what_was_changed_and_asks_again(enter: Enter, agent: Ag
 
 def test_another_action_can_be_chosen_with_parameters_as_json(enter: Enter, agent: Agent) -> None:
     person, card = enter(), agent.asks()
-    send(person, card, "edit", action="hand_off", more='{"to": "the team"}')
+    send(person, card, "edit", pick="hand_off", more='{"to": "the team"}')
     following = agent.card(card.thread_id, after=card.id)
     assert (following.action, following.parameters["to"]) == ("hand_off", "the team")
     send(person, following, "approve")
@@ -103,6 +103,12 @@ def test_a_second_click_is_told_that_the_card_is_closed(enter: Enter, agent: Age
     assert [send(person, card, "reject", seen).status_code for _ in range(2)] == [303, 409]
 
 
+@pytest.fixture(scope="module")
+def asked(agent: Agent) -> Card:
+    """A card that refuses every answer of the next test."""
+    return agent.asks()
+
+
 @pytest.mark.parametrize(
     ("answer", "typed", "reason"),
     [
@@ -118,10 +124,9 @@ def test_a_second_click_is_told_that_the_card_is_closed(enter: Enter, agent: Age
     ],
 )
 def test_a_refused_answer_keeps_what_was_typed(
-    enter: Enter, agent: Agent, answer: str, typed: dict[str, str], reason: str
+    enter: Enter, agent: Agent, asked: Card, answer: str, typed: dict[str, str], reason: str
 ) -> None:
-    person = enter()
-    card = agent.refusing = getattr(agent, "refusing", None) or agent.asks()
+    person, card = enter(), asked
     before = agent.threads.get(card.thread_id).version
     refused = send(person, card, answer, **typed)
     assert refused.status_code == 422

@@ -49,6 +49,7 @@ class Agent:
         """Return the open card of a thread, or the next one after another card."""
         self.threads.drain()
         found = self.threads.wait(thread_id, SECONDS, until=lambda one: one.phase.waits and card_of(one) != after)
+        assert card_of(found) != after, "the thread did not go on"
         return self.threads.card(card_of(found)).card
 
     def ended(self, thread_id: str) -> Thread:

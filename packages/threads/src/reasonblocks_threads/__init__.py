@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._async import AsyncThreads
     from ._catalogue import Action, ActionSpec
     from ._engine import Finding
+    from ._engine._answering import ChildAnswers
     from ._errors import (
         CardClosed,
         Conflict,
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
         UnknownThread,
     )
     from ._inferencers import RuleInferencer
-    from ._phases import Phase, Stage, Trigger
+    from ._phases import AnswerName, Phase, RunStatus, Stage, Trigger
     from ._policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW
     from ._ports import Ask, Cleaned, Cleaner, ClosedCard, Inferencer, Inferred, Listed, Notifier
     from ._render import render_text
-    from ._threads import ChildAnswers, Threads
+    from ._threads import Threads
     from ._values import (
         Actor,
         Answer,
@@ -55,6 +56,7 @@ __all__ = [
     "ActionSpec",
     "Actor",
     "Answer",
+    "AnswerName",
     "Ask",
     "AsyncThreads",
     "Budget",
@@ -83,6 +85,7 @@ __all__ = [
     "Report",
     "Risk",
     "RuleInferencer",
+    "RunStatus",
     "Stage",
     "StoreUnavailable",
     "Thread",
@@ -104,13 +107,14 @@ _HOMES = {
     "ActionSpec": "_catalogue",
     "Actor": "_values",
     "Answer": "_values",
+    "AnswerName": "_phases",
     "Ask": "_ports",
     "AsyncThreads": "_async",
     "Budget": "_values",
     "Card": "_values",
     "CardClosed": "_errors",
     "Cause": "_values",
-    "ChildAnswers": "_threads",
+    "ChildAnswers": "_engine._answering",
     "Cleaned": "_ports",
     "Cleaner": "_ports",
     "ClosedCard": "_ports",
@@ -135,6 +139,7 @@ _HOMES = {
     "Report": "_values",
     "Risk": "_values",
     "RuleInferencer": "_inferencers",
+    "RunStatus": "_phases",
     "Stage": "_phases",
     "StoreUnavailable": "_errors",
     "Thread": "_values",

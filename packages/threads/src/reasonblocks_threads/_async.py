@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -14,15 +13,22 @@ from reasonblocks._threads import in_daemon
 
 from ._catalogue import Action
 from ._engine import Finding, Worker
+from ._engine._answering import ChildAnswers
 from ._phases import AnswerName, Phase, RunStatus, Stage
-from ._policy import PLAN_THEN_REVIEW
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
-from ._threads import AGENT, LOOKS_S, ChildAnswers, Threads, has_ended
+from ._threads import AGENT, LOOKS_S, Threads, has_ended
 from ._values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
 from ._wiring import DEFAULT, Database
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
+
+
+class _Quiet(Threads):
+    """`Threads` that does not touch its database before the first call, which runs in a daemon thread."""
+
+    def _begin(self) -> None:
+        return
 
 
 class AsyncThreads:
@@ -36,14 +42,14 @@ class AsyncThreads:
         database: Database = DEFAULT,
         *,
         actions: Iterable[Action] = (),
-        policy: Policy = PLAN_THEN_REVIEW,
+        policy: Policy | None = None,
         inferencer: Inferencer | None = None,
         cleaners: Iterable[Cleaner] = (),
         notifier: Notifier | None = None,
         org_id: str = "default",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.sync = Threads(
+        self.sync: Threads = _Quiet(
             database,
             actions=actions,
             policy=policy,
@@ -154,7 +160,7 @@ class AsyncThreads:
         *,
         live: bool = True,
         run_id: str | None = None,
-        phase: Phase | None = None,
+        phase: Phase | str | None = None,
         parent: str | None = None,
         limit: int = 100,
     ) -> tuple[Listed, ...]:
@@ -188,7 +194,7 @@ class AsyncThreads:
     async def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
         return await in_daemon(lambda: self.sync.doctor(repair=repair))
 
-    def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
+    def worker(self, *, threads: int = 1) -> Worker:
         return self.sync.worker(threads=threads)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:

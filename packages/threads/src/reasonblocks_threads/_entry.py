@@ -108,11 +108,15 @@ def _urgency(thread: Thread) -> int:
 
 
 def _execute(thread: Thread, rules: Rules, at: float) -> Works:
+    """Run the approved action; one that has begun and is not idempotent is never begun again."""
     action = thread.approved.action if thread.approved else ""
     spec = rules.catalogue.specs.get(action)
+    idempotent, begun = spec is not None and spec.idempotent, thread.execution and thread.execution.started_at
+    if begun and not idempotent:
+        return ()
     data = {
         "lease_s": _deadline_s(thread, rules) + LEASE_MARGIN_S,
-        "attempts": IDEMPOTENT_ATTEMPTS if spec and spec.idempotent else 1,
+        "attempts": IDEMPOTENT_ATTEMPTS if idempotent else 1,
     }
     needs = "" if action in BUILT_IN else f"action:{action}"
     return (NewWork(kind="execute", due_at=at, urgency=_urgency(thread), needs=needs, data=data),)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reasonblocks.exceptions import ConfigError
 
 from ._catalogue import Action
 from ._engine import Finding, Worker
-from ._engine._answering import Given, command_of
+from ._engine._answering import ChildAnswers, Given, command_of
 from ._engine._doctor import Doctor
-from ._engine._opening import Opening, open_thread
-from ._errors import CardClosed, Refused, UnknownCard, UnknownThread
+from ._engine._opening import A_POLICY, AN_ACTOR, Opening, check, open_thread
+from ._engine._submit import card_closed
+from ._errors import CardClosed, Refused, StoreUnavailable, UnknownCard, UnknownThread
 from ._handlers import withdraw_letter
 from ._log import evidence_json
 from ._phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
-from ._policy import PLAN_THEN_REVIEW, policy_json
+from ._policy import policy_json
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading
 from ._values import (
     SYSTEM,
@@ -38,11 +38,12 @@ from ._values import (
     Thread,
     ThreadEvent,
 )
-from ._wiring import DEFAULT, POLICY, Database, check, wired
+from ._wiring import DEFAULT, Database, wired
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
 
+E = TypeVar("E", Phase, Stage)
 AGENT = Actor.agent("agent")
 LOOKS_S = 0.01, 0.25
 """Seconds between two looks of `wait`: at first and at most."""
@@ -51,15 +52,6 @@ LOOKS_S = 0.01, 0.25
 def has_ended(thread: Thread) -> bool:
     """Return True for a thread that nothing moves any more."""
     return thread.phase.is_terminal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildAnswers:
-    """The ids of the children that an answer was applied to, of those that refused it, and of those without a card."""
-
-    applied: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
 
 
 class Threads:
@@ -74,7 +66,7 @@ class Threads:
         database: Database = DEFAULT,
         *,
         actions: Iterable[Action] = (),
-        policy: Policy = PLAN_THEN_REVIEW,
+        policy: Policy | None = None,
         inferencer: Inferencer | None = None,
         cleaners: Iterable[Cleaner] = (),
         notifier: Notifier | None = None,
@@ -91,8 +83,12 @@ class Threads:
             org_id=org_id,
             clock=clock,
         )
-        self._doctor = Doctor(self._engine)
-        self._engine.tell_others()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Tell other processes what this one can do. Without the store, they learn it with the first call."""
+        with suppress(StoreUnavailable):
+            self._engine.tell_others()
 
     # --- opening
 
@@ -113,17 +109,11 @@ class Threads:
         """Return the thread of the cause's key, which is opened if there is none.
 
         If a thread of the same family is live, that one gets the evidence and is returned. With `children` it begins as
-        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun. `supersedes`
-        names a thread that it takes the place of. Raises `Refused`, `UnknownThread`, `StoreUnavailable`.
+        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun, or that has
+        parts. `supersedes` names a thread that it takes the place of.
+
+        Raises `Refused`, `UnknownThread` and `StoreUnavailable`.
         """
-        check("cause", cause, Cause, "must be a Cause")
-        check("by", by, Actor, "must be an Actor, such as Actor.agent('planner')")
-        if policy is not None:
-            check("policy", policy, Policy, POLICY)
-        for each in proposals:
-            check("proposals", each, Proposal, "must be Proposals")
-        for child in children:
-            check("children", child, Cause, "must be Causes")
         opening = Opening(
             cause=cause,
             by=by,
@@ -160,14 +150,14 @@ class Threads:
         "later") is in seconds since the epoch. Raises `CardClosed` if the card is not open any more, `UnknownCard`, and
         `Refused` for an answer or a field that does not fit.
         """
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         known = self.card(card.id if isinstance(card, Card) else card).card
         given = Given(
             text=text,
             parameters=parameters,
             action=action,
             to=to,
-            stage=_stage(stage),
+            stage=_member(Stage, "stage", stage),
             reason=reason,
             until=until,
         )
@@ -175,7 +165,8 @@ class Threads:
         command = command_of(self._engine, known, what, given, by, shown.hash)
         submitted = self._engine.submit(command, answer=None if command.trigger is Addition.DEFER else what)
         if submitted.replayed and command.trigger is not Addition.DEFER:
-            raise self._closed(known.id, submitted.thread)
+            with self._engine.store.read() as reading:
+                raise card_closed(reading, known.id, submitted.thread)
         return submitted.thread
 
     def answer_children(self, parent_id: str, what: AnswerName, *, by: Actor) -> ChildAnswers:
@@ -219,11 +210,13 @@ class Threads:
 
     def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
         """Replace the policy of a thread. Anyone may make it stricter, an operator also looser."""
-        check("policy", policy, Policy, POLICY)
+        check("policy", policy, Policy, A_POLICY)
         return self._add(id, Addition.POLICY, {"policy": policy_json(policy)}, by)
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
         """Add evidence, or news about the run."""
+        for each in evidence:
+            check("evidence", each, Evidence, "must be Evidence")
         data: dict[str, Any] = {"items": [evidence_json(each) for each in evidence]}
         return self._add(id, Addition.EVIDENCE, data | ({"run": run} if run is not None else {}), by)
 
@@ -259,16 +252,15 @@ class Threads:
         *,
         live: bool = True,
         run_id: str | None = None,
-        phase: Phase | None = None,
+        phase: Phase | str | None = None,
         parent: str | None = None,
         limit: int = 100,
     ) -> tuple[Listed, ...]:
         """Return the threads that changed last; with `live=False`, also those that have ended."""
+        org_id, found = self._engine.org_id, _member(Phase, "phase", phase)
         with self._engine.store.read() as reading:
             return tuple(
-                reading.listed(
-                    org_id=self._engine.org_id, live=live, run_id=run_id, phase=phase, parent=parent, limit=limit
-                )
+                reading.listed(org_id=org_id, live=live, run_id=run_id, phase=found, parent=parent, limit=limit)
             )
 
     def cards(self, *, run_id: str | None = None, deferred: bool = False, limit: int = 100) -> tuple[Card, ...]:
@@ -307,16 +299,16 @@ class Threads:
         """Do what is due, and what follows from it. Returns the number of works that were done or tried."""
         return self._engine.drain(limit=limit)
 
-    def worker(self, *, threads: int = 1) -> AbstractContextManager[Worker]:
+    def worker(self, *, threads: int = 1) -> Worker:
         """Return a context manager that does what is due, in daemon threads, while its block lasts."""
         check("threads", threads, int, "must be a number of at least 1")
         if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
-        return Worker(self._engine, lambda: self._doctor.visit(repair=True, whole=False), threads=threads)
+        return Worker(self._engine, threads=threads)
 
     def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
         """Return the rows that do not fit their threads' logs, and with `repair`, mend them."""
-        return self._doctor.visit(repair=repair)
+        return Doctor(self._engine).visit(repair=repair)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:
         """Return a sink for `ReasonBlocks` that hands stuck runs over to a person; `redact` hides more than its own."""
@@ -359,7 +351,7 @@ class Threads:
 
     def _decide(self, id: str, trigger: Trigger, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a person's decision about a thread as it is now; an open card is answered by it."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         with self._engine.store.read() as reading:
             thread, card = self._own(reading, id), reading.open_card(id)
         given = {name: value for name, value in data.items() if value}
@@ -371,7 +363,7 @@ class Threads:
 
     def _add(self, id: str, trigger: Trigger | Addition, data: Mapping[str, object], by: Actor) -> Thread:
         """Submit a command that fits any state of the thread, decided anew if others are faster."""
-        check("by", by, Actor, "must be an Actor, such as Actor.person('mara')")
+        check("by", by, Actor, AN_ACTOR)
         self.get(id)
         name = f"client:{self._engine.token()}"
 
@@ -400,22 +392,9 @@ class Threads:
             data=data,
         )
 
-    def _closed(self, card_id: str, thread: Thread) -> CardClosed:
-        closed = self.card(card_id)
-        with self._engine.store.read() as reading:
-            now = reading.open_card(thread.id)
-        return CardClosed(
-            thread.id,
-            card_id,
-            by=closed.by,
-            answer=closed.answer,
-            phase=thread.phase,
-            next_card=now.id if now else None,
-        )
 
-
-def _stage(stage: Stage | str | None) -> Stage | None:
+def _member(kind: type[E], name: str, value: E | str | None) -> E | None:
     try:
-        return None if stage is None else Stage(stage)
+        return None if value is None else kind(value)
     except ValueError as exc:
-        raise ConfigError.unknown("stage", stage, [each.value for each in Stage]) from exc
+        raise ConfigError.unknown(name, value, [str(each.value) for each in kind]) from exc

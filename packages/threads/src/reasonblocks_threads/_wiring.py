@@ -15,6 +15,7 @@ from ._builtin import BUILT_IN
 from ._catalogue import Action
 from ._engine import Engine
 from ._engine._offers import offers_of
+from ._engine._opening import A_POLICY, check
 from ._handlers import HANDLERS
 from ._inferencers import RuleInferencer
 from ._ports import Cleaner, Inferencer, Notifier, Store
@@ -27,21 +28,15 @@ class _Default(Enum):
 
 
 DEFAULT: Final = _Default.DEFAULT
+NO_PATHS = ("", ".", ":memory:")
 Database: TypeAlias = "str | os.PathLike[str] | Store | Literal[_Default.DEFAULT] | None"
-POLICY = "must be a Policy, such as PLAN_THEN_REVIEW"
-
-
-def check(name: str, value: object, kind: type, rule: str) -> None:
-    """Raise `ConfigError` for a value of another type."""
-    if not isinstance(value, kind):
-        raise ConfigError(name, value, rule)
 
 
 def wired(
     database: Database,
     *,
     actions: Iterable[Action],
-    policy: Policy,
+    policy: Policy | None,
     inferencer: Inferencer | None,
     cleaners: Iterable[Cleaner],
     notifier: Notifier | None,
@@ -49,7 +44,8 @@ def wired(
     clock: Callable[[], float],
 ) -> tuple[Engine, bool]:
     """Return an engine, and whether its store is its own. Raises `ConfigError` for settings that cannot be."""
-    check("policy", policy, Policy, POLICY)
+    if policy is not None:
+        check("policy", policy, Policy, A_POLICY)
     if inferencer is not None:
         check("inferencer", inferencer, Inferencer, "must have a name and a method infer(ask)")
     if notifier is not None:
@@ -64,7 +60,6 @@ def wired(
     engine = Engine(
         _store(database),
         actions=(*BUILT_IN, *own),
-        policy=policy,
         inferencer=inferencer or RuleInferencer(),
         handlers=HANDLERS,
         clock=clock,
@@ -72,7 +67,7 @@ def wired(
         cleaners=by_kind,
         notifier=notifier,
         org_id=org_id,
-        offers=offers_of(own, inferencer.name if inferencer else None, by_kind, notifier is not None),
+        offers=offers_of(own, inferencer.name if inferencer else None, by_kind, notifier is not None, policy),
     )
     return engine, not _is_store(database)
 
@@ -111,7 +106,7 @@ def _store(database: Any) -> Store:
         return store
     if database is DEFAULT:
         return open_store(default_file(os.environ))
-    if database is not None and not isinstance(database, str | os.PathLike):
+    if database is not None and (not isinstance(database, str | os.PathLike) or str(database) in NO_PATHS):
         raise ConfigError("database", database, "must be a path, a PostgreSQL URL, or None for one in memory")
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
         return open_store(database)

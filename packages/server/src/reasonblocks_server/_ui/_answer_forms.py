@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -20,6 +21,8 @@ Form: TypeAlias = Mapping[str, str]
 
 MOST_FIELDS = 40
 """The most parameters that have fields of their own; all others are changed as JSON."""
+PICKED = "pick"
+"""The field of the action: one called "action" would hide the address of its form from scripts."""
 TEXT_CHARS = 2_000
 PERSON_CHARS = 200
 JSON_CHARS = 20_000
@@ -162,7 +165,7 @@ def _action(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Fiel
         none = "keep this action" if answer.name == "edit" else "none: only words"
         choices = [("", none), *((each, visible(each)) for each in others)]
         label = "Another action" if answer.name == "edit" else "Or the action that fits"
-        yield Field(name=name, label=label, kind="choice", value=typed.get(name, ""), choices=choices)
+        yield Field(name=PICKED, label=label, kind="choice", value=typed.get(PICKED, ""), choices=choices)
         yield Field(
             name="more", label="Its parameters", kind="json", value=typed.get("more", ""), most=JSON_CHARS,
             hint='as JSON, such as {"service": "web"}; leave empty if it has none',
@@ -202,6 +205,8 @@ def given_of(card: Card, what: str, form: Form, now: float) -> dict[str, Any]:
         for name in ("text", "to", "stage", "reason", "action")
         if name in known and form.get(name, "").strip()
     }
+    if "action" in known and form.get(PICKED):
+        given["action"] = form[PICKED]
     if "until" in known:
         given["until"] = now + _seconds(form.get("until", ""))
     if "parameters" in known:
@@ -226,8 +231,19 @@ def _changed(card: Card, form: Form) -> dict[str, Any]:
     for at, (key, present) in enumerate(card.parameters.items()):
         typed = form.get(f"p{at}")
         if typed is not None and typed != _shown(present):
-            changed[key] = typed if _is_text(present) else _value(typed, visible(key))
+            changed[key] = _typed_text(typed, present) if isinstance(present, str) else _value(typed, visible(key))
     return changed
+
+
+def _typed_text(typed: str, present: str) -> str:
+    """Return a text that was typed in place of another one, which was shown as JSON if it has hidden characters."""
+    if _is_text(present):
+        return typed
+    with suppress(ValueError, RecursionError):
+        found = json.loads(typed)
+        if isinstance(found, str):
+            return found
+    return typed
 
 
 def _same(one: object, other: object) -> bool:

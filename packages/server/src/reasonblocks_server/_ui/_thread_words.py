@@ -95,7 +95,7 @@ def entries_of(events: Iterable[ThreadEvent]) -> list[Entry]:
 
 def _entry(events: Sequence[ThreadEvent]) -> Entry:
     """Return one entry, with the same words once. A phase that only follows is left out if anything else is said."""
-    told = [event for event in events if event.data.get("to") not in _PASSING] or events
+    told = [event for event in events if _text(event.data, "to") not in _PASSING] or events
     actor, said, words = told[0].actor, list[Said](), set[str]()
     for one in map(said_of, told):
         said.append(Said(what=one.what) if one.words in words else one)

@@ -54,6 +54,8 @@ def opened(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
     """Return the first event of a new thread."""
     data = command.data
     org_id, cause = text(data, "org_id"), _cause(data.get("cause"), command)
+    _check_name("organisation", org_id)
+    _check_name("predecessor", maybe_text(data, "follows"))
     wanted = thread_id_of(org_id, cause.key)
     if command.thread_id != wanted:
         raise Malformed(f"the key {cause.key!r} belongs to the thread {wanted!r}")
@@ -80,7 +82,7 @@ def opened(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
 def _cause(value: object, command: Command) -> Cause:
     cause = cause_of(value)
     for name in ("kind", "key", "family", "run_id"):
-        _check_name(name, getattr(cause, name))
+        _check_name(f"cause's {name}", getattr(cause, name))
     title = cause.title.strip() or cause.key
     if command.actor.is_human and len(title) > TITLE_CHARS:
         raise Malformed(f"the title has {len(title):,} characters; at most {TITLE_CHARS}: shorten it")
@@ -94,7 +96,7 @@ def _check_name(name: str, value: str | None) -> None:
         return
     if not value or len(value) > NAME_CHARS or text_size(value) > NAME_BYTES or clean(value) != value:
         limits = f"1 to {NAME_CHARS} characters and {NAME_BYTES} bytes that can be stored"
-        raise Malformed(f"the cause's {name} is {value[:80]!r}; it must have {limits}")
+        raise Malformed(f"the {name} is {value[:80]!r}; it must have {limits}")
 
 
 def kept(evidence: Evidence) -> Evidence:

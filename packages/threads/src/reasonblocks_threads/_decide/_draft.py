@@ -20,8 +20,6 @@ from .._log._limits import (
     PERSON_CHARS,
     PROPOSAL_BYTES,
     PROPOSAL_CHARS,
-    REASON_BYTES,
-    REASON_CHARS,
     REFS_BYTES,
     TEXT_CHARS,
     fact_size,
@@ -57,7 +55,7 @@ class Draft:
             "to": to.value,
             "trigger": self.command.trigger.value,
             "stage": (stage or self.thread.stage).value,
-            "reason": shortened(reason, REASON_CHARS, REASON_BYTES),
+            "reason": shortened(reason, TEXT_CHARS),
         }
         self.add("phase_changed", data)
 
@@ -159,9 +157,8 @@ def usable(value: object) -> Proposal:
 def faults_of(actor: Actor, at: object) -> str | None:
     """Return why nobody may write so, if that is the case."""
     if not actor.name.strip() or shortened(actor.name, PERSON_CHARS, PERSON_BYTES) != actor.name:
-        return (
-            f"the actor's name is {actor.name[:200]!r}; it must have 1 to {PERSON_CHARS} characters ({PERSON_BYTES} bytes) that can be stored"
-        )
+        needed = f"1 to {PERSON_CHARS} characters ({PERSON_BYTES} bytes) that can be stored"
+        return f"the actor's name is {actor.name[:200]!r}; it must have {needed}"
     if not isinstance(at, int | float) or isinstance(at, bool) or not isfinite(at):
         return f"the time is {at!r}; it must be a finite number of seconds"
     return None

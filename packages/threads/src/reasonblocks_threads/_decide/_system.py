@@ -229,7 +229,7 @@ def _detail(draft: Draft) -> str:
 def _parent_force_close(draft: Draft) -> None:
     if draft.thread.phase is Phase.EXECUTING:
         draft.add("cancel_requested", {})
-    draft.add("force_closed", {"by": text(draft.data, "by", "")})
+    draft.add("force_closed", {"by": shortened(text(draft.data, "by", ""), PERSON_CHARS)})
     draft.move(Phase.DISMISSED, reason="closed with its parent")
 
 

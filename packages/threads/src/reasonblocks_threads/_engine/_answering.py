@@ -32,6 +32,15 @@ class Given:
         return [name for name in self.__slots__ if getattr(self, name) is not None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildAnswers:
+    """The ids of the children that an answer was applied to, of those that refused it, and of those without a card."""
+
+    applied: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
 def command_of(engine: Engine, card: Card, what: AnswerName, given: Given, by: Actor, hash: str | None) -> Command:
     """Return the command of an answer. Raises `Refused` for one that the card does not offer, or for wrong fields."""
     trigger = trigger_of(card, what)

@@ -29,7 +29,7 @@ FindingKind: TypeAlias = Literal[
     "head_differs",
 ]  # fmt: skip
 PAGE = 1_000
-FOLDS = 500
+FOLDS = 200
 """The most logs that a visit folds; the next visit goes on with the others."""
 AFTER_THE_END: frozenset[WorkKind] = frozenset({"cascade_up", "cascade_down", "notify"})
 """The works that a thread may have after its end."""
@@ -64,28 +64,29 @@ Found: TypeAlias = tuple[Finding, Repair]
 
 
 class Doctor:
-    """Visits the live threads of an engine. It remembers which logs it has folded."""
+    """Visits the live threads of an engine, for one caller. It remembers the logs that it has folded."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._folded: dict[str, int] = {}
-        """The versions at which heads were found to be the fold of their logs."""
+        """The versions at which nothing was wrong."""
 
     def visit(self, *, repair: bool, whole: bool = True) -> tuple[Finding, ...]:
         """Return what is wrong, repaired or not. A visit that is not `whole` folds only logs that have changed."""
         with self._engine.store.read() as reading:
-            suspects = self._suspects(reading, whole)
-        return tuple(finding for thread_id in suspects for finding in self._examined(thread_id, repair))
+            ids = self._to_examine(reading, whole)
+        return tuple(finding for thread_id in ids for finding in self._examined(thread_id, repair))
 
-    def _suspects(self, reading: Reading, whole: bool) -> list[str]:
-        """Return the threads that have to be examined, found without their heads."""
-        live = {each.id: each for each in _live(reading, self._engine.org_id)}
+    def _to_examine(self, reading: Reading, whole: bool) -> list[str]:
+        """Return the ids of threads that may have something wrong, found without their heads."""
+        listed = {each.id: each for each in _live(reading)}
+        live = {id: each for id, each in listed.items() if each.org_id == self._engine.org_id}
         works = _by_thread(reading.works())
         self._folded = {id: version for id, version in self._folded.items() if id in live}
         now = self._engine.now()
         found = {id: None for id, each in live.items() if _looks_wrong(each, works.get(id, ()), now)}
         found |= dict.fromkeys(each.parent for each in live.values() if each.parent and each.parent not in live)
-        found |= {id: None for id, rows in works.items() if id not in live and _is_left_over(rows)}
+        found |= {id: None for id, rows in works.items() if id not in listed and _is_left_over(rows)}
         changed = [id for id, each in live.items() if whole or self._folded.get(id) != each.version]
         found |= dict.fromkeys(changed if whole else changed[:FOLDS])
         if whole:
@@ -94,34 +95,27 @@ class Doctor:
         return list(found)
 
     def _examined(self, thread_id: str, repair: bool) -> Iterator[Finding]:
-        """Yield what is wrong with a thread, as it is now."""
-        if not repair:
-            with self._engine.store.read() as reading:
-                found = _Examination(self._engine, reading, thread_id).found()
-            for finding, _ in found:
-                if finding.kind == "head_differs":
-                    self._engine.set_suspect(thread_id, True)
-                yield finding
-            self._remember(thread_id, found)
-            return
-        with self._engine.store.read() as reading:  # most threads are well: nothing needs to be locked for them
-            examination = _Examination(self._engine, reading, thread_id)
-            found = examination.found()
-        if found:
-            with self._engine.store.write([thread_id]) as writing:
-                examination = _Examination(self._engine, writing, thread_id)
-                found = examination.found()
-                _repair(self._engine, writing, thread_id, found)
-            self._engine.set_suspect(thread_id, False)
-            self._engine.wake()
-        self._remember(thread_id, found)
+        """Yield what is wrong with a thread now. One that is well is not locked."""
+        with self._engine.store.read() as reading:
+            head = reading.head(thread_id)
+            found = _Examination(self._engine, reading, thread_id).found()
+        if head is not None and not found:
+            self._folded[thread_id] = head.version
+        if found and repair:
+            found = self._repaired(thread_id)
+        for finding, _ in found:
+            if head is not None and finding.kind == "head_differs" and not repair:
+                self._engine.set_suspect(head)
+            yield replace(finding, repaired=repair)
+
+    def _repaired(self, thread_id: str) -> list[Found]:
+        with self._engine.store.write([thread_id]) as writing:
+            found = _Examination(self._engine, writing, thread_id).found()
+            _repair(self._engine, writing, thread_id, found)
+        self._engine.wake()
         for finding, _ in found:
             log.warning("the thread %s is repaired: %s (%s)", thread_id, finding.kind, finding.detail)
-            yield replace(finding, repaired=True)
-
-    def _remember(self, thread_id: str, found: Sequence[Found]) -> None:
-        if not found and (thread := self._engine.thread(thread_id)) is not None:
-            self._folded[thread_id] = thread.version
+        return found
 
 
 class _Examination:
@@ -217,9 +211,9 @@ class _Examination:
         return found is not None and not found.phase.is_terminal
 
 
-def _live(reading: Reading, org_id: str) -> Iterator[Listed]:
+def _live(reading: Reading) -> Iterator[Listed]:
     before: tuple[float, str] | None = None
-    while page := reading.listed(org_id=org_id, before=before, limit=PAGE):
+    while page := reading.listed(before=before, limit=PAGE):
         yield from page
         before = (page[-1].changed_at, page[-1].id)
 
@@ -312,6 +306,5 @@ def _repair(engine: Engine, writing: Writing, thread_id: str, found: Sequence[Fo
         at=engine.now(),
         data={"what": what},
     )
-    engine.set_suspect(thread_id, False)
     with suppress(Refused):  # a thread that has ended, or that cannot be read, is repaired without a note
         Submission(engine, writing).submit(command)

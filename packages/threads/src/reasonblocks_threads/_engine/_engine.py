@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from .._errors import CardClosed, Conflict, ThreadsError, UnknownThread
 from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
-from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Policy, Thread, Work
+from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Thread, Work
 from ._drain import drain
 from ._offers import Offers, has_of
 from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
@@ -43,7 +42,6 @@ class Engine:
         store: Store,
         *,
         actions: Sequence[Action],
-        policy: Policy,
         inferencer: Inferencer,
         handlers: Mapping[WorkKind, Handler],
         clock: Callable[[], float],
@@ -54,7 +52,6 @@ class Engine:
         offers: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
-        self.policy = policy
         self.inferencer = inferencer
         self.handlers = handlers
         self.cleaners: Mapping[str, Cleaner] = cleaners or {}
@@ -68,9 +65,10 @@ class Engine:
         self._offers = Offers(actions, offers or {})
         self.has = has_of(self._offers.own)
         """The needs of works that this process can meet."""
-        self._suspects: set[str] = set()
+        self._suspects: dict[str, Thread] = {}
         self._logged: set[str] = set()
-        self._retried: dict[str, float] = {}
+        self._told = not self._offers.own
+        self._put_off: dict[str, float] = {}
         self._reset()
         on_fork(self._reset)
 
@@ -80,12 +78,15 @@ class Engine:
         self._changes = 0
 
     def tell_others(self) -> None:
-        """Write the offers of this process to the store, so that all processes know them."""
+        """Write the offers of this process to the store, once, so that all processes know them."""
+        if self._told:
+            return
         with self.store.read() as reading:
             known = reading.meta()
         if new := {name: text for name, text in self._offers.own.items() if known.get(name) != text}:
             with self.store.write() as writing:
                 writing.set_meta(new)
+        self._told = True
 
     def catalogue(self, reading: Reading) -> Catalogue:
         """Return the actions of this process and those that others described."""
@@ -97,7 +98,7 @@ class Engine:
         above = (reading.head(each) for each in (thread.ancestors if thread else ancestors))
         return Rules(
             catalogue=offered.catalogue,
-            installation=self.policy,
+            installation=offered.policy,
             ancestors=tuple(each.policy for each in above if each is not None),
             cleaned=offered.cleaned,
             notified=offered.notified,
@@ -124,6 +125,7 @@ class Engine:
         self, commands: Sequence[tuple[Command, Effects | None]], *, answer: AnswerName | None = None
     ) -> tuple[Submitted, ...]:
         """Submit commands in one transaction, in this order: all of them, or none."""
+        self.tell_others()
         ids = {command.thread_id for command, _ in commands}
         for command, _ in commands:
             ids.update(child_ids(self.org_id, command.data))
@@ -221,6 +223,7 @@ class Engine:
         Returns the number of works that were done or tried. Raises `StoreUnavailable` if the store stays so for some
         seconds; an error of a work never ends the others.
         """
+        self.tell_others()
         return drain(self, limit=limit, stop=stop or _never)
 
     def wake(self) -> None:
@@ -240,21 +243,22 @@ class Engine:
             self._changed.wait_for(lambda: self._changes != seen, timeout=seconds)
 
     def suspect(self, thread: Thread) -> str | None:
-        """Return why the thread may not change: the doctor found that its head is not the fold of its log."""
-        return "its head differs from its log; `doctor(repair=True)` mends it" if thread.id in self._suspects else None
+        """Return why the thread may not change: the doctor found that this head is not the fold of its log."""
+        found = self._suspects.get(thread.id)
+        return "its head differs from its log; `doctor(repair=True)` mends it" if found == thread else None
 
-    def set_suspect(self, thread_id: str, is_suspect: bool) -> None:
-        """Make a thread read-only in this process, or let it change again."""
-        (self._suspects.add if is_suspect else self._suspects.discard)(thread_id)
+    def set_suspect(self, head: Thread) -> None:
+        """Make a thread read-only in this process for as long as it has this head."""
+        self._suspects[head.id] = head
 
-    def may_retry(self, name: str, seconds: float) -> bool:
-        """Return True for a name that was not asked for in the last seconds."""
-        now = time.monotonic()
-        self._retried = {each: until for each, until in self._retried.items() if until > now}
-        if name in self._retried:
-            return False
-        self._retried[name] = now + seconds
-        return True
+    def put_off(self, name: str, seconds: float) -> None:
+        """Remember something that cannot be done now, until the seconds are over."""
+        now = self.now()
+        self._put_off = {each: until for each, until in self._put_off.items() if until > now} | {name: now + seconds}
+
+    def is_put_off(self, name: str) -> bool:
+        """Return True for something that was put off."""
+        return self._put_off.get(name, 0.0) > self.now()
 
     def log_once(self, source: str, error: BaseException) -> None:
         """Log an error, the first of its kind and source in this process."""

@@ -26,9 +26,9 @@ NOT_CLEANED = "the processes that cleaned up were lost"
 
 def end_lost(engine: Engine, most: Mapping[str, int]) -> int:
     """End all works whose attempts are used up. Returns their number."""
-    with engine.store.write() as writing:
+    with engine.store.write(durable=False) as writing:
         lost = writing.expired(now=engine.now(), most=most)
-    return sum(_end(engine, work) for work in lost if engine.may_retry(work.id, AGAIN_S))
+    return sum(_end(engine, work) for work in lost if not engine.is_put_off(work.id))
 
 
 def _end(engine: Engine, work: Work) -> bool:
@@ -40,6 +40,7 @@ def _end(engine: Engine, work: Work) -> bool:
             _tell(engine, work)
     except (Refused, Conflict, UnknownThread) as exc:
         engine.log_once(f"a lost work {work.kind!r}", exc)
+        engine.put_off(work.id, AGAIN_S)
         return False
     return True
 

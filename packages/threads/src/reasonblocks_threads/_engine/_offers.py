@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .._catalogue import Action, Catalogue, spec_json
+from .._policy import PLAN_THEN_REVIEW, policy_json, policy_of
 from .._ports import Reading
+from .._values import Policy
 
 ACTION = "action:"
 CLEANER = "cleaner:"
 INFERENCER = "inferencer"
+POLICY = "policy"
 NOTIFIER = "notifier"
 RULES = "rules"
 """The name of the inferencer that every process has."""
 
 
 def offers_of(
-    actions: Iterable[Action], inferencer: str | None, cleaners: Iterable[str], notifier: bool
+    actions: Iterable[Action],
+    inferencer: str | None,
+    cleaners: Iterable[str],
+    notifier: bool,
+    policy: Policy | None,
 ) -> dict[str, str]:
     """Return what a process tells the others, as rows of the store's meta."""
     offers = {f"{ACTION}{action.name}": spec_json(action.spec) for action in actions}
@@ -26,6 +34,8 @@ def offers_of(
         offers[INFERENCER] = inferencer
     if notifier:
         offers[NOTIFIER] = "1"
+    if policy is not None:
+        offers[POLICY] = json.dumps(policy_json(policy), sort_keys=True)
     return offers
 
 
@@ -44,6 +54,8 @@ class Offered:
     cleaned: frozenset[str]
     notified: bool
     inferencer: str
+    policy: Policy
+    """The installation's: this process's own, else that of the process that was last given one."""
 
 
 class Offers:
@@ -72,4 +84,15 @@ class Offers:
             cleaned=frozenset(name.removeprefix(CLEANER) for name in meta if name.startswith(CLEANER)),
             notified=NOTIFIER in meta,
             inferencer=meta.get(INFERENCER, RULES),
+            policy=_policy_of(meta.get(POLICY)),
         )
+
+
+def _policy_of(text: str | None) -> Policy:
+    """Return the installation's policy; what cannot be read has its strictest value."""
+    if text is None:
+        return PLAN_THEN_REVIEW
+    try:
+        return policy_of(json.loads(text))
+    except ValueError:
+        return policy_of(None)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reasonblocks.exceptions import ConfigError
+
 from .._errors import Conflict, Refused, UnknownThread
 from .._log import cause_json, evidence_json, proposal_json, thread_id_of
 from .._phases import Addition, Phase, RunStatus, Trigger
@@ -29,11 +31,19 @@ if TYPE_CHECKING:
     from ._engine import Engine
 
 TRIES = 5
+A_POLICY = "must be a Policy, such as PLAN_THEN_REVIEW"
+AN_ACTOR = "must be an Actor, such as Actor.person('mara')"
+
+
+def check(name: str, value: object, kind: type, rule: str) -> None:
+    """Raise `ConfigError` for a value of another type."""
+    if not isinstance(value, kind):
+        raise ConfigError(name, value, rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A request to open a thread."""
+    """A request to open a thread. Raises `ConfigError` for values of another type."""
 
     cause: Cause
     by: Actor
@@ -45,6 +55,16 @@ class Opening:
     follows: str | None = None
     supersedes: str | None = None
     run: RunStatus = "unknown"
+
+    def __post_init__(self) -> None:
+        check("cause", self.cause, Cause, "must be a Cause")
+        check("by", self.by, Actor, AN_ACTOR)
+        if self.policy is not None:
+            check("policy", self.policy, Policy, A_POLICY)
+        for proposal in self.proposals:
+            check("proposals", proposal, Proposal, "must be Proposals")
+        for child in self.children:
+            check("children", child, Cause, "must be Causes")
 
 
 def open_thread(engine: Engine, opening: Opening) -> Thread:

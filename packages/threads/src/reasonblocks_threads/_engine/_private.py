@@ -1,26 +1,46 @@
-"""Takes the texts of private evidence out of a command's data."""
+"""Private evidence: its texts are kept apart from commands, logs and heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+import json
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any
 
-Blobs: TypeAlias = dict[str, str]
-"""Private texts by their names."""
+from .._values import Command, ThreadEvent
 
 
-def without_private(data: Mapping[str, object], name: Callable[[str], str]) -> tuple[dict[str, Any], Blobs]:
-    """Return the data with names in place of private texts, and the texts; those of children stay for their own."""
-    blobs: Blobs = {}
+def content_of(command: Command) -> str:
+    """Return what identifies the content of a command: all that it asks for, but for private texts."""
+    asked = {
+        "thread": command.thread_id,
+        "trigger": command.trigger.value,
+        "actor": [command.actor.kind, command.actor.name],
+        "data": _public(command.data),
+    }
+    text = json.dumps(asked, ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=str)
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def _public(value: object) -> object:
+    """Return a command's data without private texts, from which nobody could guess them."""
+    if isinstance(value, Mapping):
+        private = value.get("private") is True
+        return {str(name): "" if private and name == "text" else _public(each) for name, each in value.items()}
+    return [_public(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def without_private(data: Mapping[str, object], salt: Callable[[], str]) -> tuple[Mapping[str, object], dict[str, str]]:
+    """Return a command's data with names in place of private texts, and the texts by their names."""
+    blobs: dict[str, str] = {}
 
     def one(item: Any) -> Any:
         if not (isinstance(item, Mapping) and item.get("private") is True and item.get("text")):
             return item
         text = str(item["text"])
-        blob = name(text)
-        if blob:
-            blobs[blob] = text
-        return {**item, "text": "", "blob": blob}
+        name = _salted(salt(), text)
+        blobs[name] = text
+        return {**item, "text": "", "blob": name}
 
     def many(items: object) -> Any:
         return [one(item) for item in items] if isinstance(items, list | tuple) else items
@@ -30,4 +50,22 @@ def without_private(data: Mapping[str, object], name: Callable[[str], str]) -> t
         found["items"] = many(found["items"])
     if isinstance(cause := found.get("cause"), Mapping) and "evidence" in cause:
         found["cause"] = {**cause, "evidence": many(cause["evidence"])}
-    return found, blobs
+    return (found if blobs else data), blobs
+
+
+def _salted(salt: str, text: str) -> str:
+    """Return the name of a private text; nobody can find the text by trying, nor does another thread share it."""
+    return sha256(f"{salt}:{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def blobs_of(value: object) -> Iterator[str]:
+    """Yield the names of the private texts in a command's events."""
+    if isinstance(value, ThreadEvent):
+        value = value.data
+    if isinstance(value, Mapping):
+        if isinstance(name := value.get("blob"), str):
+            yield name
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from blobs_of(each)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from .._cards import answers_of, card_of
@@ -15,7 +13,7 @@ from .._entry import entry
 from .._errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
 from .._log import fold, thread_id_of
 from .._phases import Addition, AnswerName, Phase, Trigger
-from .._ports import Known, Writing
+from .._ports import Known, Reading, Writing
 from .._rules import Rules
 from .._values import (
     Card,
@@ -28,7 +26,7 @@ from .._values import (
     Thread,
     ThreadEvent,
 )
-from ._private import Blobs, without_private
+from ._private import blobs_of, content_of, without_private
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -46,18 +44,6 @@ class Submitted:
     replayed: bool = False
 
 
-def content_of(command: Command) -> str:
-    """Return what identifies the content of a command: all that it asks for, but for private texts."""
-    asked = {
-        "thread": command.thread_id,
-        "trigger": command.trigger.value,
-        "actor": [command.actor.kind, command.actor.name],
-        "data": without_private(command.data, lambda _: "")[0],
-    }
-    text = json.dumps(asked, ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=str)
-    return sha256(text.encode()).hexdigest()[:32]
-
-
 class Submission:
     """Commands in one transaction, with the rules of an engine."""
 
@@ -73,11 +59,12 @@ class Submission:
             return self._again(known, command, content)
         before = self._writing.head(command.thread_id)
         self._check_expectation(command, before)
-        command, blobs = self._without_private(command)
+        data, blobs = without_private(command.data, self._engine.token)
+        command = replace(command, data=data)
         rules = self._engine.rules(self._writing, before, ancestors=_ancestors(command))
         submitted = self._append(command, before, rules, content, answer)
-        for name, text in blobs.items():
-            self._writing.put_blob(name, text)
+        for name in {*blobs_of(submitted.events)} & {*blobs}:
+            self._writing.put_blob(name, blobs[name])
         if before is not None:
             self._open_children(before, command, rules, submitted.events)
         if effects is not None:
@@ -88,7 +75,7 @@ class Submission:
         thread = _found(self._writing.head(known.thread_id), known.thread_id)
         if known.content != content:
             if isinstance(command.expect, ExpectCard):
-                raise self._card_closed(command.expect.card, thread)
+                raise card_closed(self._writing, command.expect.card, thread)
             raise Conflict(command.thread_id, f"the command {command.id!r} was submitted before with another content")
         number = known.last - known.first + 1
         events = self._writing.log(known.thread_id, after=known.first - 1, limit=number) if number > 0 else ()
@@ -106,7 +93,7 @@ class Submission:
             case ExpectCard(card=card):
                 now = self._writing.open_card(thread.id)
                 if now is None or now.id != card:
-                    raise self._card_closed(card, thread, now)
+                    raise card_closed(self._writing, card, thread)
             case ExpectWork(work=work, lease=lease):
                 found = self._writing.work(work)
                 if found is None or found.lease != lease:
@@ -125,22 +112,6 @@ class Submission:
         if command.actor.is_human and isinstance(command.trigger, Trigger) and thread.phase.waits:
             why = "a card is open, and an answer must name it"
             raise Refused(thread.id, command.trigger.value, why)
-
-    def _card_closed(self, card_id: str, thread: Thread, now: Card | None = None) -> CardClosed:
-        now = now or self._writing.open_card(thread.id)
-        closed = self._writing.card(card_id)
-        return CardClosed(
-            thread.id,
-            card_id,
-            by=closed.by if closed else None,
-            answer=closed.answer if closed else None,
-            phase=thread.phase,
-            next_card=now.id if now else None,
-        )
-
-    def _without_private(self, command: Command) -> tuple[Command, Blobs]:
-        data, blobs = without_private(command.data, lambda text: _salted(self._engine.token(), text))
-        return (replace(command, data=data), blobs) if blobs else (command, blobs)
 
     def _append(
         self, command: Command, before: Thread | None, rules: Rules, content: str, answer: AnswerName | None
@@ -237,15 +208,23 @@ class LeaseLost(Conflict):
         super().__init__(thread_id, f"the work {work!r} is not leased to this process any more")
 
 
+def card_closed(reading: Reading, card_id: str, thread: Thread) -> CardClosed:
+    """Return the error of an answer that came too late, with what is open now."""
+    now, closed = reading.open_card(thread.id), reading.card(card_id)
+    return CardClosed(
+        thread.id,
+        card_id,
+        by=closed.by if closed else None,
+        answer=closed.answer if closed else None,
+        phase=thread.phase,
+        next_card=now.id if now else None,
+    )
+
+
 def _found(thread: Thread | None, thread_id: str) -> Thread:
     if thread is None:
         raise UnknownThread(thread_id)
     return thread
-
-
-def _salted(salt: str, text: str) -> str:
-    """Return the name of a private text; nobody can find the text by trying, nor does another thread share it."""
-    return sha256(f"{salt}:{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _ancestors(command: Command) -> Sequence[str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from reasonblocks._process import on_fork
+from reasonblocks._threads import in_daemon
+
+from ._doctor import Doctor
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -23,14 +27,14 @@ JOIN_S = 2.0
 
 
 class Worker:
-    """Threads that do due works, as a context manager; the first also calls the `doctor` at start and every minute.
+    """Threads that do due works, as a context manager, also with `async with`.
 
-    No error ends them: each kind is logged once. A forked process has none of them.
+    The first lets the doctor visit at start and every minute. No error ends them: each kind is logged once. A forked
+    process has none of them.
     """
 
-    def __init__(self, engine: Engine, doctor: Callable[[], object], *, threads: int) -> None:
+    def __init__(self, engine: Engine, *, threads: int) -> None:
         self._engine = engine
-        self._doctor = doctor
         self._number = threads
         self._forget()
         on_fork(self._forget)
@@ -40,10 +44,10 @@ class Worker:
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Worker:
-        stop = self._stop
         for number in range(self._number):
+            doctor = Doctor(self._engine) if number == 0 else None
             thread = threading.Thread(
-                target=self._serve, args=(stop, number == 0), name="reasonblocks-threads", daemon=True
+                target=self._serve, args=(self._stop, doctor), name="reasonblocks-threads", daemon=True
             )
             self._threads.append(thread)
             thread.start()
@@ -59,12 +63,20 @@ class Worker:
             thread.join(max(0.0, until - time.monotonic()))
         self._forget()
 
-    def _serve(self, stop: threading.Event, with_doctor: bool) -> None:
-        visit = time.monotonic() if with_doctor else float("inf")
+    async def __aenter__(self) -> Worker:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await in_daemon(lambda: self.__exit__(kind, error, trace))
+
+    def _serve(self, stop: threading.Event, doctor: Doctor | None) -> None:
+        visit = time.monotonic()
         while not stop.is_set():
             seen = self._engine.changes
-            if time.monotonic() >= visit:
-                self._contained("the doctor", self._doctor)
+            if doctor is not None and time.monotonic() >= visit:
+                self._contained("the doctor", partial(doctor.visit, repair=True, whole=False))
                 visit = time.monotonic() + DOCTOR_S
             drained = self._contained("the worker", lambda: self._engine.drain(stop=stop.is_set))
             if not drained:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -119,8 +118,7 @@ def check(proposal: Proposal, thread: Thread, catalogue: Catalogue, *, author: s
 
 
 def _confidence_faults(confidence: object) -> list[str]:
-    number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if number and math.isfinite(confidence) and 0.0 <= confidence <= 1.0:  # type: ignore[arg-type, operator]
+    if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0.0 <= confidence <= 1.0:
         return []
     return [f"its confidence is {str(confidence)[:SHOWN_CHARS]} and no number from 0 to 1"]
 

@@ -173,7 +173,6 @@ def _leave_letter(attempt: _Attempt, bound: Bound) -> None:
     def effects(writing: Writing, thread: Thread) -> None:
         writing.add_letter(letter)
         writing.move_timer(thread.id, now + bound.spec.deadline_s)
-        writing.finish_work(work.id, work.lease or "")
 
     data = {"execution": attempt.id, "hash": bound.hash, "deadline_at": now + bound.spec.deadline_s}
     engine.report(work, Addition.EXECUTION_STARTED, data, effects=effects)

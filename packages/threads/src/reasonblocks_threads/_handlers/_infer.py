@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -27,6 +26,9 @@ PRECONDITIONS_S = 20.0
 RESERVED_TOKENS = 2_000
 RESERVED_USD = 0.01
 """The cost that a call is booked with if it never reported one."""
+_UNKNOWN = (RESERVED_TOKENS, RESERVED_USD)
+MOST = 10**12
+"""The largest number that a cost is booked with."""
 DETAIL_CHARS = 800
 CALLS = 2
 """Of one inference: the question, and its repair."""
@@ -154,13 +156,13 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
         if outcome.late is not None:
             outcome.late.add_done_callback(_late(job))
             detail = f"{inferencer.name} did not answer in time, and was given up."
-            return _Answer(cost=cost.plus(*_reserved(job)), code="deadline", detail=detail, settled=False)
+            return _Answer(cost=cost.plus(*_UNKNOWN), code="deadline", detail=detail, settled=False)
         if outcome.error is not None:
-            cost, code = cost.plus(*_reserved(job)), "error"
+            cost, code = cost.plus(*_UNKNOWN), "error"
             faults = [f"it raised {described(outcome.error)}"]
         else:
             cost, code = cost.plus(*_cost(outcome.value)), "invalid"
-            proposals, faults = usable(outcome.value, job.thread, job.rules.catalogue, inferencer.name)
+            proposals, faults = _usable(job, outcome.value)
         ask = replace(ask, errors=tuple(faults), seconds=max(0.0, job.until - job.engine.now()))
     if faults:
         detail = f"{inferencer.name} gave no usable answer: {'; '.join(faults)}"[:DETAIL_CHARS]
@@ -168,24 +170,28 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
     return _Answer(cost=cost, proposals=proposals)
 
 
+def _usable(job: _Job, answer: object) -> tuple[tuple[Checked, ...], list[str]]:
+    try:
+        return usable(answer, job.thread, job.rules.catalogue, job.engine.inferencer.name)
+    except Exception as exc:  # noqa: BLE001 - values of the caller's may raise whenever they are touched
+        return (), [f"it could not be checked: {described(exc)}"]
+
+
 def _call(job: _Job, ask: Ask) -> Callable[[], object]:
     return lambda: job.engine.inferencer.infer(ask)
-
-
-def _reserved(job: _Job) -> tuple[int, float]:
-    return RESERVED_TOKENS, RESERVED_USD
 
 
 def _cost(answer: object) -> tuple[int, float]:
     """Return the tokens and USD of an answer, as far as they are numbers."""
     if not isinstance(answer, Inferred):
-        return RESERVED_TOKENS, RESERVED_USD
-    return int(_amount(answer.tokens)), float(_amount(answer.usd))
+        return _UNKNOWN
+    return int(_amount(answer.tokens)), _amount(answer.usd)
 
 
 def _amount(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if number and math.isfinite(value) and value > 0 else 0  # type: ignore[arg-type, operator, return-value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(min(value, MOST)) if value > 0 else 0.0  # NaN is not above 0
 
 
 def _late(job: _Job) -> Callable[[Future[object]], None]:

@@ -6,7 +6,7 @@ from ._fold import FOLD_VERSION as FOLD_VERSION
 from ._fold import fold as fold
 from ._fold import fold_all as fold_all
 from ._fold import redirect_words as redirect_words
-from ._fold import upcast as upcast
+from ._forms import upcast as upcast
 from ._head import event_json as event_json
 from ._head import event_of as event_of
 from ._head import head_json as head_json

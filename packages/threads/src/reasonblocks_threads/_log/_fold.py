@@ -9,12 +9,13 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
+from reasonblocks._text import cut
+
 from .._phases import STAGES, Phase, RunStatus, Stage, Trigger
 from .._policy import policy_of
 from .._table import CELLS
 from .._values import (
     FORM,
-    KINDS,
     Budget,
     Cause,
     Child,
@@ -27,7 +28,8 @@ from .._values import (
     Thread,
     ThreadEvent,
 )
-from ._limits import CALLS_KEPT, fact_size, kept_evidence
+from ._forms import UPCASTERS, Data, Upcaster, upcast
+from ._limits import CALLS_KEPT, REASON_BYTES, REASON_CHARS, fact_size, kept_evidence
 from ._plain import (
     Malformed,
     approval_of,
@@ -51,34 +53,11 @@ from ._plain import (
 FOLD_VERSION = 1
 """A head of another version is folded anew from the log."""
 
-Data: TypeAlias = Mapping[str, Any]
-Upcaster: TypeAlias = Callable[[Data], Data]
 Changes: TypeAlias = dict[str, Any]
-
-UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({})
-"""By kind and form, what turns that form's data into the next form's; a kind without one did not change."""
 
 RUNS: tuple[RunStatus, ...] = get_args(RunStatus)
 RULES: tuple[Literal["all_of", "alternatives"], ...] = ("all_of", "alternatives")
 _FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-
-
-def upcast(
-    event: ThreadEvent, upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS, newest: int = FORM
-) -> ThreadEvent:
-    """Return the event in the newest form. Raises ValueError for an unknown kind or a newer form."""
-    if event.kind not in KINDS:
-        raise ValueError(f"the kind {event.kind[:64]!r} of event {event.seq} is unknown to this version")
-    if not 1 <= event.form <= newest:
-        raise ValueError(f"event {event.seq} has the form {event.form}; this version reads 1 to {newest}")
-    data: Data = event.data
-    for form in range(event.form, newest):
-        data = upcasters.get((event.kind, form), _unchanged)(data)
-    return event if event.form == newest else replace(event, form=newest, data=data)
-
-
-def _unchanged(data: Data) -> Data:
-    return data
 
 
 def fold(
@@ -169,7 +148,7 @@ def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
         "stage": member(data, "stage", Stage),
         "entered": event.seq,
         "entered_at": event.at,
-        "reason": text(data, "reason", ""),
+        "reason": cut(text(data, "reason", "")[:REASON_CHARS], REASON_BYTES),
         "deferred_until": None,
     }
     if phase is Phase.EXECUTING:
@@ -271,7 +250,7 @@ def _corrected(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
     proposal = proposal_of(data.get("proposal"))
     kept, _ = _from(thread, proposal.stage)
     said = _said(thread, event, text(data, "text", ""), proposal.stage)
-    return {"proposals": {**kept, proposal.stage: proposal}, "last": None, "problem": None, **said}
+    return {"proposals": {**kept, proposal.stage: proposal}, "last": None, **said}
 
 
 def _provided(thread: Thread, event: ThreadEvent, data: Data) -> Changes:

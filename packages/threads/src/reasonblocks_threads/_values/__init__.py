@@ -23,9 +23,12 @@ from ._action import (
 from ._card import Answer as Answer
 from ._card import Card as Card
 from ._card import Failed as Failed
+from ._command import FORM as FORM
+from ._command import KINDS as KINDS
 from ._command import (
     Command as Command,
 )
+from ._command import EventKind as EventKind
 from ._command import (
     Expect as Expect,
 )
@@ -50,13 +53,10 @@ from ._command import (
 from ._command import (
     Rows as Rows,
 )
+from ._command import ThreadEvent as ThreadEvent
 from ._command import (
     Work as Work,
 )
-from ._log import FORM as FORM
-from ._log import KINDS as KINDS
-from ._log import EventKind as EventKind
-from ._log import ThreadEvent as ThreadEvent
 from ._thread import (
     SYSTEM as SYSTEM,
 )

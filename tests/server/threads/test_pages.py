@@ -1,0 +1,99 @@
+"""The page of a thread shows everything that a person needs, and texts of others only as texts."""
+
+from __future__ import annotations
+
+import re
+
+from reasonblocks._render._sanitise import visible
+from reasonblocks_server._ui._paths import run_href, thread_href
+from reasonblocks_threads import Actor, Cause, Evidence
+from tests.core.report.markup import parsed
+from tests.server.board import ATTACK, NAMED, STORED, Board, cause, proposals
+from tests.server.threads.world import Agent, form_of, page_of, send, words_of
+from tests.server.ui_http.conftest import Enter
+
+HIDDEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x1b]|U\\+[0-9A-F]{4}")
+
+
+def test_a_card_is_shown_whole(enter: Enter, agent: Agent) -> None:
+    asked = Cause(
+        kind="proposal", key="whole", title="Deploy web 1.4?", run_id="run-1",
+        evidence=(Evidence(id="e1", label="the tests", text="14 passed"),
+                  Evidence(id="e2", label="the log", text="a secret", private=True)),
+    )  # fmt: skip
+    given = proposals("deploy", {"service": "web", "version": "1.4"}, "Bring 1.4 to the users.")
+    thread = agent.threads.open(asked, proposals=given, by=Actor.agent("planner"))
+    card = agent.card(thread.id)
+    words = " ".join(words_of(page_of(enter(), card)).split())
+    for part in (
+        "May this run?", "Deploy web 1.4?", "Bring 1.4 to the users.", '"1.4"', '"web"', "irreversibility high",
+        "external effect", "confidence 0.90", "Why a person is asked", "the tests", "14 passed", "private", "run-1",
+        "0 of 8", "Run it exactly as shown",
+    ):  # fmt: skip
+        assert part in words, part
+    assert "a secret" not in words
+
+
+def test_texts_of_others_are_shown_without_hidden_characters_and_markup(enter: Enter, agent: Agent) -> None:
+    person = enter(name=NAMED)
+    evidence = tuple([Evidence(id=f"e{at}", label=ATTACK, text=ATTACK) for at in range(14)])
+    attack = Cause(kind=NAMED, key=NAMED, title=ATTACK, run_id=NAMED, evidence=evidence)
+    given = proposals("deploy", {"service": STORED, "version": NAMED}, ATTACK)
+    thread = agent.threads.open(attack, proposals=given, by=Actor.agent(NAMED))
+    card = agent.card(thread.id)
+    for _ in range(2):  # what an agent wrote, then also what a person typed
+        html = page_of(person, card)
+        root = parsed(html)
+        assert [one.tag for one in root.all() if one.tag in ("img", "svg", "style", "iframe")] == []
+        assert all(re.match(r"#|/ui/|\Z", one.attributes["href"]) for one in root.find("a"))
+        assert HIDDEN.search(words_of(re.sub(r"<textarea.*?</textarea>", "", html, flags=re.DOTALL))) is None
+        assert visible(ATTACK)[:60] in words_of(html)
+        answer = send(person, card, "edit", p1=STORED)
+        assert answer.status_code == 303, words_of(answer.text)[:3000]
+        card = agent.card(thread.id, after=card.id)
+    assert "\\u202e" in words_of(page_of(person, card)), "a parameter is shown exactly"
+    assert form_of(page_of(person, card), "edit")["p0"].count("\\u202e") == 1
+    for tab in ("", "?show=progress"):
+        html = person.get(f"/ui/threads{tab}").text
+        assert HIDDEN.search(words_of(html)) is None
+        assert parsed(html).find("img") == []
+
+
+def test_a_thread_leads_to_its_parts_and_back(enter: Enter, agent: Agent) -> None:
+    person = enter()
+    parent = agent.threads.open(cause("release", "Release 1.4"), children=[cause("notes", "Write the notes")])
+    agent.threads.drain()
+    (child,) = agent.threads.get(parent.id).children
+    html = person.get(thread_href(parent.id)).text
+    assert f'href="{thread_href(child.id)}"><bdi>Write the notes' in html
+    assert "split it into 1 part" in html
+    assert f'part of <a href="{thread_href(parent.id)}">' in person.get(thread_href(child.id)).text
+
+
+def test_a_run_leads_to_its_live_threads(enter: Enter, site: Board, agent: Agent) -> None:
+    site.start("stuck")
+    asked = Cause(kind="run_stalled", key="stuck", title="It repeats itself", run_id="stuck")
+    thread = agent.threads.open(asked, proposals=proposals("acknowledge", {}))
+    card = agent.card(thread.id)
+    person = enter()
+    assert (
+        f'href="{thread_href(thread.id)}">asks a person: <bdi>It repeats itself' in person.get(run_href("stuck")).text
+    )
+    assert f'href="{run_href("stuck")}"' in page_of(person, card)
+    send(person, card, "dismiss")
+    assert thread_href(thread.id) not in person.get(run_href("stuck")).text
+
+
+def test_the_oldest_card_is_the_first(enter: Enter, agent: Agent) -> None:
+    for at in range(2):
+        agent.asks(title=f"In order {at}")
+    html = enter().get("/ui/threads").text
+    assert html.index("In order 0") < html.index("In order 1")
+
+
+def test_a_long_log_shows_its_newest_lines(enter: Enter, agent: Agent) -> None:
+    card = agent.asks()
+    notes = [agent.threads.note(card.thread_id, f"note {at}.", by=Actor.agent("a")) for at in range(3)]
+    assert notes[-1].version == len(agent.threads.log(card.thread_id))
+    words = words_of(page_of(enter(), card))
+    assert [f"note {at}." in words for at in range(3)] == [True] * 3
