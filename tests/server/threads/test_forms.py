@@ -88,8 +88,10 @@ def test_every_event_has_words_whatever_its_data(data: dict[str, Any]) -> None:
         ThreadEvent(thread_id="th_1", seq=at, kind=kind, actor=Actor.agent("a"), at=0.0, data=data, command_id=str(at))
         for at, kind in enumerate([*KINDS, "of_a_newer_version"])
     ]
-    assert all(one.what for entry in entries_of(events) for one in entry.said)
-    assert len(entries_of(events)) == len(events)
+    for event in events:  # by itself, each is the end of a log, which is always shown
+        (entry,) = entries_of([event])
+        assert all(one.what for one in entry.said)
+    assert len(entries_of(events)) >= len(events) - 2
 
 
 def test_every_phase_question_and_answer_has_words() -> None:
