@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads import (
@@ -330,6 +330,7 @@ def test_a_question_states_why_the_last_attempt_came_to_nothing() -> None:
     texts=st.lists(st.text(max_size=600), max_size=8),
     said=st.lists(st.tuples(st.sampled_from(list(Stage)), st.text(max_size=2500)), max_size=3),
 )
+@settings(deadline=None)
 def test_every_answer_is_whole_and_within_its_limits(
     kind: str, stage: Stage, title: str, texts: list[str], said: list[tuple[Stage, str]]
 ) -> None:

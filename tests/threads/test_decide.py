@@ -589,6 +589,14 @@ def test_an_execution_that_times_out_tells_if_it_may_have_acted(started: bool, c
     assert walk.head.problem.code == code
 
 
+def test_a_result_of_another_execution_is_refused() -> None:
+    walk = Walk().to_executing("tidy")
+    report = report_json(Report.ok())
+    with pytest.raises(Refused, match="is not the present execution"):
+        walk.send(Trigger.EXECUTION_DONE, {"execution": f"{walk.id}.x1", "report": report})
+    assert walk.phase is Phase.EXECUTING
+
+
 def test_cancelling_asks_the_executor_and_only_while_it_runs() -> None:
     walk = reached(Phase.EXECUTING)
     assert kinds(walk.send(Addition.CANCEL, by=MARA)) == ["cancel_requested"]

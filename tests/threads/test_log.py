@@ -25,7 +25,7 @@ from reasonblocks_threads._log import (
     thread_id_of,
     upcast,
 )
-from reasonblocks_threads._log._limits import EVIDENCE_KEPT, FACTS_BYTES, HEAD_BYTES
+from reasonblocks_threads._log._limits import EVIDENCE_KEPT, FACTS_BYTES, HEAD_BYTES, SAID_BYTES
 from reasonblocks_threads._phases import Addition, Phase, Stage, Trigger
 from reasonblocks_threads._policy import END_TO_END
 from reasonblocks_threads._values import FORM, KINDS, Actor, Cause, Proposal, Report, ThreadEvent
@@ -243,13 +243,15 @@ def largest(wide: str, *, children: bool) -> Walk:
 def filled(walk: Walk, wide: str) -> None:
     """Redirect with feedback until the thread has no room for a person's words."""
     for length in (2_000, 300, 40, 5, 1):
-        while True:
+        for _ in range(200):
+            walk.send(Trigger.INFERENCE_REJECTED, {"code": wide * 90, "detail": wide * 900})
             try:
-                walk.send(Trigger.INFERENCE_REJECTED, {"code": wide * 90, "detail": wide * 900})
                 walk.send(Trigger.REDIRECTED, {"feedback": longest(wide, length, 7_900)}, by=walk.person)
             except Refused:
                 walk.send(Trigger.REDIRECTED, by=MARA)
                 break
+        else:
+            pytest.fail("200 answers were taken")
 
 
 def test_persons_words_are_refused_before_the_head_overflows() -> None:
@@ -270,7 +272,8 @@ def fact_dict(fact: Any) -> dict[str, str]:
 def test_evidence_keeps_the_newest_and_replaces_what_comes_again() -> None:
     walk = Walk()
     items = [{"id": f"e{n}", "label": "l", "text": "t"} for n in range(EVIDENCE_KEPT + 5)]
-    walk.send(Addition.EVIDENCE, {"items": items}, by=AGENT)
+    walk.send(Addition.EVIDENCE, {"items": items[:40]}, by=AGENT)
+    walk.send(Addition.EVIDENCE, {"items": items[40:]}, by=AGENT)
     assert [each.id for each in walk.head.evidence] == [f"e{n}" for n in range(5, EVIDENCE_KEPT + 5)]
     walk.send(Addition.EVIDENCE, {"items": [{"id": "e9", "label": "l", "text": "newer"}]}, by=AGENT)
     assert [each.text for each in walk.head.evidence if each.id == "e9"] == ["newer"]
@@ -280,6 +283,18 @@ def test_evidence_keeps_the_newest_and_replaces_what_comes_again() -> None:
     kept = [each.id for each in walk.head.evidence]
     assert kept == [f"big{n}" for n in range(30 - len(kept), 30)]
     walk.check()
+
+
+def test_the_older_evidence_gives_way_to_the_words_of_persons() -> None:
+    walk = Walk()
+    walk.send(Trigger.BEGIN_INFERENCE)
+    items = [{"id": f"e{n}", "label": "l", "text": "t" * 400} for n in range(30)]
+    walk.send(Addition.EVIDENCE, {"items": items}, by=AGENT)
+    before = len(walk.head.evidence)
+    filled(walk, "x")
+    assert 0 < len(walk.head.evidence) < before
+    assert walk.head.facts_bytes + walk.head.evidence_bytes <= SAID_BYTES
+    assert walk.head.evidence[-1].id == "e29"
 
 
 def test_a_call_is_booked_once_whatever_reports_it() -> None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reasonblocks_threads import Actor, CardClosed, Cause, Conflict, Evidence, Phase, ReadOnly, Refused, Thread, Trigger
+from reasonblocks_threads import (
+    Actor,
+    CardClosed,
+    Cause,
+    Conflict,
+    Evidence,
+    Phase,
+    Proposal,
+    ReadOnly,
+    Refused,
+    Thread,
+    Trigger,
+)
 from reasonblocks_threads._engine import Engine
 from reasonblocks_threads._log import thread_id_of
 from reasonblocks_threads._phases import Addition
@@ -306,6 +319,21 @@ def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> 
     again = [driver.threads.open(cause) for _ in range(2)]
     assert {thread.id for thread in again} == {first.id}
     assert [each.id for each in driver.get(first.id).evidence] == ["e"]
+
+
+def test_no_letter_outlives_its_execution(driver: Driver) -> None:
+    proposal = Proposal.of_action("inject_guidance", {"text": "Read the tests first."}, confidence=0.9)
+    thread = driver.threads.open(driver.cause(run_id="run-1"), proposals=[proposal], run="live")
+    driver.drain()
+    driver.answer(thread.id, "approve")
+    driver.drain()
+    now = driver.get(thread.id)
+    with driver.store.read() as reading:
+        [letter] = reading.letters("run-1")
+    engine_of(driver).submit(command(now, Trigger.TIMEOUT))
+    with driver.store.read() as reading:
+        assert reading.letters("run-1") == []
+        assert reading.letters("run-1", state="withdrawn") == [replace(letter, state="withdrawn")]
 
 
 def test_an_unreadable_thread_is_read_only(driver: Driver) -> None:

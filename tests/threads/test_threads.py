@@ -150,6 +150,18 @@ def test_a_stage_that_does_not_exist_is_named(driver: Driver) -> None:
         driver.threads.answer(card, "redirect", by=MARA, stage="intnt")
 
 
+def test_a_phase_that_does_not_exist_is_named(driver: Driver) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'done'"):
+        driver.threads.list(phase="dome")
+
+
+def test_evidence_of_another_type_is_named(driver: Driver) -> None:
+    thread = driver.reach("proposed")
+    with pytest.raises(ConfigError, match="must be Evidence"):
+        driver.threads.add_evidence(thread.id, "the log")  # type: ignore[arg-type]
+    assert driver.get(thread.id) == thread
+
+
 def test_unknown_cards_and_threads_are_named(driver: Driver) -> None:
     with pytest.raises(UnknownCard, match=r"cards\(\)"):
         driver.threads.answer("th_nowhere.3", "approve", by=MARA)
@@ -188,10 +200,13 @@ def test_later_hides_the_card_and_moves_its_timer(driver: Driver) -> None:
     assert driver.get(thread.id).phase is Phase.DISMISSED
 
 
-def test_a_card_can_be_answered_while_it_is_hidden(driver: Driver) -> None:
+def test_a_hidden_card_can_be_put_off_again_and_answered(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    for hours in (1, 2):
+    before = driver.card(thread.id).expires_at or 0.0
+    for hours in (1, 3, 2):
         driver.answer(thread.id, "later", until=driver.clock() + hours * 3_600)
+    card = driver.card(thread.id)
+    assert (card.deferred_until, card.expires_at) == (driver.clock() + 2 * 3_600, before + 3 * 3_600)
     assert driver.answer(thread.id, "approve").phase is Phase.EXECUTING
 
 
@@ -296,7 +311,7 @@ def test_lists_are_filtered(driver: Driver) -> None:
     assert ids(driver, live=False) == [old.id, new.id]
     assert ids(driver, live=False, limit=1) == [old.id]
     assert ids(driver, live=False, run_id="run-1") == [old.id]
-    assert ids(driver, live=False, phase=Phase.DISMISSED) == [old.id]
+    assert ids(driver, live=False, phase="dismissed") == [old.id]
     assert ids(driver, phase=Phase.DISMISSED) == []
 
 
@@ -374,6 +389,8 @@ def _action(name: str) -> Action:
         ({"org_id": ""}, "not empty"),
         ({"clock": 5}, "function"),
         ({"database": 5}, "path"),
+        ({"database": ":memory:"}, "None for one in memory"),
+        ({"database": ""}, "path"),
         ({"database": "nowhere/at/all/threads.db"}, "create the folder"),
     ],
 )

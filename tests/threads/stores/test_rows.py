@@ -131,6 +131,15 @@ def test_an_answered_card_keeps_its_answer_and_a_withdrawn_one_has_none(store: S
     assert listed(store, live=False) == [thread.id]
 
 
+def test_a_list_shows_no_card_that_was_answered(store: Store) -> None:
+    thread = with_card(store)
+    with store.write([thread.id]) as writing:
+        writing.close_card(f"{thread.id}.1", by="mara", answer=ANSWER)
+    with store.read() as reading:
+        assert reading.listed()[0].card is None
+        assert reading.open_card(thread.id) is None
+
+
 def test_a_thread_has_one_open_card(store: Store) -> None:
     thread = with_card(store)
     lines = noting(thread)

@@ -177,6 +177,17 @@ def test_a_timer_is_moved(store: Store) -> None:
     assert all_claimed(store, 50.0) == [f"{id}.1.timeout"]
 
 
+def test_a_work_that_is_put_back_or_moved_waits_from_its_new_time_on(store: Store) -> None:
+    first = added(store, work("infer", 0.0), key="k1")
+    second = added(store, work("timeout", 1.0), key="k2")
+    third = added(store, work("begin", 50.0), key="k3")
+    assert claimed(store, 0.0, lease="L") is not None
+    with store.write() as writing:
+        assert writing.put_back(f"{first}.1.infer", "L", due_at=70.0, error="busy")
+        writing.move_timer(second, 60.0)
+    assert all_claimed(store, 100.0) == [f"{third}.1.begin", f"{second}.1.timeout", f"{first}.1.infer"]
+
+
 def test_waiting_raises_a_work_above_the_urgent(store: Store) -> None:
     old = added(store, work("begin", 0.0, urgency=50), key="old")
     new = added(store, work("begin", 901.0, urgency=20), key="new")

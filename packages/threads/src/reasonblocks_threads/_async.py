@@ -160,7 +160,7 @@ class AsyncThreads:
         *,
         live: bool = True,
         run_id: str | None = None,
-        phase: Phase | None = None,
+        phase: Phase | str | None = None,
         parent: str | None = None,
         limit: int = 100,
     ) -> tuple[Listed, ...]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reasonblocks.exceptions import ConfigError
 
@@ -43,6 +43,7 @@ from ._wiring import DEFAULT, Database, wired
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
 
+E = TypeVar("E", Phase, Stage)
 AGENT = Actor.agent("agent")
 LOOKS_S = 0.01, 0.25
 """Seconds between two looks of `wait`: at first and at most."""
@@ -156,7 +157,7 @@ class Threads:
             parameters=parameters,
             action=action,
             to=to,
-            stage=_stage(stage),
+            stage=_member(Stage, "stage", stage),
             reason=reason,
             until=until,
         )
@@ -214,6 +215,8 @@ class Threads:
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
         """Add evidence, or news about the run."""
+        for each in evidence:
+            check("evidence", each, Evidence, "must be Evidence")
         data: dict[str, Any] = {"items": [evidence_json(each) for each in evidence]}
         return self._add(id, Addition.EVIDENCE, data | ({"run": run} if run is not None else {}), by)
 
@@ -249,16 +252,15 @@ class Threads:
         *,
         live: bool = True,
         run_id: str | None = None,
-        phase: Phase | None = None,
+        phase: Phase | str | None = None,
         parent: str | None = None,
         limit: int = 100,
     ) -> tuple[Listed, ...]:
         """Return the threads that changed last; with `live=False`, also those that have ended."""
+        org_id, found = self._engine.org_id, _member(Phase, "phase", phase)
         with self._engine.store.read() as reading:
             return tuple(
-                reading.listed(
-                    org_id=self._engine.org_id, live=live, run_id=run_id, phase=phase, parent=parent, limit=limit
-                )
+                reading.listed(org_id=org_id, live=live, run_id=run_id, phase=found, parent=parent, limit=limit)
             )
 
     def cards(self, *, run_id: str | None = None, deferred: bool = False, limit: int = 100) -> tuple[Card, ...]:
@@ -391,8 +393,8 @@ class Threads:
         )
 
 
-def _stage(stage: Stage | str | None) -> Stage | None:
+def _member(kind: type[E], name: str, value: E | str | None) -> E | None:
     try:
-        return None if stage is None else Stage(stage)
+        return None if value is None else kind(value)
     except ValueError as exc:
-        raise ConfigError.unknown("stage", stage, [each.value for each in Stage]) from exc
+        raise ConfigError.unknown(name, value, [str(each.value) for each in kind]) from exc

@@ -28,6 +28,7 @@ class _Default(Enum):
 
 
 DEFAULT: Final = _Default.DEFAULT
+NO_PATHS = ("", ".", ":memory:")
 Database: TypeAlias = "str | os.PathLike[str] | Store | Literal[_Default.DEFAULT] | None"
 
 
@@ -105,7 +106,7 @@ def _store(database: Any) -> Store:
         return store
     if database is DEFAULT:
         return open_store(default_file(os.environ))
-    if database is not None and not isinstance(database, str | os.PathLike):
+    if database is not None and (not isinstance(database, str | os.PathLike) or str(database) in NO_PATHS):
         raise ConfigError("database", database, "must be a path, a PostgreSQL URL, or None for one in memory")
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
         return open_store(database)

@@ -118,8 +118,7 @@ def check(proposal: Proposal, thread: Thread, catalogue: Catalogue, *, author: s
 
 
 def _confidence_faults(confidence: object) -> list[str]:
-    number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if number and 0.0 <= confidence <= 1.0:  # type: ignore[operator]
+    if isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0.0 <= confidence <= 1.0:
         return []
     return [f"its confidence is {str(confidence)[:SHOWN_CHARS]} and no number from 0 to 1"]
 
