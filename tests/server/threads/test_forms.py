@@ -59,7 +59,7 @@ def test_a_changed_field_is_the_value_of_its_parameter(parameters: dict[str, Any
     kind = next(field.kind for field in fields_of(card) if field.name == f"p{at}")
     if isinstance(parameters[key], str):
         value = str(value)
-    typed = value if kind == "text" else exact(value)
+    typed = str(value) if kind == "text" else exact(value)
     given_back = given_of(card, "edit", {**sent(fields_of(card)), f"p{at}": typed}, 0.0)
     expected = {} if exact(value) == exact(parameters[key]) else {"parameters": {key: value}}
     assert given_back == expected
