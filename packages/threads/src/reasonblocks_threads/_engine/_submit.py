@@ -120,6 +120,8 @@ class Submission:
         if not events:
             return Submitted(thread=_found(before, command.thread_id), events=())
         after = _found(reduce(fold, events, before), command.thread_id)
+        if after.unreadable is not None:
+            raise Refused(after.id, command.trigger.value, f"its events could not be read: {after.unreadable}")
         rows = entry(before, after, rules, at=command.at, events=events)
         if isinstance(command.expect, ExpectCard) and rows.withdraw_card:
             self._close(command, answer)
