@@ -127,7 +127,10 @@ class Writing(Reading, Protocol):
         """Mark the open card as answered, before `append` withdraws it."""
         ...
 
-    def defer_card(self, card_id: str, until: float) -> None: ...
+    def withdraw_card(self, thread_id: str) -> None:
+        """Withdraw the open card of a thread outside a change of phase, as the doctor does."""
+        ...
+
     def claim(
         self,
         *,

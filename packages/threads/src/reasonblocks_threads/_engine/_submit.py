@@ -169,7 +169,6 @@ class Submission:
         hidden_before = max(card.deferred_until or at, at)
         expires = None if card.expires_at is None else card.expires_at + max(0.0, until - hidden_before)
         self._writing.put_card(replace(card, deferred_until=until, expires_at=expires))
-        self._writing.defer_card(card.id, until)
         if expires is not None:
             self._writing.move_timer(card.thread_id, expires)
 

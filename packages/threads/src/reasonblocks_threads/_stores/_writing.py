@@ -108,8 +108,9 @@ class SqlWriting(SqlReading):
         self._db.change(sql, (by, answer, card_id))
         self._db.change("UPDATE thread SET card = NULL WHERE card = ? AND id = ?", (card_id, _thread_of(card_id)))
 
-    def defer_card(self, card_id: str, until: float) -> None:
-        self._db.change("UPDATE card SET deferred_until = ? WHERE id = ? AND state = 'open'", (until, card_id))
+    def withdraw_card(self, thread_id: str) -> None:
+        self._db.change(f"UPDATE card SET state = 'withdrawn' WHERE {_OPEN}", (thread_id,))
+        self._db.change("UPDATE thread SET card = NULL WHERE id = ?", (thread_id,))
 
     def put_card(self, card: Card) -> None:
         with self._unique(card.thread_id):
