@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -35,6 +36,11 @@ def family(driver: Driver, *, rule: str = "all_of", depth: int = 1, width: int =
 
 def phase(driver: Driver, id: str) -> str:
     return driver.get(id).phase.value
+
+
+def works(driver: Driver) -> list[Work]:
+    with driver.threads._engine.store.read() as reading:
+        return list(reading.works())
 
 
 def below(driver: Driver, thread: Thread) -> list[str]:
@@ -101,6 +107,24 @@ def test_an_ended_child_stays_as_it_is_when_its_parent_ends(driver: Driver) -> N
     driver.threads.dismiss(parent.id, by=MARA)
     driver.drain()
     assert driver.get(first) == before
+    assert works(driver) == []
+
+
+def test_a_child_that_cannot_be_closed_now_does_not_keep_the_others_open(driver: Driver) -> None:
+    (parent,) = family(driver)
+    driver.drain()
+    first, last = (child.id for child in parent.children)
+    engine = driver.threads._engine
+    engine.set_suspect(driver.get(first))
+    driver.threads.dismiss(parent.id, by=MARA)
+    driver.drain()
+    assert phase(driver, first) != "dismissed"
+    assert phase(driver, last) == "dismissed"
+    engine.set_suspect(replace(driver.get(first), version=0))
+    driver.clock.advance(60)
+    driver.drain()
+    assert phase(driver, first) == "dismissed"
+    assert works(driver) == []
 
 
 def ended(repeats: list[int]) -> list[tuple[str, int, dict[str, object]]]:

@@ -162,6 +162,15 @@ def test_an_output_that_is_no_small_json_is_left_out(made: Callable[..., World])
     assert len(thread.execution.report.summary) <= 1000
 
 
+def test_a_long_output_is_left_out_and_a_part_of_the_work_is_reviewed(made: Callable[..., World]) -> None:
+    world = made(lambda given, execution: Report.ok("half of it", partial=True, output={"log": "x" * 2000}))
+    thread = world.executed()
+    assert thread.phase.value == "awaiting_review"
+    assert thread.execution is not None
+    assert thread.execution.report is not None
+    assert "2011 bytes" in str(thread.execution.report.output["omitted"])
+
+
 # --- the approval
 
 

@@ -243,13 +243,15 @@ def largest(wide: str, *, children: bool) -> Walk:
 def filled(walk: Walk, wide: str) -> None:
     """Redirect with feedback until the thread has no room for a person's words."""
     for length in (2_000, 300, 40, 5, 1):
-        while True:
+        for _ in range(200):
+            walk.send(Trigger.INFERENCE_REJECTED, {"code": wide * 90, "detail": wide * 900})
             try:
-                walk.send(Trigger.INFERENCE_REJECTED, {"code": wide * 90, "detail": wide * 900})
                 walk.send(Trigger.REDIRECTED, {"feedback": longest(wide, length, 7_900)}, by=walk.person)
             except Refused:
                 walk.send(Trigger.REDIRECTED, by=MARA)
                 break
+        else:
+            pytest.fail("200 answers were taken")
 
 
 def test_persons_words_are_refused_before_the_head_overflows() -> None:

@@ -200,10 +200,13 @@ def test_later_hides_the_card_and_moves_its_timer(driver: Driver) -> None:
     assert driver.get(thread.id).phase is Phase.DISMISSED
 
 
-def test_a_card_can_be_answered_while_it_is_hidden(driver: Driver) -> None:
+def test_a_hidden_card_can_be_put_off_again_and_answered(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    for hours in (1, 2):
+    before = driver.card(thread.id).expires_at or 0.0
+    for hours in (1, 3, 2):
         driver.answer(thread.id, "later", until=driver.clock() + hours * 3_600)
+    card = driver.card(thread.id)
+    assert (card.deferred_until, card.expires_at) == (driver.clock() + 2 * 3_600, before + 3 * 3_600)
     assert driver.answer(thread.id, "approve").phase is Phase.EXECUTING
 
 

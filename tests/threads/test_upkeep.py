@@ -94,6 +94,7 @@ def leaves(key: str) -> Cleaned:
     [
         (lambda key: Cleaned(succeeded=False, detail="the source does not answer"), "the source does not answer"),
         (lambda key: Cleaned(succeeded=False), "could not be cleaned up"),
+        (lambda key: Cleaned(succeeded="no"), "could not be cleaned up"),  # type: ignore[arg-type]
         (lambda key: None, "returned NoneType"),
         (lambda key: True, "returned bool"),
         (leaves, "SystemExit"),

@@ -29,7 +29,7 @@ FindingKind: TypeAlias = Literal[
     "head_differs",
 ]  # fmt: skip
 PAGE = 1_000
-FOLDS = 500
+FOLDS = 200
 """The most logs that a visit folds; the next visit goes on with the others."""
 AFTER_THE_END: frozenset[WorkKind] = frozenset({"cascade_up", "cascade_down"})
 """The works that a thread may have after its end."""

@@ -21,7 +21,7 @@ def cascade_up(engine: Engine, work: Work) -> None:
     data = {"child": child.id, "phase": child.phase.value}
 
     def make(parent: Thread) -> Command | None:
-        if parent.phase is not Phase.MONITORING or not _is_live_child(parent, child.id):
+        if parent.phase is not Phase.MONITORING:
             return None
         return Command(
             id=f"work:{work.id}:{Trigger.EXECUTION_DONE.value}",
@@ -35,10 +35,6 @@ def cascade_up(engine: Engine, work: Work) -> None:
         )
 
     engine.decided_anew(child.parent, make)
-
-
-def _is_live_child(parent: Thread, child_id: str) -> bool:
-    return any(child.id == child_id and child.ended is None for child in parent.children)
 
 
 def cascade_down(engine: Engine, work: Work) -> None:
