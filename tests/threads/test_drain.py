@@ -82,6 +82,22 @@ def test_a_thread_learns_that_its_workers_were_lost(
     assert now.problem.code == code
 
 
+def test_a_timer_that_is_about_to_end_a_card_does_not_if_the_card_is_put_off(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    engine = driver.threads._engine
+    driver.clock.advance(7 * 86_400 + 1)
+    with driver.store.write() as writing:
+        timer = writing.claim(now=driver.clock(), lease="slow", has=engine.has, leases=LEASES_S, most=MOST)
+    assert timer is not None
+    assert timer.kind == "timeout"
+    driver.answer(thread.id, "later", until=driver.clock() + 3_600)
+    engine.handlers["timeout"](engine, timer)
+    assert driver.get(thread.id).phase is Phase.AWAITING_CONFIRMATION
+    driver.clock.advance(3_601)
+    driver.drain()
+    assert driver.get(thread.id).phase is Phase.DISMISSED
+
+
 def test_an_execution_that_may_have_acted_is_not_repeated(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     card = driver.card(thread.id)
