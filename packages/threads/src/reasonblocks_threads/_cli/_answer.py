@@ -31,7 +31,9 @@ _FLAGS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("card", metavar="CARD", help="the id of a card; for all but approve, that of a thread is its open card")
+    parser.add_argument(
+        "card", metavar="CARD", help="the id of a card; for all but approve, that of a thread is its open card"
+    )
     parser.add_argument("what", metavar="ANSWER", choices=get_args(AnswerName), help=", ".join(get_args(AnswerName)))
     parser.add_argument("--text", help="words: a correction, what was missing, or why it is asked again")
     parser.add_argument(
