@@ -109,8 +109,10 @@ def test_a_lease_that_is_over_is_free_again(driver: Driver) -> None:
         assert writing.claim(
             now=driver.clock(), lease="a dead process", has={""}, leases={"begin": 30}, most={"begin": 8}
         )
-    assert driver.threads.doctor() == ()
+    doctor = Doctor(driver.threads._engine)
+    assert doctor.visit(repair=False) == ()
     driver.clock.advance(31)
+    assert kinds(doctor.visit(repair=False, whole=False)) == [("lease_over", False)]
     checked(driver, thread, "lease_over")
     driver.drain()
     assert driver.get(thread.id).phase is not Phase.PROPOSED

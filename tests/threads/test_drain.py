@@ -168,6 +168,18 @@ def test_cards_that_nobody_could_be_told_of_are_counted_and_stay() -> None:
         assert driver.card(thread.id).id == notifier.cards[0].id
 
 
+def test_a_work_that_is_done_is_gone() -> None:
+    notifier = Notifies(fails=False)
+    with Driver(notifier=notifier) as driver:
+        thread = driver.reach("awaiting_confirmation")
+        driver.drain()
+        driver.clock.advance(600)
+        assert driver.drain() == 0
+        assert [card.thread_id for card in notifier.cards] == [thread.id]
+        with driver.store.read() as reading:
+            assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
+
+
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1.0), (2, 2.0), (3, 4.0), (9, 256.0), (10, 300.0), (99, 300.0)])
 def test_the_back_off_doubles_up_to_five_minutes(attempts: int, seconds: float) -> None:
     assert back_off(attempts) == seconds

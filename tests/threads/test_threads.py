@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,13 @@ def test_notes_are_possible_after_the_end(driver: Driver) -> None:
     noted = driver.threads.note(thread.id, "it held", by=MARA)
     assert noted.phase is Phase.DONE
     assert driver.threads.log(thread.id, after=thread.version)[0].data["text"] == "it held"
+
+
+def test_an_approval_of_another_hash_is_refused(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    with pytest.raises(Refused):
+        driver.threads.answer(replace(driver.card(thread.id), hash="another"), "approve", by=MARA)
+    assert driver.get(thread.id) == thread
 
 
 # --- looking and waiting
