@@ -34,7 +34,7 @@ from reasonblocks_threads import (
     UnknownCard,
     UnknownThread,
 )
-from tests.threads.driver import ASK_ALL, END_TO_END, MARA, OPERATOR, Driver
+from tests.threads.driver import ASK_ALL, END_TO_END, MARA, OPERATOR, Driver, Mind
 
 SECONDS = 20.0
 
@@ -474,6 +474,19 @@ def test_the_policy_of_the_installation_holds_in_every_process(tmp_path: Path) -
         assert third.policy == HANDS_OFF
         console.drain()
         assert console.get(third.id).phase is Phase.AWAITING_INTENT_CONFIRMATION
+
+
+def test_an_organisation_has_no_offers_of_another(tmp_path: Path) -> None:
+    file, theirs = tmp_path / "t.db", Mind()
+    with Threads(file, org_id="b") as ours:
+        Threads(file, org_id="a", actions=[_action("theirs")], policy=END_TO_END, inferencer=theirs).close()
+        thread = ours.open(Cause(kind="k", key="one", title="t"))
+        ours.drain()
+        (card,) = ours.cards()
+    assert thread.policy == PLAN_THEN_REVIEW
+    assert card.stage is Stage.ACTION, "no inference waits for an inferencer that the organisation does not have"
+    assert "acknowledge" in card.actions
+    assert "theirs" not in card.actions
 
 
 def test_without_any_policy_a_person_approves_the_action(tmp_path: Path) -> None:
