@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -28,6 +29,7 @@ from reasonblocks.events import RunFinish, RunStart, StepEvent  # noqa: E402
 from reasonblocks.traces import RunLog, read_logs  # noqa: E402
 from reasonblocks.types import RunInfo  # noqa: E402
 from reasonblocks_server._values import Scope  # noqa: E402
+from reasonblocks_threads import Actor, Cause, Evidence, Policy, Proposal, Threads  # noqa: E402
 from tests.server.running import ORG, Running, running  # noqa: E402
 
 if TYPE_CHECKING:
@@ -173,9 +175,46 @@ def others(server: Running, now: float) -> None:
             storage.agents.add(ORG, name, "coding", f"r-{at}", summary, now - 60 * at)
 
 
-def pages(server: Running) -> Sequence[tuple[str, str]]:
+def decide(threads: Threads) -> dict[str, str]:
+    """Open threads in several phases, and return the addresses of two of them."""
+    stuck = threads.open(
+        Cause(
+            kind="run_stalled", key="bugfixer-4211 1", title="bugfixer repeats a failing call", run_id=NOTED,
+            evidence=(
+                Evidence(id="e1", label="3 calls alike", text="run_tests shop/ -> 2 failed: test_total, test_refund"),
+                Evidence(id="e2", label="told at call 7", text="The same call has failed before. Read its error."),
+            ),
+        ),
+        proposals=[
+            Proposal.of_intent("Get the run out of the loop of failing test runs.", confidence=0.82),
+            Proposal.of_context("The error names line 18 of shop/total.py, which it has not read.", confidence=0.71),
+            Proposal.of_action("inject_guidance", {"run_id": NOTED, "text": "Read shop/total.py, line 18, first."},
+                               confidence=0.66),
+        ],
+        run="live",
+    )  # fmt: skip
+    threads.open(
+        Cause(kind="proposal", key="drop", title="Delete the orders of 2019 from the archive?", run_id="migrator-4203"),
+        proposals=[Proposal.of_question("Which archive: the one of the shop, or that of the books?", confidence=0.4)],
+    )
+    asked = Cause(kind="proposal", key="moment", title="Replace moment.js by date-fns or by Temporal?")
+    threads.open(asked, policy=Policy(auto_advance=frozenset()))
+    threads.open(
+        Cause(kind="release", key="4.12", title="Release 4.12"),
+        children=[Cause(kind="part", key=f"4.12 {part}", title=part) for part in ("Changelog", "Announcement")],
+    )
+    ended = threads.open(Cause(kind="run_stalled", key="docs", title="docs-writer waits for a lock", run_id="docs-1"))
+    threads.drain()
+    threads.dismiss(ended.id, by=Actor.person("Mira"), reason="The lock was released by itself.")
+    threads.drain()
+    return {"thread": stuck.id, "thread-ended": ended.id}
+
+
+def pages(server: Running, threads: dict[str, str]) -> Sequence[tuple[str, str]]:
     """Return the names of the pages with their addresses."""
     return (
+        ("threads", "/ui/threads"), ("threads-progress", "/ui/threads?show=progress"),
+        *((name, f"/ui/threads/{thread_id}") for name, thread_id in threads.items()),
         ("runs", "/ui/"), ("run", "/ui/runs/fix-42"), ("live", "/ui/runs/bugfixer-4211"), ("health", "/ui/health"),
         ("patterns", "/ui/patterns"), ("pattern", "/ui/patterns/retry-with-the-log"),
         ("new-pattern", "/ui/new-pattern?tier=e1"), ("experiments", "/ui/experiments"),
@@ -192,14 +231,14 @@ def log_in(page: Page, server: Running) -> None:
     page.wait_for_url(f"{server.url}/ui/")
 
 
-def draw(folder: Path, server: Running, options: dict[str, Any], suffix: str) -> Iterator[str]:
+def draw(folder: Path, server: Running, threads: dict[str, str], options: dict[str, Any], suffix: str) -> Iterator[str]:
     with browser() as chromium:
         context = chromium.new_context(**options)
         page = context.new_page()
         page.goto(f"{server.url}/ui/login")
         page.screenshot(path=folder / f"login{suffix}.png")
         log_in(page, server)
-        for name, path in pages(server):
+        for name, path in pages(server, threads):
             page.goto(server.url + path)
             page.screenshot(path=folder / f"{name}{suffix}.png", full_page=name != "runs")
             yield name
@@ -208,7 +247,11 @@ def draw(folder: Path, server: Running, options: dict[str, Any], suffix: str) ->
 
 def main() -> int:
     log, now = demo_log(), time.time()
-    with tempfile.TemporaryDirectory() as data, running(Path(data)) as server:
+    with ExitStack() as stack:
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        with Threads(data / "threads.db", org_id=ORG) as threads:
+            decided = decide(threads)
+        server = stack.enter_context(running(data, threads_url=str(data / "threads.db")))
         seed(server, log, now)
         if len(sys.argv) > 1:
             folder = Path(sys.argv[1])
@@ -218,7 +261,7 @@ def main() -> int:
                      "-narrow": {"viewport": {"width": 360, "height": 780}}}  # fmt: skip
             wanted = sys.argv[2:] or [*sizes]
             for suffix in wanted:
-                for _ in draw(folder, server, sizes[suffix], suffix):
+                for _ in draw(folder, server, decided, sizes[suffix], suffix):
                     pass
             return 0
         with browser() as chromium:

@@ -31,6 +31,7 @@ def test_the_environment_sets_all_of_them() -> None:
             "REASONBLOCKS_WORKERS": "3",
             "REASONBLOCKS_SQLITE_SYNCHRONOUS": "full",
             "REASONBLOCKS_RETENTION_DAYS": "90",
+            "REASONBLOCKS_THREADS": "/srv/threads.db",
             "PATH": "/bin",
         }
     )
@@ -47,6 +48,7 @@ def test_the_environment_sets_all_of_them() -> None:
         workers=3,
         sqlite_synchronous="FULL",
         retention_days=90,
+        threads_url="/srv/threads.db",
     )
 
 

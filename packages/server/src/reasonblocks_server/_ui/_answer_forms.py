@@ -201,9 +201,7 @@ def given_of(card: Card, what: str, form: Form, now: float) -> dict[str, Any]:
     answer = next((each for each in card.answers if each.name == what), None)
     known = {*answer.needs, *answer.takes} if answer else set()
     given: dict[str, Any] = {
-        name: form[name]
-        for name in ("text", "to", "stage", "reason", "action")
-        if name in known and form.get(name, "").strip()
+        name: form[name] for name in ("text", "to", "stage", "reason") if name in known and form.get(name, "").strip()
     }
     if "action" in known and form.get(PICKED):
         given["action"] = form[PICKED]

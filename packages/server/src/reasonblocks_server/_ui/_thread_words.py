@@ -89,15 +89,24 @@ class Entry:
 
 
 def entries_of(events: Iterable[ThreadEvent]) -> list[Entry]:
-    """Return a log in plain words, with an entry for each command."""
-    return [_entry(list(written)) for _, written in groupby(events, key=lambda event: event.command_id)]
+    """Return a log in plain words, with an entry for each command.
+
+    Events that only lead to the next one are left out, but at the end: the begin of an inference, and phases without a
+    person.
+    """
+    written = [list(each) for _, each in groupby(events, key=lambda event: event.command_id)]
+    shown = [[event for event in each if not _only_leads_on(event)] for each in written]
+    return [_entry(each) for each in (*shown[:-1], *([shown[-1] or written[-1]] if written else ())) if each]
+
+
+def _only_leads_on(event: ThreadEvent) -> bool:
+    return event.kind == "inference_started" or (event.kind == "phase_changed" and _text(event.data, "to") in _PASSING)
 
 
 def _entry(events: Sequence[ThreadEvent]) -> Entry:
-    """Return one entry, with the same words once. A phase that only follows is left out if anything else is said."""
-    told = [event for event in events if _text(event.data, "to") not in _PASSING] or events
-    actor, said, words = told[0].actor, list[Said](), set[str]()
-    for one in map(said_of, told):
+    """Return one entry, with the same words once."""
+    actor, said, words = events[0].actor, list[Said](), set[str]()
+    for one in map(said_of, events):
         said.append(Said(what=one.what) if one.words in words else one)
         words.add(one.words)
     return Entry(at=events[0].at, who=_who(actor.kind, actor.name), said=tuple(said))
