@@ -210,6 +210,7 @@ def outcome(name: str, *, tests: Iterable[str] = ()) -> str:
         chosen = [f"tests/threads/{test}" for test in tests or [mutant.killer]]
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *chosen]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        env.pop("REASONBLOCKS_WHOLE", None)
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=900, check=False)
     failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("FAILED ")]
     if done.returncode != (1 if failed else 0):
