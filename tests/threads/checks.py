@@ -17,11 +17,13 @@ NEWEST = 64
 """Pieces of evidence in a head."""
 
 
-def check(driver: Driver, replay: Replay) -> None:
-    """Replay what is new in the feed, and compare every thread with its rows."""
-    replay.take_all(driver.lines(after=replay.position))
+def check(driver: Driver, replay: Replay, *, only_changed: bool = False) -> None:
+    """Replay what is new in the feed, and compare every thread with its rows, or those with new lines."""
+    new = driver.lines(after=replay.position)
+    replay.take_all(new)
+    changed = {line["thread_id"] for line in new} if only_changed else {*replay.matters}
     with driver.store.read() as reading:
-        for matter in replay.matters.values():
+        for matter in (replay.matters[id] for id in changed):
             check_head(reading, matter)
             check_card(reading, matter)
             check_works(reading, matter)
@@ -114,7 +116,7 @@ def check_rest(driver: Driver, replay: Replay) -> None:
     check(driver, replay)
     for matter in replay.matters.values():
         above = replay.matters.get(matter.parent or "")
-        assert matter.ended or above is None or not above.ended, f"{matter.id} is open below {above and above.phase}"
+        assert matter.ended or above is None or not above.ended, f"{matter.id} is open below {above}"
         waits = matter.phase == "monitoring" and None in matter.children.values()
         assert matter.ended or matter.phase in CARDS or waits, f"{matter.id} is stuck in {matter.phase}"
         for child, end in matter.children.items():

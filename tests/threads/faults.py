@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from reasonblocks_threads._ports import Reading, Store, Writing
 from reasonblocks_threads._values import Letter
 
 When = Literal["before", "after"]
+
+
+@contextmanager
+def quick_folder() -> Iterator[Path]:
+    """Make a folder in memory where the system has one: a killed process leaves there what it leaves on a disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 class Killed(BaseException):
@@ -53,8 +63,11 @@ class FaultyStore:
     def __init__(self, store: Store, faults: Faults) -> None:
         self.store, self.faults = store, faults
 
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> AbstractContextManager[Writing]:
+        return self._write(thread_ids, durable)
+
     @contextmanager
-    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
+    def _write(self, thread_ids: Sequence[str], durable: bool) -> Iterator[Writing]:
         self.faults.live()
         with self.store.write(thread_ids, durable=durable) as writing:
             yield writing

@@ -265,7 +265,7 @@ def confident(proposal: Mapping[str, Any], policy: Mapping[str, Any]) -> bool:
     found = proposal.get("confidence")
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
         return False
-    return bool(found >= policy["floor"])
+    return bool(max(0, policy["floor"]) <= found <= 1)
 
 
 def passes(stage: str, proposal: Mapping[str, Any], policy: Mapping[str, Any], known: Mapping[str, Known]) -> bool:

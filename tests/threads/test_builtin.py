@@ -347,3 +347,13 @@ def test_every_answer_is_whole_and_within_its_limits(
         assert isinstance(words, str)
         assert words.strip()
         assert len(words) <= (GUIDANCE_CHARS if "parameters" in proposal.body else 1000)
+
+
+def test_no_proposal_of_the_rules_has_a_private_text() -> None:
+    private = Evidence(id="e1", label="mail", text="Mara's salary", private=True)
+    with Threads(None) as threads:
+        thread = threads.open(Cause(kind="run_stalled", key="k", title="t", run_id="r", evidence=(private,)))
+        threads.drain()
+        log = threads.log(thread.id)
+    assert "mail" in str([event.data for event in log if event.kind == "context_inferred"])
+    assert "salary" not in str([event.data for event in log]), "it could not be erased there"

@@ -152,6 +152,14 @@ def test_an_answer_that_the_card_does_not_offer_is_refused(driver: Driver, comma
     assert command("answer", thread.id, "yes")[0] == 2
 
 
+def test_an_approval_names_the_card_that_was_seen(driver: Driver, command: Command) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    code, _, err = command("answer", thread.id, "approve")
+    assert code == 1
+    assert driver.card(thread.id).id in err
+    assert driver.get(thread.id).version == thread.version
+
+
 def test_a_thread_stands_for_its_open_card_and_the_next_one_is_shown(driver: Driver, command: Command) -> None:
     thread = driver.reach("awaiting_confirmation")
     out = command.ok("answer", thread.id, "edit", "--set", "n=4")
@@ -303,9 +311,10 @@ def test_hostile_text_reaches_no_terminal(driver: Driver, command: Command, argu
 
 def test_it_works_without_a_terminal(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
+    card = f"{thread.id}.{thread.entered}"
     command = [sys.executable, "-c", "from reasonblocks_threads._cli import main; raise SystemExit(main())"]
     done = subprocess.run(
-        [*command, "--db", str(driver.database), "--json", "answer", thread.id, "approve", "--by", "mara"],
+        [*command, "--db", str(driver.database), "--json", "answer", card, "approve", "--by", "mara"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -17,7 +17,7 @@ from reasonblocks_threads._errors import InvalidTrigger, Refused
 from reasonblocks_threads._log import cause_json, proposal_json, report_json, thread_id_of
 from reasonblocks_threads._log._head import head_json
 from reasonblocks_threads._log._limits import HEAD_BYTES
-from reasonblocks_threads._phases import HUMAN, STAGES, Addition, Phase, Stage, Trigger
+from reasonblocks_threads._phases import HUMAN, STAGES, Addition, Phase, Stage, Trigger, inferring
 from reasonblocks_threads._policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW, policy_json, policy_of
 from reasonblocks_threads._rules import Rules
 from reasonblocks_threads._table import CARD_KINDS, CELLS
@@ -383,6 +383,15 @@ def test_a_question_is_never_a_consent_card() -> None:
     assert walk.head.last.question == "which service?"
 
 
+@pytest.mark.parametrize("stage", [Stage.INTENT, Stage.CONTEXT])
+def test_only_the_proposal_of_an_action_asks_a_question(stage: Stage) -> None:
+    walk = reached(inferring(stage))
+    proposal = Proposal(stage=stage, body={"text": "it is slow", "question": "which service?"}, confidence=0.9)
+    walk.send(Trigger.INFERENCE_DONE, {"proposals": [proposal_json(proposal)]})
+    assert walk.head.unreadable is None
+    assert walk.phase is Phase(f"awaiting_{stage.value}_confirmation")
+
+
 @pytest.mark.parametrize(
     "proposals", [[], [given(Stage.CONTEXT)], [given(Stage.INTENT)] * 2, [{"stage": "intent", "body": {}}], [None]]
 )
@@ -605,6 +614,15 @@ def test_cancelling_asks_the_executor_and_only_while_it_runs() -> None:
     assert walk.head.execution.cancel_requested
     with pytest.raises(Refused, match="nothing runs"):
         reached(Phase.AWAITING_REVIEW).send(Addition.CANCEL, by=MARA)
+
+
+def test_an_execution_that_was_cancelled_does_not_begin() -> None:
+    walk = reached(Phase.AWAITING_CONFIRMATION).execute()
+    walk.send(Addition.CANCEL, by=MARA)
+    assert walk.head.execution is not None
+    data = {"execution": walk.head.execution.id, "hash": walk.head.execution.hash, "deadline_at": 5_000.0}
+    with pytest.raises(Refused, match="before it began"):
+        walk.send(Addition.EXECUTION_STARTED, data)
 
 
 def test_a_late_result_of_a_closed_execution_is_only_noted() -> None:

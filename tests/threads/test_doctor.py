@@ -109,8 +109,10 @@ def test_a_lease_that_is_over_is_free_again(driver: Driver) -> None:
         assert writing.claim(
             now=driver.clock(), lease="a dead process", has={""}, leases={"begin": 30}, most={"begin": 8}
         )
-    assert driver.threads.doctor() == ()
+    doctor = Doctor(driver.threads._engine)
+    assert doctor.visit(repair=False) == ()
     driver.clock.advance(31)
+    assert kinds(doctor.visit(repair=False, whole=False)) == [("lease_over", False)]
     checked(driver, thread, "lease_over")
     driver.drain()
     assert driver.get(thread.id).phase is not Phase.PROPOSED
@@ -153,6 +155,29 @@ def test_the_card_of_an_ended_thread_is_withdrawn(driver: Driver) -> None:
     damage(driver, "UPDATE card SET state = 'open' WHERE id = ?", card.id)
     assert kinds(driver.threads.doctor(repair=True)) == [("leftover", True)]
     assert driver.threads.cards() == ()
+
+
+def test_a_card_that_the_log_does_not_have_gives_way_to_the_right_one(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    right = driver.card(thread.id)
+    damage(driver, "UPDATE card SET id = 'stray', body = replace(body, ?, 'stray') WHERE id = ?", right.id, right.id)
+    checked(driver, thread, "leftover")
+    assert (driver.card(thread.id).id, driver.card(thread.id).hash) == (right.id, right.hash)
+
+
+def test_a_card_outside_the_wait_phases_is_withdrawn(driver: Driver) -> None:
+    asked, thread = driver.reach("awaiting_confirmation"), driver.reach("awaiting_inference")
+    body = "replace(body, card.thread_id, ?)"
+    damage(
+        driver,
+        f"INSERT INTO card SELECT 'stray', org_id, ?, run_id, opened_at, NULL, 'open', NULL, NULL, {body} FROM card "
+        "WHERE thread_id = ? AND state = 'open'",
+        thread.id, thread.id, asked.id,
+    )  # fmt: skip
+    damage(driver, "UPDATE thread SET card = 'stray' WHERE id = ?", thread.id)
+    checked(driver, thread, "leftover")
+    (listed,) = [each for each in driver.threads.list() if each.id == thread.id]
+    assert listed.card is None
 
 
 def heads(change: Callable[[dict[str, object]], None]) -> Callable[[Driver, str], None]:

@@ -82,6 +82,22 @@ def test_a_thread_learns_that_its_workers_were_lost(
     assert now.problem.code == code
 
 
+def test_a_timer_that_is_about_to_end_a_card_does_not_if_the_card_is_put_off(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    engine = driver.threads._engine
+    driver.clock.advance(7 * 86_400 + 1)
+    with driver.store.write() as writing:
+        timer = writing.claim(now=driver.clock(), lease="slow", has=engine.has, leases=LEASES_S, most=MOST)
+    assert timer is not None
+    assert timer.kind == "timeout"
+    driver.answer(thread.id, "later", until=driver.clock() + 3_600)
+    engine.handlers["timeout"](engine, timer)
+    assert driver.get(thread.id).phase is Phase.AWAITING_CONFIRMATION
+    driver.clock.advance(3_601)
+    driver.drain()
+    assert driver.get(thread.id).phase is Phase.DISMISSED
+
+
 def test_an_execution_that_may_have_acted_is_not_repeated(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     card = driver.card(thread.id)
@@ -150,6 +166,18 @@ def test_cards_that_nobody_could_be_told_of_are_counted_and_stay() -> None:
             assert reading.meta(NOTIFIES_LOST) == {NOTIFIES_LOST: "1"}
             assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
         assert driver.card(thread.id).id == notifier.cards[0].id
+
+
+def test_a_work_that_is_done_is_gone() -> None:
+    notifier = Notifies(fails=False)
+    with Driver(notifier=notifier) as driver:
+        thread = driver.reach("awaiting_confirmation")
+        driver.drain()
+        driver.clock.advance(600)
+        assert driver.drain() == 0
+        assert [card.thread_id for card in notifier.cards] == [thread.id]
+        with driver.store.read() as reading:
+            assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1.0), (2, 2.0), (3, 4.0), (9, 256.0), (10, 300.0), (99, 300.0)])

@@ -248,6 +248,22 @@ def test_an_action_that_is_cancelled_before_it_starts_does_not_run(made: Callabl
     world.threads.cancel(thread.id, by=MARA)
     world.threads.drain()
     assert problem(world.threads.get(thread.id))[0] == "cancelled"
+
+
+def test_an_action_that_is_cancelled_while_its_preconditions_are_checked_does_not_run(
+    made: Callable[..., World],
+) -> None:
+    def cancels(given: Move, thread: Thread) -> str | None:
+        world.threads.cancel(thread.id, by=MARA)
+        return None
+
+    world = made(ok, preconditions=[cancels])
+    thread = world.executed(to="/data3")
+    for _ in range(3):
+        world.clock.advance(5)
+        world.threads.drain()
+    assert problem(world.threads.get(thread.id))[0] == "cancelled"
+    assert world.calls == []
     assert world.calls == []
 
 

@@ -451,6 +451,7 @@ def test_an_inference_that_kills_every_process_asks_a_person(made: Callable[...,
     assert thread.problem is not None
     assert thread.problem.code == "worker_lost"
     assert len(world.mind.asks) == 2
+    assert (thread.spent.calls, thread.spent.tokens) == (2, 4_000), "each may have made its call"
 
 
 def test_a_lost_call_counts_when_the_next_attempt_is_admitted(made: Callable[..., World]) -> None:
@@ -465,3 +466,14 @@ def test_a_lost_call_counts_when_the_next_attempt_is_admitted(made: Callable[...
     assert thread.problem is not None
     assert thread.problem.code == "budget"
     assert len(world.mind.asks) == 1
+    assert thread.spent.calls == 1
+
+
+def test_a_lost_call_is_booked_with_the_answer_of_the_next_attempt(made: Callable[..., World]) -> None:
+    world = made(dies, good, policy=Policy(auto_advance=frozenset()))
+    with pytest.raises(Killed):
+        world.inferred()
+    world.clock.advance(61)
+    world.threads.drain()
+    (listed,) = world.threads.list()
+    assert world.threads.get(listed.id).spent.calls == len(world.mind.asks) == 2

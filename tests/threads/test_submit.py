@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reasonblocks.exceptions import ConfigError
 from reasonblocks_threads import (
     Actor,
     CardClosed,
@@ -319,6 +320,41 @@ def test_the_evidence_of_one_key_is_added_to_its_family_once(driver: Driver) -> 
     again = [driver.threads.open(cause) for _ in range(2)]
     assert {thread.id for thread in again} == {first.id}
     assert [each.id for each in driver.get(first.id).evidence] == ["e"]
+
+
+def test_the_same_evidence_by_others_and_to_the_next_thread_of_a_family_is_no_conflict(driver: Driver) -> None:
+    cause = driver.cause("two", family="f", evidence=(Evidence(id="e", label="l", text="t"),))
+    for key in ("one", "three"):
+        live = driver.threads.open(driver.cause(key, family="f"))
+        for name in ("ann", "bob"):
+            assert driver.threads.open(cause, by=Actor.agent(name)).id == live.id
+        assert [each.id for each in driver.get(live.id).evidence] == ["e"]
+        driver.threads.dismiss(live.id, by=MARA)
+
+
+def test_the_id_of_a_command_reveals_no_private_text(driver: Driver) -> None:
+    live = driver.threads.open(driver.cause("one", family="f"))
+    cause = driver.cause("two", family="f", evidence=(Evidence(id="e", label="l", text=SECRET, private=True),))
+    ids = []
+    for _ in range(2):
+        driver.threads.open(cause)
+        ids.append(driver.threads.log(live.id)[-1].command_id)
+    assert ids[0] != ids[1], "an id that follows from the text would be the same"
+    assert driver.threads.erase(live.id, by=MARA) == 2
+
+
+def test_nothing_is_erased_for_somebody_without_a_name(driver: Driver) -> None:
+    private = Evidence(id="e", label="l", text=SECRET, private=True)
+    thread = driver.threads.open(driver.cause(evidence=(private,)))
+    with pytest.raises(ConfigError):
+        driver.threads.erase(thread.id, by="mara")  # type: ignore[arg-type]
+    assert driver.threads.erase(thread.id, by=MARA) == 1
+
+
+def test_a_child_keeps_the_thread_that_it_follows(driver: Driver) -> None:
+    before = driver.reach("dismissed")
+    parent = driver.threads.open(driver.cause())
+    assert driver.threads.open(driver.cause(), parent=parent.id, follows=before.id).follows == before.id
 
 
 def test_no_letter_outlives_its_execution(driver: Driver) -> None:

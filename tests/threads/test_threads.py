@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from reasonblocks_threads import (
     UnknownCard,
     UnknownThread,
 )
-from tests.threads.driver import ASK_ALL, END_TO_END, MARA, OPERATOR, Driver
+from tests.threads.driver import ASK_ALL, END_TO_END, MARA, OPERATOR, Driver, Mind
 
 SECONDS = 20.0
 
@@ -297,6 +298,13 @@ def test_notes_are_possible_after_the_end(driver: Driver) -> None:
     assert driver.threads.log(thread.id, after=thread.version)[0].data["text"] == "it held"
 
 
+def test_an_approval_of_another_hash_is_refused(driver: Driver) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    with pytest.raises(Refused):
+        driver.threads.answer(replace(driver.card(thread.id), hash="another"), "approve", by=MARA)
+    assert driver.get(thread.id) == thread
+
+
 # --- looking and waiting
 
 
@@ -466,6 +474,19 @@ def test_the_policy_of_the_installation_holds_in_every_process(tmp_path: Path) -
         assert third.policy == HANDS_OFF
         console.drain()
         assert console.get(third.id).phase is Phase.AWAITING_INTENT_CONFIRMATION
+
+
+def test_an_organisation_has_no_offers_of_another(tmp_path: Path) -> None:
+    file, theirs = tmp_path / "t.db", Mind()
+    with Threads(file, org_id="b") as ours:
+        Threads(file, org_id="a", actions=[_action("theirs")], policy=END_TO_END, inferencer=theirs).close()
+        thread = ours.open(Cause(kind="k", key="one", title="t"))
+        ours.drain()
+        (card,) = ours.cards()
+    assert thread.policy == PLAN_THEN_REVIEW
+    assert card.stage is Stage.ACTION, "no inference waits for an inferencer that the organisation does not have"
+    assert "acknowledge" in card.actions
+    assert "theirs" not in card.actions
 
 
 def test_without_any_policy_a_person_approves_the_action(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Walks a golden walk again and again, killed at each of its commits in turn, and continued by another process.
 
-`python -m tests.threads.walking W1 FOLDER` forks a process for each try, kills it with SIGKILL before or after a
-commit, and forks another one that goes on. Prints one JSON object: the kills, and the walks with another end.
+`python -m tests.threads.walking all W1 W2` forks a process for each try, kills it with SIGKILL before and after each
+commit, and forks another one that goes on. Prints a JSON object for each walk: the kills, and those with another end.
+With `half` instead of `all` the kills are before one commit and after the next.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from reasonblocks_threads._handlers._calls import masked
 from tests.threads.checks import check_rest
 from tests.threads.driver import Clock, Driver, Hands
-from tests.threads.faults import Faults, When
+from tests.threads.faults import Faults, When, quick_folder
 from tests.threads.model import Replay
 from tests.threads.walks import WALKS, Walker
 
@@ -60,13 +61,15 @@ def walk(name: str, file: Path, *, faults: Faults | None = None, after: float = 
         assert len(ran) == len({*ran}), f"what is not idempotent ran twice: {ran}"
 
 
-def kill_everywhere(name: str, folder: Path) -> dict[str, Any]:
+def kill_everywhere(name: str, folder: Path, *, half: bool) -> dict[str, Any]:
     """Kill the walk before and after each of its commits, and let another process go on."""
     plain = folder / f"{name}.db"
     if in_child(lambda: walk(name, plain, faults=Faults())):
         return {"walk": name, "kills": 0, "failed": ["without a kill"]}
     commits, failed, kills = int(plain.with_suffix(".commits").read_text()), [], 0
     cases: list[tuple[int, When]] = [(n, when) for n in range(1, commits + 1) for when in ("before", "after")]
+    if half:
+        cases = [(n, "before" if n % 2 else "after") for n in range(1, commits + 1)]
     for at, when in cases:
         file = folder / f"{name}-{at}-{when}.db"
         faults = Faults(at=at, when=when, really=True)
@@ -83,4 +86,6 @@ def kill_everywhere(name: str, folder: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     masked("the first text imports what recognises secrets, which every forked process would do again")
-    print(json.dumps(kill_everywhere(sys.argv[1], Path(sys.argv[2]))))
+    with quick_folder() as folder:
+        for name in sys.argv[2:]:
+            print(json.dumps(kill_everywhere(name, folder, half=sys.argv[1] == "half")), flush=True)

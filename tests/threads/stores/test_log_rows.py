@@ -216,6 +216,22 @@ def test_a_transaction_whose_statement_failed_is_undone_even_if_the_error_was_ca
     noting(thread).put(store)
 
 
+def test_a_transaction_whose_error_of_the_database_was_caught_is_undone(store: Store) -> None:
+    opened(store)
+    before = everything(store)
+
+    def go_on() -> None:
+        with store.write() as writing:
+            assert isinstance(writing, SqlWriting)
+            writing.set_meta({"a": "b"})
+            with pytest.raises(StoreUnavailable):
+                writing._db.change("DELETE FROM event")
+
+    with pytest.raises(StoreUnavailable, match="append-only"):
+        go_on()
+    assert everything(store) == before
+
+
 def test_a_transaction_is_of_no_use_after_its_end(store: Store) -> None:
     with store.write() as writing:
         pass

@@ -98,7 +98,9 @@ def test_a_deferred_card_is_shown_when_its_time_has_come(store: Store) -> None:
     assert open_cards(store, now=8.9) == [shown.id]
     assert sorted(open_cards(store, now=9.0)) == sorted(open_cards(store)) == sorted([deferred.id, shown.id])
     with store.write([shown.id]) as writing:
-        writing.defer_card(f"{shown.id}.1", 20.0)
+        found = writing.open_card(shown.id)
+        assert found is not None
+        writing.put_card(replace(found, deferred_until=20.0))
     assert open_cards(store, now=10.0) == [deferred.id]
     with store.read() as reading:
         found = reading.open_card(shown.id)

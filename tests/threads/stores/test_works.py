@@ -111,6 +111,8 @@ def test_a_work_has_attempts_and_a_lease_of_its_own(store: Store) -> None:
     assert claimed(store, 100.0) is None
     with store.write() as writing:
         assert len(writing.expired(now=100.0, most={})) == 1
+        assert len(writing.expired(now=100.0, most={}, org_id="default")) == 1
+        assert list(writing.expired(now=100.0, most={}, org_id="other")) == []
 
 
 def test_a_kind_that_is_not_named_has_one_attempt_of_half_a_minute(store: Store) -> None:
@@ -174,6 +176,15 @@ def test_a_timer_is_moved(store: Store) -> None:
     with store.write() as writing:
         writing.move_timer(id, 50.0)
     assert all_claimed(store, 49.9) == [f"{id}.1.begin"]
+    assert all_claimed(store, 50.0) == [f"{id}.1.timeout"]
+
+
+def test_a_timer_that_is_moved_is_taken_from_who_has_leased_it(store: Store) -> None:
+    id = added(store, work("timeout", 5.0))
+    assert claimed(store, 5.0, lease="L") is not None
+    with store.write() as writing:
+        writing.move_timer(id, 50.0)
+        assert not writing.finish_work(f"{id}.1.timeout", "L")
     assert all_claimed(store, 50.0) == [f"{id}.1.timeout"]
 
 

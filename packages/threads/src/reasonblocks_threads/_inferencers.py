@@ -101,7 +101,7 @@ def _intent(ask: Ask) -> Proposal:
 
 def _context(ask: Ask) -> Proposal:
     quoted = ask.evidence[-QUOTED:]
-    lines = [f"{item.label}: {item.text}" if item.text else item.label for item in quoted]
+    lines = [item.label if _is_bare(item) else f"{item.label}: {item.text}" for item in quoted]
     if told := _told(ask, Stage.CONTEXT):
         lines.append(f"A person adds: {told}")
     text = "; ".join(_cut(line, QUOTE_CHARS) for line in lines) or "No evidence was given."
@@ -149,8 +149,13 @@ def _quote(item: Evidence) -> str:
 
 
 def _quotable(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
-    """Return the newest evidence that has a text and may be quoted: a private text stays with its thread."""
-    return [item for item in evidence if item.text.strip() and item.blob is None][-QUOTED:]
+    """Return the newest evidence that has a text and may be quoted."""
+    return [item for item in evidence if not _is_bare(item)][-QUOTED:]
+
+
+def _is_bare(item: Evidence) -> bool:
+    """Return True for evidence that has no text to quote: a private one could not be erased from a proposal."""
+    return item.private or item.blob is not None or not item.text.strip()
 
 
 def _question(ask: Ask, why: str = "") -> str:

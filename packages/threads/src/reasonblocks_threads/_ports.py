@@ -127,7 +127,10 @@ class Writing(Reading, Protocol):
         """Mark the open card as answered, before `append` withdraws it."""
         ...
 
-    def defer_card(self, card_id: str, until: float) -> None: ...
+    def withdraw_card(self, thread_id: str) -> None:
+        """Withdraw the open card of a thread outside a change of phase, as the doctor does."""
+        ...
+
     def claim(
         self,
         *,
@@ -146,7 +149,7 @@ class Writing(Reading, Protocol):
         """
         ...
 
-    def expired(self, *, now: float, most: Mapping[str, int]) -> Sequence[Work]:
+    def expired(self, *, now: float, most: Mapping[str, int], org_id: str | None = None) -> Sequence[Work]:
         """Return works whose attempts are used up and whose last lease is over."""
         ...
 
@@ -168,7 +171,7 @@ class Writing(Reading, Protocol):
         ...
 
     def move_timer(self, thread_id: str, due_at: float) -> None:
-        """Set the time of the thread's timeout."""
+        """Set the time of the thread's timeout. Who has leased it loses the lease: what it is about to end goes on."""
         ...
 
     def add_letter(self, letter: Letter) -> None: ...

@@ -226,7 +226,7 @@ class Threads:
 
     def erase(self, id: str, *, by: Actor) -> int:
         """Erase the texts of the thread's private evidence. Returns their number."""
-        erased = 0
+        check("by", by, Actor, AN_ACTOR)
         thread = self.get(id)
         with self._engine.store.write([thread.id]) as writing:
             erased = writing.erase_blobs(thread.id)

@@ -31,7 +31,9 @@ _FLAGS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("card", metavar="CARD", help="the id of a card, or of a thread for its open card")
+    parser.add_argument(
+        "card", metavar="CARD", help="the id of a card; for all but approve, that of a thread is its open card"
+    )
     parser.add_argument("what", metavar="ANSWER", choices=get_args(AnswerName), help=", ".join(get_args(AnswerName)))
     parser.add_argument("--text", help="words: a correction, what was missing, or why it is asked again")
     parser.add_argument(
@@ -48,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(threads: Threads, arguments: Namespace) -> int:
-    card = _card(threads, arguments.card)
     what: AnswerName = arguments.what
+    card = _card(threads, arguments.card, what)
     if what == "accept" and card.kind == "cleanup_failure":
         what = "accept_failure"
     _check_needed(card, what, arguments)
@@ -63,14 +65,19 @@ def answer(threads: Threads, arguments: Namespace) -> int:
     return OK
 
 
-def _card(threads: Threads, id: str) -> Card:
-    """Return the card of this id, closed or not, or the open card of the thread of this id."""
+def _card(threads: Threads, id: str, what: AnswerName) -> Card:
+    """Return the card of this id, closed or not, or the open card of the thread of this id.
+
+    An approval names its card: the thread may have another card by now, with an action that nobody has seen.
+    """
     if thread_id_of(id) != id:
         return threads.card(id).card
     thread = threads.get(id)
     found = card_id_of(thread)
     if found is None:
         raise Refused(id, "answer", f"no card is open; its phase is {thread.phase.value!r}")
+    if what == "approve":
+        raise Refused(id, what, f"it needs the id of the card that you saw; the open one is {found!r}")
     return threads.card(found).card
 
 

@@ -83,6 +83,8 @@ def _execution_started(draft: Draft) -> None:
     deadline_at = number(draft.data, "deadline_at")
     if present.started_at:
         return
+    if present.cancel_requested:
+        raise draft.refused("it was cancelled before it began")
     parameters = dict(approved.parameters)
     draft.add(
         "execution_started",

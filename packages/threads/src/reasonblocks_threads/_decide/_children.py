@@ -221,7 +221,7 @@ def _child(thread: Thread, data: Mapping[str, Any], command: Command, rules: Rul
         "parent": thread.id,
         "ancestors": [thread.id, *thread.ancestors],
         "rule": "all_of",
-        "follows": None,
+        "follows": maybe_text(data, "follows"),
         "run": one_of(data, "run", RUNS, same_run),
     }
 

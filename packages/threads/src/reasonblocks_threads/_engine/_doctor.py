@@ -13,9 +13,9 @@ from .._entry import entry
 from .._errors import Refused
 from .._log import fold_all, head_json
 from .._phases import Addition, Phase, WorkKind
-from .._ports import Known, Listed, Reading, Writing
+from .._ports import Listed, Reading, Writing
 from .._rules import Rules
-from .._values import SYSTEM, Command, ExpectVersion, NewWork, Rows, Thread, ThreadEvent, Work
+from .._values import SYSTEM, Card, Command, ExpectVersion, NewWork, Rows, Thread, ThreadEvent, Work
 from ._lost import has_begun
 from ._submit import Submission
 
@@ -31,7 +31,7 @@ FindingKind: TypeAlias = Literal[
 PAGE = 1_000
 FOLDS = 200
 """The most logs that a visit folds; the next visit goes on with the others."""
-AFTER_THE_END: frozenset[WorkKind] = frozenset({"cascade_up", "cascade_down", "notify"})
+AFTER_THE_END: frozenset[WorkKind] = frozenset({"cascade_up", "cascade_down"})
 """The works that a thread may have after its end."""
 NEEDED: Mapping[Phase, WorkKind] = {
     Phase.PROPOSED: "begin",
@@ -160,10 +160,9 @@ class _Examination:
     def _of_card(self, thread: Thread, rows: Rows) -> Iterator[Found]:
         card, missing = self._reading.open_card(thread.id), rows.card
         if missing is not None and card is None:
-            deferred = replace(missing, deferred_until=thread.deferred_until)
-            yield self._finding("card_missing", missing.id), lambda writing: writing.put_card(deferred)
+            yield self._finding("card_missing", missing.id), lambda writing: writing.put_card(missing)
         elif card is not None and (missing is None or card.id != missing.id):
-            yield self._finding("leftover", f"the card {card.id}"), _withdraw(thread, card.id, missing is not None)
+            yield self._finding("leftover", f"the card {card.id}"), _withdraw(thread, missing)
 
     def _of_works(self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]) -> Iterator[Found]:
         for row in _expected(thread, rows, self._engine.rules(self._reading, thread), self._now):
@@ -186,7 +185,7 @@ class _Examination:
             yield self._finding("leftover", detail), lambda writing: _drop(writing, thread.id, kinds)
         card = self._reading.open_card(thread.id)
         if card is not None:
-            yield self._finding("leftover", f"the card {card.id} of an ended thread"), _withdraw(thread, card.id, False)
+            yield self._finding("leftover", f"the card {card.id} of an ended thread"), _withdraw(thread, None)
 
     def _of_living_children(self, thread: Thread, rows: Rows, works: Mapping[WorkKind, Work]) -> Iterator[Found]:
         living = [child.id for child in thread.children if self._is_live(child.id)]
@@ -279,14 +278,11 @@ def _drop(writing: Writing, thread_id: str, kinds: Sequence[WorkKind]) -> None:
     writing.remove_works(thread_id, kinds)
 
 
-def _withdraw(thread: Thread, card_id: str, again: bool) -> Repair:
-    """Return the withdrawal of a card that the log does not have."""
-
-    def withdraw(writing: Writing) -> None:
-        known = Known(command_id=f"doctor:{card_id}:{thread.version}", thread_id=thread.id, content="", first=1, last=0)
-        writing.append(thread, thread, (), Rows(withdraw_card=True), known)
-
-    return withdraw
+def _withdraw(thread: Thread, right: Card | None) -> Repair:
+    """Return the withdrawal of a card that the log does not have; the right one takes its place."""
+    if right is not None:
+        return lambda writing: writing.put_card(right)
+    return lambda writing: writing.withdraw_card(thread.id)
 
 
 def _repair(engine: Engine, writing: Writing, thread_id: str, found: Sequence[Found]) -> None:

@@ -62,7 +62,7 @@ class Engine:
         """Returns the seconds since the epoch."""
         self.token = token
         """Returns an id that nobody can guess."""
-        self._offers = Offers(actions, offers or {})
+        self._offers = Offers(org_id, actions, offers or {})
         self.has = has_of(self._offers.own)
         """The needs of works that this process can meet."""
         self._suspects: dict[str, Thread] = {}
@@ -78,14 +78,14 @@ class Engine:
         self._changes = 0
 
     def tell_others(self) -> None:
-        """Write the offers of this process to the store, once, so that all processes know them."""
+        """Write the offers of this process to the store, once, so that all of its organisation know them."""
         if self._told:
             return
         with self.store.read() as reading:
-            known = reading.meta()
-        if new := {name: text for name, text in self._offers.own.items() if known.get(name) != text}:
+            untold = self._offers.untold(reading)
+        if untold:
             with self.store.write() as writing:
-                writing.set_meta(new)
+                writing.set_meta(untold)
         self._told = True
 
     def catalogue(self, reading: Reading) -> Catalogue:

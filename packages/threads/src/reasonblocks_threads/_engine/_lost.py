@@ -17,6 +17,9 @@ AGAIN_S = 60.0
 """Seconds before a work that could not be ended is looked at again."""
 NOTIFIES_LOST = "notifies_lost"
 """The row of meta that counts the cards about which nobody could be told."""
+RESERVED_TOKENS = 2_000
+RESERVED_USD = 0.01
+"""The cost that a call is booked with if it never reported one."""
 WORKER_LOST = "worker_lost"
 OUTCOME_UNKNOWN = "outcome_unknown"
 UNKNOWN = "the process that executed it was lost, so nobody knows what it did"
@@ -27,7 +30,7 @@ NOT_CLEANED = "the processes that cleaned up were lost"
 def end_lost(engine: Engine, most: Mapping[str, int]) -> int:
     """End all works whose attempts are used up. Returns their number."""
     with engine.store.write(durable=False) as writing:
-        lost = writing.expired(now=engine.now(), most=most)
+        lost = writing.expired(now=engine.now(), most=most, org_id=engine.org_id)
     return sum(_end(engine, work) for work in lost if not engine.is_put_off(work.id))
 
 
@@ -106,7 +109,7 @@ def outcome(work: Work, thread: Thread) -> tuple[Trigger | Addition, dict[str, A
     """Return the command by which a thread learns that a work was lost; None if it does not wait for it."""
     detail = work.error
     if work.kind == "infer":
-        return _inference(thread, detail)
+        return _inference(work, thread, detail)
     if work.kind == "execute":
         return _execution(thread, detail)
     if work.kind == "clean_up":
@@ -115,12 +118,15 @@ def outcome(work: Work, thread: Thread) -> tuple[Trigger | Addition, dict[str, A
     return Addition.WORK_DEAD, {"work": work.id, "kind": work.kind, "error": detail}
 
 
-def _inference(thread: Thread, detail: str) -> tuple[Trigger, dict[str, Any]] | None:
-    data = {"code": WORKER_LOST, "detail": detail or NO_ANSWER}
+def _inference(work: Work, thread: Thread, detail: str) -> tuple[Trigger, dict[str, Any]] | None:
+    """Return the failure of an inference; the calls of its attempts are booked, because each may have been made."""
+    data: dict[str, Any] = {"code": WORKER_LOST, "detail": detail or NO_ANSWER}
     if thread.phase is Phase.AWAITING_INFERENCE:
         return Trigger.INFERENCE_REJECTED, data
     inferring = thread.phase in (Phase.INFERRING_INTENT, Phase.INFERRING_CONTEXT, Phase.INFERRING_ACTION)
-    return (Trigger.INFERENCE_FAILED, {**data, "call": None}) if inferring else None
+    n = work.attempts
+    call = {"id": f"{work.id}.{n}", "calls": n, "tokens": n * RESERVED_TOKENS, "usd": n * RESERVED_USD}
+    return (Trigger.INFERENCE_FAILED, {**data, "call": call}) if inferring else None
 
 
 def _execution(thread: Thread, detail: str) -> tuple[Trigger, dict[str, Any]] | None:

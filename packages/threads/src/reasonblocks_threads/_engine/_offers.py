@@ -27,7 +27,7 @@ def offers_of(
     notifier: bool,
     policy: Policy | None,
 ) -> dict[str, str]:
-    """Return what a process tells the others, as rows of the store's meta."""
+    """Return what a process tells the others of its organisation."""
     offers = {f"{ACTION}{action.name}": spec_json(action.spec) for action in actions}
     offers |= {f"{CLEANER}{kind}": "1" for kind in cleaners}
     if inferencer is not None:
@@ -48,7 +48,7 @@ def has_of(offers: Mapping[str, str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """The offers of all processes of a store, with the catalogue that follows from them."""
+    """The offers of all processes of an organisation, with the catalogue that follows from them."""
 
     catalogue: Catalogue
     cleaned: frozenset[str]
@@ -59,23 +59,33 @@ class Offered:
 
 
 class Offers:
-    """Reads the offers of all processes, which it parses again only when they have changed."""
+    """Reads and writes the offers of an organisation's processes, rows of the store's meta.
 
-    def __init__(self, actions: Sequence[Action], own: Mapping[str, str]) -> None:
+    They are parsed again only when they have changed.
+    """
+
+    def __init__(self, org_id: str, actions: Sequence[Action], own: Mapping[str, str]) -> None:
         self._actions = tuple(actions)
         self.own = dict(own)
+        self._prefix = f"offer:{json.dumps(org_id)}:"
         Catalogue.of(self._actions)  # raises for two actions of one name
         self._last: tuple[Mapping[str, str], Offered] | None = None
 
     def of(self, reading: Reading) -> Offered:
         """Return the offers as they are in this transaction."""
-        meta = reading.meta()
+        meta = reading.meta(self._prefix)
         last = self._last  # read once: another thread may replace it
         if last is not None and last[0] == meta:
             return last[1]
-        offered = self._parsed({**meta, **self.own})
+        offered = self._parsed({**{key.removeprefix(self._prefix): text for key, text in meta.items()}, **self.own})
         self._last = (dict(meta), offered)
         return offered
+
+    def untold(self, reading: Reading) -> dict[str, str]:
+        """Return the rows of this process's offers that the store does not have."""
+        known = reading.meta(self._prefix)
+        own = {f"{self._prefix}{name}": text for name, text in self.own.items()}
+        return {key: text for key, text in own.items() if known.get(key) != text}
 
     def _parsed(self, meta: Mapping[str, str]) -> Offered:
         described = (text for name, text in meta.items() if name.startswith(ACTION))

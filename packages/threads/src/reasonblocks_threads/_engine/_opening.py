@@ -131,13 +131,20 @@ class _Attempt:
         if not items:
             return thread
         command = self._command(
-            f"open:{self._engine.org_id}:{self._asked.cause.key}:{digest({'items': items})}",
+            self._name_of_evidence(thread, items),
             thread.id,
             Addition.EVIDENCE,
             {"items": items},
             ExpectVersion(version=thread.version),
         )
         return self._engine.submit(command).thread
+
+    def _name_of_evidence(self, thread: Thread, items: list[dict[str, Any]]) -> str:
+        """Return the command's id: the same for the same evidence, unless it is private, which no id may reveal."""
+        if any(each.private for each in self._asked.cause.evidence):
+            return f"{self._name}:{self._engine.token()}"
+        by = self._asked.by
+        return f"{self._name}:{digest({'to': thread.id, 'by': [by.kind, by.name], 'items': items})}"
 
     def _superseded(self, before: Thread | None) -> list[tuple[Command, None]]:
         """Return the command that ends a thread whose place the new one takes."""

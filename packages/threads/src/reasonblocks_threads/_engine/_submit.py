@@ -120,6 +120,8 @@ class Submission:
         if not events:
             return Submitted(thread=_found(before, command.thread_id), events=())
         after = _found(reduce(fold, events, before), command.thread_id)
+        if after.unreadable is not None:
+            raise Refused(after.id, command.trigger.value, f"its events could not be read: {after.unreadable}")
         rows = entry(before, after, rules, at=command.at, events=events)
         if isinstance(command.expect, ExpectCard) and rows.withdraw_card:
             self._close(command, answer)
@@ -167,7 +169,6 @@ class Submission:
         hidden_before = max(card.deferred_until or at, at)
         expires = None if card.expires_at is None else card.expires_at + max(0.0, until - hidden_before)
         self._writing.put_card(replace(card, deferred_until=until, expires_at=expires))
-        self._writing.defer_card(card.id, until)
         if expires is not None:
             self._writing.move_timer(card.thread_id, expires)
 

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .._engine._lost import RESERVED_TOKENS, RESERVED_USD
 from .._errors import ReadOnly, Refused
 from .._log import proposal_json
 from .._phases import CATEGORIES, Phase, Stage, Trigger
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 INFER_S = 58.0
 """Seconds of an inference with its repair: its lease of 60 s is not over when the answer is written."""
 PRECONDITIONS_S = 20.0
-RESERVED_TOKENS = 2_000
-RESERVED_USD = 0.01
-"""The cost that a call is booked with if it never reported one."""
 _UNKNOWN = (RESERVED_TOKENS, RESERVED_USD)
 MOST = 10**12
 """The largest number that a cost is booked with."""
@@ -47,6 +45,12 @@ class _Job:
     @property
     def call_id(self) -> str:
         return f"{self.work.id}.{self.work.attempts}"
+
+    @property
+    def lost(self) -> _Cost:
+        """The cost of attempts that were lost with their processes: each may have made its call."""
+        number = 0 if self.thread.phase is Phase.AWAITING_INFERENCE else self.work.attempts - 1
+        return _Cost(calls=number, tokens=number * RESERVED_TOKENS, usd=number * RESERVED_USD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +88,7 @@ def infer(engine: Engine, work: Work) -> None:
         if _start(job):
             _done(job, _Answer(cost=_Cost(), proposals=(checked,)), stored=True)
         return
-    lost = 0 if job.thread.phase is Phase.AWAITING_INFERENCE else work.attempts - 1
-    if refusal := _exhausted(job, _Cost(calls=lost)):
+    if refusal := _exhausted(job, _Cost()):
         _refuse(job, refusal)
     elif _start(job, reserve=True):
         answer = _ask(job, checked.faults)
@@ -109,10 +112,13 @@ def _job(engine: Engine, work: Work) -> _Job | None:
 
 
 def _exhausted(job: _Job, more: _Cost) -> str | None:
-    """Return why the budget admits no call after those that were booked and these, or None."""
-    spent = job.thread.spent
+    """Return why the budget admits no call after those that were booked, those that were lost, and these, or None."""
+    spent, lost = job.thread.spent, job.lost
     counted = replace(
-        spent, calls=spent.calls + more.calls, tokens=spent.tokens + more.tokens, usd=spent.usd + more.usd
+        spent,
+        calls=spent.calls + lost.calls + more.calls,
+        tokens=spent.tokens + lost.tokens + more.tokens,
+        usd=spent.usd + lost.usd + more.usd,
     )
     why = job.rules.exhausted(replace(job.thread, spent=counted))
     if why is None:
@@ -126,7 +132,7 @@ def _refuse(job: _Job, detail: str) -> None:
     queued = job.thread.phase is Phase.AWAITING_INFERENCE
     trigger = Trigger.INFERENCE_REJECTED if queued else Trigger.INFERENCE_FAILED
     data: dict[str, object] = {"code": "budget", "detail": detail}
-    job.engine.report(job.work, trigger, data if queued else {**data, "call": None}, detail=detail)
+    job.engine.report(job.work, trigger, data if queued else {**data, "call": _booked(job, _Cost())}, detail=detail)
 
 
 def _start(job: _Job, *, reserve: bool = False) -> bool:
@@ -243,7 +249,13 @@ def _report(job: _Job, trigger: Trigger, data: dict[str, object], answer: _Answe
 
 
 def _booked(job: _Job, cost: _Cost) -> dict[str, object]:
-    return {"id": job.call_id, "tokens": cost.tokens, "usd": cost.usd, "calls": cost.calls}
+    lost = job.lost
+    return {
+        "id": job.call_id,
+        "calls": lost.calls + cost.calls,
+        "tokens": lost.tokens + cost.tokens,
+        "usd": lost.usd + cost.usd,
+    }
 
 
 def _preconditions(job: _Job, asked: Checked) -> list[dict[str, object]] | None:

@@ -108,8 +108,9 @@ class SqlWriting(SqlReading):
         self._db.change(sql, (by, answer, card_id))
         self._db.change("UPDATE thread SET card = NULL WHERE card = ? AND id = ?", (card_id, _thread_of(card_id)))
 
-    def defer_card(self, card_id: str, until: float) -> None:
-        self._db.change("UPDATE card SET deferred_until = ? WHERE id = ? AND state = 'open'", (until, card_id))
+    def withdraw_card(self, thread_id: str) -> None:
+        self._db.change(f"UPDATE card SET state = 'withdrawn' WHERE {_OPEN}", (thread_id,))
+        self._db.change("UPDATE thread SET card = NULL WHERE id = ?", (thread_id,))
 
     def put_card(self, card: Card) -> None:
         with self._unique(card.thread_id):
@@ -148,13 +149,14 @@ class SqlWriting(SqlReading):
         self._db.change(lease_sql, (lease, until, found[0]))
         return replace(work, lease=lease, leased_until=until, attempts=work.attempts + 1)
 
-    def expired(self, *, now: float, most: Mapping[str, int]) -> Sequence[Work]:
+    def expired(self, *, now: float, most: Mapping[str, int], org_id: str | None = None) -> Sequence[Work]:
         limit, limits = _by_kind(most, "1")
+        rule, values = ("", ()) if org_id is None else ("AND org_id = ? ", (id_of(org_id),))
         sql = (
             f"SELECT {_rows.WORK} FROM work WHERE attempts > 0 AND attempts >= coalesce(most, {limit}) "
-            "AND (leased_until IS NULL OR leased_until <= ?) ORDER BY rank, due_at, number"
+            f"AND (leased_until IS NULL OR leased_until <= ?) {rule}ORDER BY rank, due_at, number"
         )
-        return [_rows.work_of(row) for row in self._db.all(sql, (*limits, now))]
+        return [_rows.work_of(row) for row in self._db.all(sql, (*limits, now, *values))]
 
     def finish_work(self, work_id: str, lease: str) -> bool:
         return self._db.change("DELETE FROM work WHERE id = ? AND lease = ?", (work_id, lease)) > 0
@@ -167,7 +169,10 @@ class SqlWriting(SqlReading):
         return self._db.change(sql, (due_at, error, due_at, work_id, lease)) > 0
 
     def move_timer(self, thread_id: str, due_at: float) -> None:
-        sql = f"UPDATE work SET due_at = ?, {_RANK} WHERE thread_id = ? AND kind = 'timeout'"
+        sql = (
+            f"UPDATE work SET due_at = ?, lease = NULL, leased_until = NULL, {_RANK} "
+            "WHERE thread_id = ? AND kind = 'timeout'"
+        )
         self._db.change(sql, (due_at, due_at, thread_id))
 
     def add_works(self, thread_id: str, entered: int, works: Sequence[NewWork]) -> None:

@@ -111,7 +111,7 @@ class Proposal:
     @property
     def question(self) -> str | None:
         """The question that an action's proposal asks instead of naming an action."""
-        found = self.body.get("question")
+        found = self.body.get("question") if self.stage is Stage.ACTION else None
         return found if isinstance(found, str) else None
 
 
