@@ -1,4 +1,4 @@
-"""`./dev serve`: a ReasonBlocks server with the demo's runs, other samples, and a live run that continues.
+"""`./dev serve`: a ReasonBlocks server with the demo's runs, other samples, a live run and a card to be answered.
 
 The data is in a temporary folder, unless `--data FOLDER` names another one. All options go to `reasonblocks serve`.
 """
@@ -26,6 +26,7 @@ from two_runs import TASK, messages_of
 
 from reasonblocks import HttpSink, ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks.types import Mode, RunOptions, Usage
+from reasonblocks_threads import Actor, Cause, Evidence, Proposal, Threads
 
 MODEL = "scripted-model"
 STEP_S = (0.1, 0.5)
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, signal.default_int_handler)
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     with ExitStack() as stack:
-        os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
+        home = os.environ["REASONBLOCKS_HOME"] = stack.enter_context(tempfile.TemporaryDirectory())
+        os.environ.setdefault("REASONBLOCKS_THREADS", ask_a_person(Path(home) / "threads.db"))
         server = stack.enter_context(serve(arguments))
         stack.callback(server.terminate)
         assert server.stdout is not None
@@ -104,6 +106,26 @@ def end_with(parent: int) -> None:
 def serve(arguments: Sequence[str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "reasonblocks", "serve", "--json", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)  # Ctrl-C ends us first
+
+
+def ask_a_person(database: Path) -> str:
+    """Open a thread about one of the runs, which asks for a person's consent on the dashboard. Return its database."""
+    cause = Cause(
+        kind="run_failed",
+        key="driver-1",
+        title="installer did not find the printer's driver",
+        run_id="driver-1",
+        evidence=(Evidence(id="output", label="output of the last command", text=MISSING),),
+    )
+    proposals = [
+        Proposal.of_intent("Let somebody who knows the printer install its driver.", confidence=0.9),
+        Proposal.of_context("The agent has tried the same command 6 times.", confidence=0.9),
+        Proposal.of_action("hand_off", {"to": "the IT desk", "reason": "no such driver"}, confidence=0.8),
+    ]
+    with Threads(database) as threads:
+        threads.open(cause, proposals=proposals, by=Actor.agent("installer"), run="ended")
+        threads.drain()
+    return str(database)
 
 
 def show(stack: ExitStack, url: str, data: str, key: str | None, login: str | None) -> None:

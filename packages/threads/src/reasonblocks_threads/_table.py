@@ -23,8 +23,8 @@ QUEUED_S = 15 * MINUTE_S
 """The same while its run is not live."""
 INFERRING_S = 180.0
 """An inference, over both of its leases of 60 s and a pause between them."""
-CLEANUP_S = 60.0
-"""A clean-up."""
+CLEANUP_S = 150.0
+"""A clean-up, over both of its leases of 60 s and a pause between them."""
 
 Targets: TypeAlias = tuple[Phase, ...]
 
