@@ -125,6 +125,8 @@ def serve(session: nox.Session) -> None:
         "packages/langchain",
         "-e",
         "packages/server",
+        "-e",
+        "packages/threads",
     )
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/team_server.py"), *session.posargs)
