@@ -29,8 +29,9 @@ from reasonblocks_threads import (
 )
 from reasonblocks_threads._engine import Engine
 from reasonblocks_threads._engine._drain import LEASES_S, MOST, back_off
-from reasonblocks_threads._engine._lost import NOTIFIES_LOST
-from reasonblocks_threads._phases import Addition
+from reasonblocks_threads._engine._lost import NOTIFIES_LOST, _take_away
+from reasonblocks_threads._log import report_json
+from reasonblocks_threads._phases import Addition, Trigger
 from reasonblocks_threads._ports import Reading, Store, Writing
 from reasonblocks_threads._stores import open_store
 from reasonblocks_threads._values import Letter
@@ -117,6 +118,20 @@ def test_an_execution_that_may_have_acted_is_not_repeated(driver: Driver) -> Non
     assert ended.problem is not None
     assert ended.problem.code == "outcome_unknown"
     assert driver.hands.calls == []
+
+
+def test_an_execution_that_has_begun_in_time_keeps_its_work(driver: Driver) -> None:
+    thread = driver.reach("executing")
+    with driver.store.write([thread.id]) as writing:
+        work = writing.claim(now=driver.clock(), lease="slow", has=driver.threads._engine.has, leases={}, most={})
+    assert work is not None
+    assert thread.approved is not None
+    started = {"execution": f"{thread.id}.x{thread.entered}", "hash": thread.approved.hash, "deadline_at": 9e9}
+    assert driver.threads._engine.report(work, Addition.EXECUTION_STARTED, started) is not None
+    _take_away(driver.threads._engine, work)  # by a process that read the thread a moment before
+    report = {"execution": started["execution"], "report": report_json(Report.ok("done"))}
+    assert driver.threads._engine.report(work, Trigger.EXECUTION_DONE, report) is not None
+    assert driver.get(thread.id).phase is Phase.DONE
 
 
 def test_an_execution_that_never_began_is_done_after_all(driver: Driver) -> None:

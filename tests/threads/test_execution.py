@@ -16,6 +16,7 @@ from reasonblocks_threads import (
     Actor,
     Cause,
     Execution,
+    Phase,
     Proposal,
     Report,
     Risk,
@@ -248,6 +249,24 @@ def test_an_action_that_is_cancelled_before_it_starts_does_not_run(made: Callabl
     world.threads.cancel(thread.id, by=MARA)
     world.threads.drain()
     assert problem(world.threads.get(thread.id))[0] == "cancelled"
+
+
+def test_an_action_does_not_begin_when_its_lease_is_over(made: Callable[..., World]) -> None:
+    slow = [True]
+
+    def waits(given: Move, thread: Thread) -> str | None:
+        if thread.phase is Phase.EXECUTING and slow.pop():
+            slow.append(False)
+            world.clock.advance(151)
+        return None
+
+    world = made(ok, preconditions=[waits])
+    thread = world.executed(to="/data3")
+    assert world.calls == []
+    world.clock.advance(2)
+    world.threads.drain()
+    assert world.threads.get(thread.id).phase is Phase.DONE
+    assert len(world.calls) == 1
 
 
 def test_an_action_that_is_cancelled_while_its_preconditions_are_checked_does_not_run(

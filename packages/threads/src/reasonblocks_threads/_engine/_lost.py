@@ -75,6 +75,8 @@ def _take_away(engine: Engine, work: Work) -> None:
     """Remove a work; one whose execution never began is added anew."""
     with engine.store.write([work.thread_id]) as writing:
         thread = writing.head(work.thread_id)
+        if thread is not None and outcome(work, thread) is not None:
+            return  # it has begun since
         writing.remove_works(work.thread_id, (work.kind,))
         if thread is not None and work.kind == "execute" and thread.phase is Phase.EXECUTING:
             again = NewWork(

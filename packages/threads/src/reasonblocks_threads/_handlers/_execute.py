@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from .._builtin import DECOMPOSE, INJECT_GUIDANCE
 from .._catalogue import Action, Bound, Catalogue
+from .._entry import TIMER_MARGIN_S
 from .._errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
 from .._log import cause_json, report_json
 from .._phases import Addition, Phase, Trigger
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 PRECONDITIONS_S = 20.0
 """Seconds in which all preconditions have to be checked."""
-GRACE_S = 60.0
-"""Seconds after an attempt's deadline in which its report or the next attempt comes before the thread's timeout."""
 PAUSES = (0.2, 1.0, 5.0)
 """Seconds before each new attempt to write a report: it would be lost with this process."""
 
@@ -123,9 +122,14 @@ def _failed_preconditions(attempt: _Attempt, bound: Bound) -> tuple[str, ...]:
 
 
 def _start(attempt: _Attempt, bound: Bound) -> Execution | None:
-    """Log that the action begins, before it acts. Returns None if the thread has moved on."""
+    """Log that the action begins, before it acts. Returns None if the thread has moved on.
+
+    Raises TimeoutError once the lease is over: other processes already count this attempt as lost.
+    """
     engine, work, thread = attempt.engine, attempt.work, attempt.thread
     now = engine.now()
+    if work.leased_until is not None and work.leased_until <= now:
+        raise TimeoutError(f"the lease was over before {bound.action} began")
     execution = Execution(
         id=attempt.id,
         thread_id=thread.id,
@@ -140,7 +144,7 @@ def _start(attempt: _Attempt, bound: Bound) -> Execution | None:
     )
 
     def move_timer(writing: Writing, _: Thread) -> None:
-        writing.move_timer(thread.id, execution.deadline_at + GRACE_S)
+        writing.move_timer(thread.id, execution.deadline_at + TIMER_MARGIN_S)
 
     if attempt.started:
         return execution if _resume(attempt, move_timer) else None
