@@ -50,7 +50,10 @@ EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" fo
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
-    "all": (*EVERYTHING, *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"]))),
+    "all": (
+        *EVERYTHING,
+        *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"])),
+    ),
     "outcome": (*EVERYTHING, *group("outcome")),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
@@ -122,6 +125,8 @@ def serve(session: nox.Session) -> None:
         "packages/langchain",
         "-e",
         "packages/server",
+        "-e",
+        "packages/threads",
     )
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/team_server.py"), *session.posargs)
@@ -305,7 +310,10 @@ CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "new
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]
 VERSION_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS)]
-"""The cells of the server and of threads. The lowest versions are older than the newest Python, which some of them do not support."""
+"""The cells of the server and of threads.
+
+The lowest versions are older than the newest Python, which some of them do not support.
+"""
 
 
 @nox.session(python=False)

@@ -35,9 +35,9 @@ def main() -> None:
             cause = Cause(kind="proposal", key="deploy web", title="Deploy web?")
             thread = threads.open(cause, proposals=[Proposal.of_action("deploy", {"service": "web"}, confidence=0.9)])
             threads.drain()
-            (card,) = command(file, "list")
-            assert card["id"] == thread.id, card
-            command(file, "answer", thread.id, "approve", "--by", "mara")
+            (listed,) = command(file, "list")
+            assert listed["id"] == thread.id, listed
+            command(file, "answer", listed["card"], "approve", "--by", "mara")
             assert done == [], "a process without the action ran it"
             threads.drain()
             thread = threads.get(thread.id)

@@ -394,7 +394,11 @@ class Driver:
     def _to_awaiting_action_clarification(self) -> Thread:
         return self.until(self._begun(action="question").id, "awaiting_action_clarification")
 
-    def _to_awaiting_confirmation(self, action: str = "plain", how: str = "ok") -> Thread:
+    def _to_awaiting_confirmation(self) -> Thread:
+        return self.reach_consent()
+
+    def reach_consent(self, action: str = "plain", how: str = "ok") -> Thread:
+        """Open a thread that asks for consent to an action."""
         self.mind.action, self.mind.parameters = action, {"how": how}
         thread = self.until(self._begun().id, "awaiting_confirmation")
         self.mind.action, self.mind.parameters = "plain", {}
@@ -404,7 +408,7 @@ class Driver:
         return self.answer(self._to_awaiting_confirmation().id, "approve")
 
     def _after(self, phase: str, action: str = "plain", how: str = "ok") -> Thread:
-        thread = self.answer(self._to_awaiting_confirmation(action, how).id, "approve")
+        thread = self.answer(self.reach_consent(action, how).id, "approve")
         return self.until(thread.id, phase)
 
     def _to_awaiting_review(self) -> Thread:

@@ -213,7 +213,7 @@ EARLIEST: Mapping[str, float] = {
     "inferring_context": 60.0,
     "inferring_action": 60.0,
     "awaiting_review": 72 * _HOUR,
-    "cleaning_up": 60.0,
+    "cleaning_up": 120.0,
     **{phase: 7 * _DAY for phase, card in CARDS.items() if card != "review"},
 }
 """Seconds in a phase before which its timeout cannot fall; an action has its own deadline."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -283,7 +283,7 @@ class ThreadsMachine(RuleBasedStateMachine):
     def answer_a_closed_card(self, number: int, which: int, by: Actor) -> None:
         card = self.driver.threads.card(pick(number, self.closed())).card
         answer = pick(which, card.answers)
-        whole: dict[str, Any] = {"text": "again", "to": "mara", "until": self.driver.clock() + 1, "parameters": {}}
+        whole: dict[str, Any] = {"text": "again", "to": "mara", "until": self.driver.clock() + 7, "parameters": {}}
         # An edit or a provided thing needs nothing in particular, but something.
         more = answer.takes[:1] if answer.name in ("edit", "provide") and not answer.needs else ()
         whole["action"] = "plain"
@@ -380,6 +380,7 @@ TestThreads = ThreadsMachine.TestCase
 TestThreads.settings = settings(
     max_examples=300 if WHOLE else 12,
     stateful_step_count=60 if WHOLE else 30,
+    phases=[*Phase] if WHOLE else [Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -29,7 +29,7 @@ TIMES = {
     **dict.fromkeys(CARD_KINDS, 7 * DAY),
     Phase.AWAITING_REVIEW: 3 * DAY,
     Phase.EXECUTING: 180.0,
-    Phase.CLEANING_UP: 150.0,
+    Phase.CLEANING_UP: 2.5 * MINUTE,
 }
 CASCADES = {"cascade_up", "cascade_down"}
 

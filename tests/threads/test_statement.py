@@ -80,7 +80,8 @@ def test_possible_lists_the_triggers_of_each_phase() -> None:
 def test_times_are_those_of_the_statement() -> None:
     hour = 3600
     assert (7 * 24 * hour, 72 * hour, 24 * hour) == (table.WAIT_S, table.REVIEW_S, table.PROPOSED_S)
-    assert (table.INFERRING_S, table.CLEANUP_S) == (180, 60)
+    assert (table.QUEUED_LIVE_S, table.QUEUED_S, table.INFERRING_S) == (120, 900, 180)
+    assert table.CLEANUP_S > 2 * 60, "both attempts of a clean-up fit"
 
 
 def test_every_phase_is_reached_from_proposed() -> None:

@@ -152,6 +152,18 @@ def test_an_action_that_nobody_can_run_asks_a_person(tmp_path: Path) -> None:
         assert driver.hands.calls == []
 
 
+def test_what_may_have_acted_is_not_repeated(driver: Driver) -> None:
+    """Two rules forbid it: such an execution has one attempt, and a second one would not act."""
+    thread = driver.answer(driver.reach_consent("touch", "die").id, "approve")
+    assert driver.dies()
+    for _ in range(10):
+        driver.clock.advance(31)
+        driver.drain()
+    assert [id for _, id, _ in driver.hands.calls] == [f"{thread.id}.x{thread.entered}"]
+    assert driver.get(thread.id).phase is Phase.AWAITING_REDIRECT
+    assert driver.card(thread.id).problem
+
+
 def test_a_result_that_comes_after_the_end_is_a_late_report(driver: Driver) -> None:
     thread = driver.until(driver.open().id, "awaiting_inference")
     driver.mind.during = lambda: driver.threads.dismiss(thread.id, by=MARA)

@@ -142,6 +142,9 @@ def test_a_card_is_put_off_and_listed_there(enter: Enter, agent: Agent) -> None:
     assert send(person, card, "later", until="3600").headers["location"].endswith("said=card-later")
     assert "Not before Monday" not in person.get("/ui/threads").text
     assert "Not before Monday" in person.get("/ui/threads?show=later").text
+    other = agent.asks(title="Now, please")
+    assert "Now, please" not in person.get("/ui/threads?show=later").text
+    assert other.title in person.get("/ui/threads").text
     send(person, card, "dismiss", reason="It is Sunday.")
     assert "It is Sunday." in page_of(person, card)
 
