@@ -23,7 +23,7 @@ QUESTIONS: Mapping[str, str] = {
     "clarification": "Something is missing",
     "consent": "May this run?",
     "review": "Is the outcome right?",
-    "redirect": "It did not work: how to go on?",
+    "redirect": "It is not known to have worked: how to go on?",
     "cleanup_failure": "The clean-up failed",
 }
 """What each kind of card asks."""

@@ -113,7 +113,7 @@ def _say_outcome(threads: Threads, thread: Thread, done: int, *, as_json: bool) 
         if thread.execution and thread.execution.report:
             say(f"  {thread.execution.action}: {thread.execution.report.summary}")
     else:
-        say("  a process that has what it needs goes on with it")
+        say("  it goes on in a process that has its code and drains: Threads.drain() or Threads.worker()")
 
 
 def _pair(text: str) -> tuple[str, str]:

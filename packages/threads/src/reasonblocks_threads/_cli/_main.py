@@ -58,7 +58,7 @@ def _parser() -> Parser:
         found.set_defaults(command=command)
         return found
 
-    listed = add("list", "list the live threads, those that changed last first", _look.list_threads)
+    listed = add("list", "list the live threads, the latest change first", _look.list_threads)
     listed.add_argument("--all", action="store_true", help="list those that have ended as well")
     listed.add_argument("--run", metavar="ID", help="only threads of this run")
     listed.add_argument("--phase", type=one_of(Phase), metavar="PHASE", help="only threads in this phase")
