@@ -1,4 +1,4 @@
-"""`Threads` for event loops: each call runs in a daemon thread."""
+"""The async version of `Threads`: each call runs in a daemon thread."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class _Quiet(Threads):
-    """`Threads` that does not touch its database before the first call, which runs in a daemon thread."""
+    """`Threads` that does not open its database before the first call, which runs in a daemon thread."""
 
     def _begin(self) -> None:
         return
 
 
 class AsyncThreads:
-    """The methods of `Threads`, awaited. None blocks the event loop; a cancelled call is abandoned.
+    """`Threads` with async methods that never block the event loop. A cancelled call is abandoned, but may take effect.
 
-    `worker`, `sink` and `mailbox` are as those of `Threads`, which is `sync`.
+    `worker`, `sink` and `mailbox` are not async. `sync` is the `Threads` that does the work.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The actions that every catalogue has: guidance for a run, a hand-over, a split into parts, and an acknowledgement.
 
-Only `acknowledge` may run without a person: it changes nothing outside its thread. The others reach an agent or a
-person, so each of them needs a person's consent, whatever a policy allows.
+Only `acknowledge` may run without a person, because it changes nothing outside its thread. The others need the consent
+of a person, whatever a policy allows.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ DECOMPOSE = "decompose"
 ACKNOWLEDGE = "acknowledge"
 
 GUIDANCE_CHARS = 1_200
-"""Characters of a guidance: a run's next call carries it beside everything else."""
+"""The most characters of guidance, which is added to a call of the run."""
 LETTER_S = 30 * 60.0
-"""Seconds in which a call of the run has to carry a guidance."""
+"""Seconds within which a call of the run has to carry the guidance."""
 NOTE_CHARS = 1_000
 CHILDREN = 50
 """The most parts of one matter."""
@@ -38,7 +38,7 @@ class _Strict(BaseModel):
 
 
 class InjectGuidance(_Strict):
-    """A text that the next call of the run shows to its model, and the run, which is bound."""
+    """A text for the next call of a run. The run is bound to that of the thread."""
 
     run_id: Annotated[str, StringConstraints(min_length=1)]
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=GUIDANCE_CHARS)]
@@ -69,7 +69,7 @@ class Decompose(_Strict):
     @classmethod
     def _unique(cls, children: list[Part]) -> list[Part]:
         if len({child.key for child in children}) < len(children):
-            raise ValueError("every part needs a key of its own")
+            raise ValueError("each part needs a different key")
         return children
 
 
@@ -112,7 +112,7 @@ BUILT_IN: tuple[Action, ...] = (
         INJECT_GUIDANCE,
         InjectGuidance,
         _leave_letter,
-        purpose="Show a text to the run's model with its next call.",
+        purpose="Add a text to the guidance in the next call of the run.",
         # What a model has read cannot be taken back, but it only advises.
         risk=Risk(irreversibility="medium", regret="medium"),
         idempotent=True,
@@ -125,7 +125,7 @@ BUILT_IN: tuple[Action, ...] = (
         HAND_OFF,
         HandOff,
         _hand_off,
-        purpose="Give the matter to a person, a team or a queue, which ends its thread.",
+        purpose="Hand the matter to a person, a team or a queue. This ends its thread.",
         risk=Risk(irreversibility="low", regret="medium"),
         idempotent=True,
         kind="hand_off",
@@ -134,7 +134,7 @@ BUILT_IN: tuple[Action, ...] = (
         DECOMPOSE,
         Decompose,
         _decompose,
-        purpose="Split the matter into parts, each of which is decided by itself.",
+        purpose="Split the matter into parts, each with a thread of its own.",
         risk=Risk(irreversibility="low", regret="medium"),
         idempotent=True,
         kind="decompose",
@@ -143,7 +143,7 @@ BUILT_IN: tuple[Action, ...] = (
         ACKNOWLEDGE,
         Acknowledge,
         _acknowledge,
-        purpose="Note that the matter is known and needs nothing else.",
+        purpose="Note that the matter is known and needs no other action.",
         risk=Risk(irreversibility="low", regret="low"),
         auto=True,
         idempotent=True,

@@ -1,4 +1,4 @@
-"""The card of a wait phase: all that a person needs to answer, and the answers that the table has."""
+"""The card of a wait phase: everything that a person needs to answer, and the answers that the table allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._rules import Rules
 
 MANY_REDIRECTS = 3
-"""From this number of redirects on, a card proposes to take over."""
+"""The number of redirects from which on a card offers `take_over` among its first answers."""
 
 Answers: TypeAlias = Mapping[AnswerName, "Trigger | Addition"]
 
@@ -48,11 +48,11 @@ ALSO: Answers = MappingProxyType(
         "dismiss": Trigger.DISMISSED_BY_USER,
     }
 )
-"""The answers that a card offers below, where the table has a cell and no answer above pulls the same trigger."""
+"""The other answers, which a card offers if the table has their cell and no first answer has the same trigger."""
 
 
 def answers_of(phase: Phase) -> Answers:
-    """Return every answer that the table allows in a wait phase; () outside the wait phases."""
+    """Return every answer that the table allows in a wait phase, and none in other phases."""
     first = ANSWERS[CARD_KINDS[phase]] if phase in CARD_KINDS else {}
     also = {
         name: trigger
@@ -91,7 +91,7 @@ _TAKES: Mapping[tuple[AnswerName, CardKind | None], tuple[str, ...]] = {
 _LABELS: Mapping[AnswerName, str] = {
     "accept": "Accept this",
     "edit": "Correct it",
-    "redirect": "Ask again, from an earlier stage or with other words",
+    "redirect": "Ask again, with other words or from an earlier stage",
     "provide": "Say what is missing",
     "skip": "Drop the matter",
     "approve": "Run it exactly as shown",
@@ -100,14 +100,14 @@ _LABELS: Mapping[AnswerName, str] = {
     "drop": "Close the matter without accepting the outcome",
     "retry": "Try the clean-up again",
     "accept_failure": "Leave it as it is",
-    "take_over": "Hand it to a person or team",
+    "take_over": "Hand the matter to a person or team",
     "dismiss": "Close the matter",
-    "clean_up": "It was solved elsewhere: tidy what raised it",
+    "clean_up": "It was solved elsewhere: clean up its cause",
     "later": "Ask again later",
 }
 
 
-HOW_TO_GO_ON = "Say how to go on"
+HOW_TO_GO_ON = "Say what to do next"
 """The label of "provide" after a failed execution."""
 
 
@@ -147,7 +147,7 @@ class _Subject:
     checked: bool = True
     risk: Risk | None = None
     fault: str = ""
-    """Why the action could not run as proposed."""
+    """The reason why the action could not run as proposed."""
 
 
 def _subject(thread: Thread, kind: CardKind, rules: Rules) -> _Subject:
@@ -229,7 +229,7 @@ def _offered(thread: Thread, kind: CardKind, subject: _Subject, rules: Rules) ->
 
 
 def _provided(stage: Stage) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of an answer to a clarification: words, or at the stage of the action one that is picked."""
+    """Return the fields of an answer to a clarification: words, or, at the action stage, a chosen action."""
     return ((), ("text", "action", "parameters")) if stage is Stage.ACTION else (("text",), ())
 
 

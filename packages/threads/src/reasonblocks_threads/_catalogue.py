@@ -1,4 +1,4 @@
-"""The catalogue: the actions that may be done, and the check of parameters against the model of each."""
+"""The catalogue of actions, with the validation of their parameters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ._ports import Offered
 from ._values import GRADES, Amplifier, Execution, Report, Risk, Thread, digest
 
 Source: TypeAlias = Literal["run_id", "thread_id", "org_id"]
-"""A value of the thread that a parameter is bound to."""
+"""A value of the thread to which a parameter is bound."""
 Precondition: TypeAlias = Callable[[Any, Thread], str | None]
-"""Returns None if an action can run now, else a sentence why not."""
+"""Returns None if an action can run now, or a sentence why it cannot."""
 
 DEADLINE_S = 120.0
 ERRORS_SHOWN = 3
@@ -32,9 +32,9 @@ _SOURCES: tuple[Source, ...] = get_args(Source)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionSpec:
-    """An action as plain data, by which processes without its code know it.
+    """The description of an action as plain data, for processes without its code.
 
-    `schema` is the JSON schema of its parameters. `version` identifies all of it: a changed action has another one.
+    `schema` is the JSON schema of its parameters. `version` is a hash of all other fields.
     """
 
     name: str
@@ -64,12 +64,12 @@ def _faults(spec: ActionSpec) -> Iterable[tuple[str, object, str]]:
     if unknown := sorted(set(spec.risk.amplifiers) - {*get_args(Amplifier)}):
         yield "risk", unknown[0], f"must be one of {', '.join(get_args(Amplifier))}"
     if spec.auto and is_grave(spec.risk):
-        yield "auto", True, "is refused to an action with high irreversibility or an amplifier"
+        yield "auto", True, "is not allowed for an action with high irreversibility or an amplifier"
     if not isfinite(spec.deadline_s) or spec.deadline_s <= 0:
         yield "deadline_s", spec.deadline_s, "must be a finite number of seconds above 0"
     for name, source in spec.bind.items():
         if name not in spec.schema.get("properties", {}):
-            yield "bind", name, "is no parameter of the model"
+            yield "bind", name, "is not a parameter of the model"
         if source not in _SOURCES:
             yield "bind", source, f"must be one of {', '.join(_SOURCES)}"
 
@@ -79,7 +79,7 @@ def _is_name(value: object) -> bool:
 
 
 def is_grave(risk: Risk) -> bool:
-    """Return True for a risk with which no action may run without a person."""
+    """Return True for a risk that always requires a person."""
     return bool(risk.amplifiers) or risk.irreversibility not in ("low", "medium")
 
 
@@ -126,12 +126,12 @@ def spec_of(text: str) -> ActionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action that a person or a policy may approve: a function of its checked parameters and the `Execution`.
+    """An action that a person or a policy may approve: a function of its validated parameters and the `Execution`.
 
-    The risk is stated here and never by a proposal. `auto=True` lets policies approve it without a person, and is
-    refused to high irreversibility and to every amplifier; `review=True` asks a person afterwards. An `idempotent`
-    action may be repeated after a crash. `bind` gives parameters a value of the thread, whatever a proposal has.
-    Raises `ConfigError` for settings that contradict each other.
+    The risk is stated here, never in a proposal. `auto=True` allows policies to approve the action without a person; it
+    is not allowed with high irreversibility or an amplifier. `review=True` asks a person to review the outcome. An
+    `idempotent` action may be repeated after a crash. `bind` sets parameters to values of the thread, whatever the
+    proposal contains. Raises `ConfigError` for invalid or contradictory settings.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Action:
         object.__setattr__(self, "spec", spec)
 
     def checked(self, parameters: Mapping[str, object]) -> BaseModel | str:
-        """Return the parameters as the model's instance, or a sentence why they are not valid."""
+        """Return the parameters as an instance of the model, or a sentence why they are invalid."""
         try:
             return self.parameters.model_validate_json(json.dumps(parameters, allow_nan=False), strict=True)
         except ValidationError as exc:
@@ -201,9 +201,9 @@ def _sentence(name: str, exc: ValidationError) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """An action with its parameters exactly as it would run in a thread. `hash` is what an approval names.
+    """An action with its parameters exactly as it would run in a thread. An approval names its `hash`.
 
-    `checked` is False if this process does not have the action, so that only names could be checked.
+    `checked` is False if this process does not have the action, so that only the names of parameters were checked.
     """
 
     action: str
@@ -222,9 +222,9 @@ class Catalogue:
 
     @classmethod
     def of(cls, actions: Iterable[Action] = (), described: Iterable[str] = ()) -> Catalogue:
-        """Return the catalogue of own actions, and of those that other processes described by `spec_json`.
+        """Return the catalogue of own actions, and of those that other processes `described` with `spec_json`.
 
-        An own action replaces a described one; a description that this version cannot read is left out. Raises
+        An own action replaces a described one. A description that this version cannot read is skipped. Raises
         `ConfigError` for a name that occurs twice.
         """
         own: dict[str, Action] = {}
@@ -253,7 +253,7 @@ class Catalogue:
         return Bound(action=spec.name, parameters=put, hash=digest(shown), spec=spec, checked=own is not None)
 
     def offered(self, thread: Thread) -> tuple[Offered, ...]:
-        """Return the actions as an inferencer sees them: without the parameters that are bound."""
+        """Return the actions for an inferencer, without the bound parameters."""
         return tuple(
             Offered(name=name, purpose=spec.purpose, schema=_open_schema(spec), unavailable=_unavailable(spec, thread))
             for name, spec in sorted(self.specs.items())
@@ -262,7 +262,7 @@ class Catalogue:
     def preconditions(self, bound: Bound, thread: Thread) -> tuple[Mapping[str, object], ...] | None:
         """Check all preconditions: each as `{"name", "ok", "detail"}`. None if this process does not have the action.
 
-        This calls functions of the caller's, so that no pure rule may use it; one that raises has failed.
+        It calls functions of the caller, so pure rules must not use it. A function that raises counts as failed.
         """
         own = self.own.get(bound.action)
         checked = own and own.checked(bound.parameters)
@@ -271,7 +271,7 @@ class Catalogue:
         return tuple(_judged(precondition, checked, thread) for precondition in own.preconditions)
 
     def failed_preconditions(self, bound: Bound, thread: Thread) -> tuple[str, ...]:
-        """Return a sentence for each precondition that does not hold now."""
+        """Return a sentence for each precondition that does not hold."""
         found = self.preconditions(bound, thread)
         if found is None:
             return (f"the preconditions of {bound.action!r} cannot be checked in this process",)
@@ -288,7 +288,7 @@ def _readable(text: str) -> ActionSpec | None:
 def _put_in(spec: ActionSpec, parameters: object, thread: Thread) -> dict[str, object] | str:
     """Return parameters with the bound values and the defaults of the schema, or a sentence why they are not valid.
 
-    It depends on the spec alone, so that processes with and without the action's code arrive at the same hash.
+    It depends only on the spec, so that processes with and without the code of the action compute the same hash.
     """
     try:
         given = json.loads(json.dumps(parameters, allow_nan=False))
@@ -307,7 +307,7 @@ def _put_in(spec: ActionSpec, parameters: object, thread: Thread) -> dict[str, o
             values[name] = about["default"]
     if missing := [name for name in spec.schema.get("required", ()) if name not in values]:
         why = _unavailable(spec, thread)
-        return f"{spec.name!r} is not possible: {why}" if why else f"{spec.name!r} needs the parameter {missing[0]!r}"
+        return f"{spec.name!r} is not available: {why}" if why else f"{spec.name!r} needs the parameter {missing[0]!r}"
     return {name: values[name] for name in [*properties, *values] if name in values}
 
 

@@ -39,16 +39,16 @@ class Refused(ThreadsError):
 
 
 class InvalidTrigger(Refused):
-    """A trigger that the table does not have in this phase: `phase` and the triggers that are `possible`."""
+    """A trigger that the thread's phase does not have: `phase` and the `possible` triggers."""
 
     def __init__(self, thread_id: str, trigger: str, phase: Phase, possible: tuple[str, ...]) -> None:
         self.phase, self.possible = phase, possible
         offered = ", ".join(possible) or "none: the thread has ended"
-        super().__init__(thread_id, trigger, f"it is {phase.value!r}, where the possible triggers are: {offered}")
+        super().__init__(thread_id, trigger, f"the phase is {phase.value!r}; possible triggers: {offered}")
 
 
 class Conflict(ThreadsError):
-    """A command that expected another state of its thread, or whose id has another content: `thread_id`, `why`.
+    """A command that expected another state of its thread, or that reuses an id for another content: `thread_id`, `why`.
 
     Nothing changed. Look at the thread again before you repeat it.
     """
@@ -61,7 +61,7 @@ class Conflict(ThreadsError):
 class CardClosed(Conflict):
     """An answer to a card that is not open: `card`, `by` whom and with which `answer` it was closed, the `next_card`.
 
-    `by` and `answer` are None if the thread moved on without an answer; `next_card` is None if nothing is asked now.
+    `by` and `answer` are None if the thread moved on without an answer; `next_card` is None if no card is open now.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class CardClosed(Conflict):
 
 
 class ReadOnly(Refused):
-    """A thread whose log this version cannot read: upgrade the library."""
+    """A change to a thread whose log this version cannot read. Upgrade the library."""
 
 
 class StoreUnavailable(ThreadsError):

@@ -1,4 +1,4 @@
-"""The inferencer that needs no model: from the kind of a cause and its evidence to proposals, by fixed rules."""
+"""An inferencer without a model: makes proposals from the kind of a cause and its evidence, by fixed rules."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 NAME = "rules"
 
 TITLE_CONFIDENCE = 0.9
-"""Of an intent that is the cause's title: its opener wrote it, nothing is guessed."""
+"""The confidence of an intent that repeats the cause's title: its opener wrote it, nothing is guessed."""
 INTENT_CONFIDENCE = 0.8
-"""Of the intent of a cause that is known: it follows from what was counted in the run, not from what the run is for."""
+"""The confidence of a built-in intent: it follows from counts in the run, not from the purpose of the run."""
 CONTEXT_CONFIDENCE = 0.7
-"""Of a context: it lists the evidence that was given, and may lack something."""
+"""The confidence of a context: it lists the given evidence, and may be incomplete."""
 TOLD_CONFIDENCE = 0.8
-"""Of guidance in the words of a person."""
+"""The confidence of guidance in the words of a person."""
 GUIDANCE_CONFIDENCE = 0.6
-"""Of guidance made from evidence: true, but general."""
+"""The confidence of guidance from evidence: it is true, but general."""
 
 TEXT_CHARS = 1_000
 QUOTED = 6
-"""Pieces of evidence that a text quotes: the newest."""
+"""The number of newest pieces of evidence that a text quotes."""
 QUOTE_CHARS = 160
 NAMED = 8
-"""Actions that a question names."""
+"""The most actions that a question names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trouble:
-    """What a cause of steering means: the intent of its thread, the observation, and the advice to the run."""
+    """The texts for a cause of steering: the intent of its thread, the observation, and the advice to the run."""
 
     intent: str
     observed: str
@@ -52,31 +52,31 @@ TROUBLES: Mapping[str, _Trouble] = MappingProxyType(
     {
         "run_stalled": _Trouble(
             intent="Get the stalled run going again, or decide that it should stop.",
-            observed="This run makes no progress.",
-            advice="Do not repeat what has not worked. State in one sentence what blocks you. Then try something that "
-            "differs from it, or finish with what you have found and what is missing.",
+            observed="This run appears to have made no progress for many steps.",
+            advice="Do not repeat what has not worked. State in one sentence what blocks you. Then try a different "
+            "approach, or finish and report what you have found and what is missing.",
         ),
         "run_struggling": _Trouble(
-            intent="Help the run over the difficulty that it has not solved in many calls.",
-            observed="This run has been in difficulty for many calls, and the advice of monitors has not ended that.",
+            intent="Help the run out of a difficulty that it has not solved in many calls.",
+            observed="This run has had difficulties for many calls, and the advice of monitors has not ended them.",
             advice="Name the assumption that your last attempts share, and check it before anything else. If it is "
             "wrong, choose another way.",
         ),
         "monitor_unheeded": _Trouble(
-            intent="Make the run heed what a monitor finds in it again and again.",
-            observed="A monitor finds the same again in this run, after its advice.",
-            advice="Say what in your work this refers to, and change it before you go on.",
+            intent="Make the run act on a problem that a monitor finds in it.",
+            observed="A monitor finds a problem in this run, and the advice of monitors has not ended it.",
+            advice="State which part of your work this refers to, and change it before you continue.",
         ),
     }
 )
-"""The causes that steering opens, by kind."""
+"""The texts for the causes of steering, by kind."""
 
 
 class RuleInferencer:
-    """Makes proposals offline and without chance: the same question has the same answer.
+    """Makes proposals offline and deterministically: the same request gets the same answer.
 
-    For a cause of steering it proposes guidance for the run, in a person's words or from the evidence. In all other
-    cases it takes the title as the intent and asks the person for an action.
+    For a cause of steering, it proposes guidance for the run, in a person's words or from the evidence. For all other
+    causes, it takes the title as the intent and asks a person for an action.
     """
 
     @property
@@ -84,7 +84,7 @@ class RuleInferencer:
         return NAME
 
     def infer(self, ask: Ask) -> Inferred:
-        """Return proposals of the asked stage and of those after it."""
+        """Return proposals for the requested stage and the later ones."""
         make = {Stage.INTENT: _intent, Stage.CONTEXT: _context, Stage.ACTION: _action}
         return Inferred(proposals=tuple(make[stage](ask) for stage in STAGES[STAGES.index(ask.stage) :]))
 
@@ -139,7 +139,7 @@ def _guidance(text: str, confidence: float, refs: tuple[str, ...] = ()) -> Propo
 def _from_evidence(trouble: _Trouble, quoted: Sequence[Evidence]) -> str:
     """Return guidance in our words around quoted evidence, which agents and tools wrote: it may give no order."""
     lines = "\n".join(f"- {_quote(item)}" for item in quoted)
-    return f"{trouble.observed}\nObserved:\n{lines}\n{trouble.advice}"
+    return f"{trouble.observed}\nEvidence:\n{lines}\n{trouble.advice}"
 
 
 def _quote(item: Evidence) -> str:
@@ -159,10 +159,10 @@ def _is_bare(item: Evidence) -> bool:
 
 
 def _question(ask: Ask, why: str = "") -> str:
-    """Return what a person is asked if the rules have no action to propose."""
+    """Return the question to a person if the rules have no action to propose."""
     parts = [f"Which action fits {ask.title!r}?"]
     if _told(ask, Stage.ACTION):
-        parts.insert(0, "The rules cannot make an action of words.")
+        parts.insert(0, "The rules cannot turn words into an action.")
     if ask.errors:
         parts.insert(0, f"The proposed action cannot run: {'; '.join(ask.errors)}.")
     elif ask.problem is not None:
@@ -171,12 +171,12 @@ def _question(ask: Ask, why: str = "") -> str:
         parts.insert(0, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
     names = [offered.name for offered in ask.actions if not offered.unavailable][:NAMED]
     if names:
-        parts.append(f"Possible: {', '.join(names)}.")
+        parts.append(f"Available actions: {', '.join(names)}.")
     return _cut(" ".join(parts))
 
 
 def _told(ask: Ask, stage: Stage) -> str:
-    """Return what a person said last at a stage."""
+    """Return the last words of a person at a stage."""
     return next((fact.text for fact in reversed(ask.facts) if fact.stage is stage and fact.text.strip()), "")
 
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 
 class Stage(str, Enum):
-    """What is sought at present: the intent behind the matter, its context, or the action. They follow each other."""
+    """The part of a matter that is settled at present: the intent, then the context, then the action."""
 
     INTENT = "intent"
     CONTEXT = "context"
@@ -22,7 +22,7 @@ Category: TypeAlias = Literal["inception", "queued", "inferring", "wait", "execu
 
 
 class Phase(str, Enum):
-    """Where a thread stands."""
+    """A phase of a thread. `CATEGORIES` has the category of each."""
 
     PROPOSED = "proposed"
     AWAITING_INFERENCE = "awaiting_inference"
@@ -48,7 +48,7 @@ class Phase(str, Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """True for a phase that no trigger leaves."""
+        """True for a phase that a thread never leaves."""
         return CATEGORIES[self] == "terminal"
 
     @property
@@ -63,7 +63,7 @@ def inferring(stage: Stage) -> Phase:
 
 
 def clarification(stage: Stage) -> Phase:
-    """Return the phase in which a person is asked for what an inference lacks."""
+    """Return the phase in which a person is asked for missing information."""
     return Phase(f"awaiting_{stage.value}_clarification")
 
 
@@ -95,7 +95,7 @@ CATEGORIES: Mapping[Phase, Category] = MappingProxyType(
 
 
 class Trigger(str, Enum):
-    """What moves a thread from one phase to another."""
+    """A reason for which a thread changes its phase."""
 
     # a person's
     CONFIRMED = "confirmed"
@@ -133,7 +133,7 @@ HUMAN: frozenset[Trigger] = frozenset(
         Trigger.DISMISSED_BY_USER, Trigger.HANDED_OFF_BY_USER,
     }
 )  # fmt: skip
-"""The triggers that only an answer of a person pulls; all others are the system's."""
+"""The triggers that only a person may submit; only the system submits the others."""
 
 
 class Addition(str, Enum):

@@ -1,4 +1,4 @@
-"""The gates of a policy: they alone judge if nobody needs to be asked."""
+"""The gates of a policy, which alone decide whether a stage may pass without a person."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._values import GRADES, Amplifier, Budget, Gate, Grade, Policy, Proposal
 HANDS_OFF = Policy(auto_advance=frozenset())
 """A person confirms each stage."""
 PLAN_THEN_REVIEW = Policy()
-"""Intent and context pass; a person approves the action."""
+"""Intent and context may pass; a person approves the action."""
 END_TO_END = Policy(auto_advance=frozenset(Stage))
-"""Every stage may pass."""
+"""Every stage may pass if its gates do."""
 _PRESETS = {"hands_off": HANDS_OFF, "plan_then_review": PLAN_THEN_REVIEW, "end_to_end": END_TO_END}
 _GRADES = frozenset(GRADES)
 
@@ -24,7 +24,7 @@ _GRADES = frozenset(GRADES)
 def preset(name: str) -> Policy:
     """Return a built-in policy by its name. Raises ValueError for another name."""
     if name not in _PRESETS:
-        raise ValueError(f"{name!r} is no preset; valid: {', '.join(_PRESETS)}")
+        raise ValueError(f"{name!r} is not a preset; valid: {', '.join(_PRESETS)}")
     return _PRESETS[name]
 
 
@@ -37,7 +37,7 @@ def strictest(first: Policy, *others: Policy) -> Policy:
 
 
 def _readable(policy: Policy) -> Policy:
-    """Return the policy with its strictest value in place of each that compares with nothing."""
+    """Return the policy with the strictest value in place of each invalid grade and NaN."""
     grades = {policy.irreversibility, policy.regret, policy.review_above}
     if grades <= _GRADES and not isnan(policy.floor) and not isnan(policy.budget.usd):
         return policy
@@ -107,7 +107,7 @@ def policy_json(policy: Policy) -> dict[str, object]:
 
 
 def policy_of(data: object) -> Policy:
-    """Return the policy of plain JSON. An axis that is missing or unreadable gets its strictest value."""
+    """Return the policy of plain JSON. A missing or unreadable axis gets its strictest value."""
     given: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
     found = given.get("budget")
     budget: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
@@ -160,7 +160,7 @@ def _grade(value: object) -> Grade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """A gate's judgement: the value that it found, and the limit, as texts."""
+    """The result of a gate, with the value that it found and the limit as texts."""
 
     gate: Gate
     passed: bool
@@ -176,10 +176,10 @@ def judge(
     spec: ActionSpec | None = None,
     preconditions: tuple[Mapping[str, object], ...] | None = None,
 ) -> tuple[GateResult, ...]:
-    """Judge all gates of a stage. Nobody needs to be asked if every one passed.
+    """Judge all gates of a stage. If every gate passes, no person needs to be asked.
 
-    `spec` is the catalogue's of the proposed action. `preconditions` has `{"name", "ok", "detail"}` for each; None if
-    they are not known, () if the action has none. A value that is missing, unknown or no number passes no gate.
+    `spec` describes the proposed action. `preconditions` has `{"name", "ok", "detail"}` for each one; it is None if they
+    are not known, and () if the action has none. A missing, unknown or invalid value does not pass its gate.
     """
     results = [_stage_gate(stage, proposal, policy), _confidence(proposal, policy)]
     if stage is Stage.ACTION:
@@ -245,7 +245,7 @@ def _preconditions(found: tuple[Mapping[str, object], ...] | None) -> GateResult
 
 
 def _auto(spec: ActionSpec | None) -> GateResult:
-    """Judge what no policy can loosen."""
+    """Judge the rule that no policy can loosen."""
     passed = spec is not None and spec.auto is True and not is_grave(spec.risk)
     value = "unknown" if spec is None else "allowed" if passed else "not allowed"
     return GateResult(gate="auto", passed=passed, value=value, limit="the catalogue allows it without a person")

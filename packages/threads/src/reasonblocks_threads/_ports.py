@@ -13,7 +13,7 @@ from ._values import Card, Evidence, Fact, Letter, NewWork, Problem, Proposal, R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A thread as lists show it, read from columns without its head."""
+    """A row of a list of threads, read from columns without the head."""
 
     id: str
     org_id: str
@@ -25,14 +25,14 @@ class Listed:
     run_id: str | None
     parent: str | None
     card: str | None
-    """The id of its open card."""
+    """The id of its open card, if it has one."""
     opened_at: float
     changed_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The result of a command that was submitted before: `content` identifies what it asked for."""
+    """The result of a command that was submitted before; `content` identifies the command's content."""
 
     command_id: str
     thread_id: str
@@ -44,7 +44,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedCard:
-    """The end of a card: `by` and `answer` are None if the thread moved on without an answer."""
+    """A card with its state. `by` and `answer` are None if it is open, or if the thread moved on without an answer."""
 
     card: Card
     state: str
@@ -54,7 +54,7 @@ class ClosedCard:
 
 
 class Reading(Protocol):
-    """A consistent look at the store."""
+    """A consistent view of the store."""
 
     def head(self, thread_id: str) -> Thread | None: ...
     def is_stored_as(self, head: Thread, *, with_card: bool = False) -> bool:
@@ -71,7 +71,7 @@ class Reading(Protocol):
 
     def log(self, thread_id: str, *, after: int = 0, limit: int = 10_000) -> Sequence[ThreadEvent]: ...
     def feed(self, *, after: int = 0, limit: int = 1_000, org_id: str | None = None) -> Sequence[ThreadEvent]:
-        """Return the events of all threads after this position; a later call never finds one before the last."""
+        """Return the events of all threads after this position. No later call returns an event before the last one."""
         ...
 
     def listed(
@@ -91,14 +91,14 @@ class Reading(Protocol):
     def cards(
         self, *, org_id: str | None = None, run_id: str | None = None, now: float | None = None, limit: int = 100
     ) -> Sequence[Card]:
-        """Return the open cards, the oldest first; with `now`, without those that are deferred to a later time."""
+        """Return the open cards, the oldest first; with `now`, without those that are deferred beyond it."""
         ...
 
     def card(self, card_id: str) -> ClosedCard | None: ...
     def open_card(self, thread_id: str) -> Card | None: ...
     def work(self, work_id: str) -> Work | None: ...
     def works(self, thread_id: str | None = None) -> Sequence[Work]:
-        """Return the live works, the doctor's view: pending, leased, and those whose attempts are used up."""
+        """Return the live works for the doctor: pending, leased, and those with no attempts left."""
         ...
 
     def letters(self, run_id: str, *, state: str = "waiting") -> Sequence[Letter]: ...
@@ -116,14 +116,14 @@ class Reading(Protocol):
 
 
 class Writing(Reading, Protocol):
-    """One transaction: everything in it happens, or nothing."""
+    """One transaction: all of its changes are stored, or none."""
 
     def append(
         self, before: Thread | None, after: Thread, events: Sequence[ThreadEvent], rows: Rows, command: Known
     ) -> Sequence[Work]:
-        """Append to the log, replace the head where its version is still `before`'s, and change cards and works.
+        """Append to the log, replace the head if its version is still that of `before`, and change cards and works.
 
-        Returns the works that it added. Raises `Conflict` if the version is another one, or if a unique key exists.
+        Returns the added works. Raises `Conflict` if the version has changed, or if a unique key exists.
         """
         ...
 
@@ -145,24 +145,24 @@ class Writing(Reading, Protocol):
         most: Mapping[str, int],
         org_id: str | None = None,
     ) -> Work | None:
-        """Lease the most urgent due work that this process can do and return it, with one attempt more.
+        """Lease the most urgent due work that this process can do, count an attempt, and return the work.
 
-        `has` are the values of `needs` that it can do ("" always), `leases` the seconds of a lease by kind, `most` the
-        attempts that a kind has; `data["lease_s"]` and `data["attempts"]` of a work replace them. A work whose lease is
-        over can be claimed again if attempts are left.
+        `has` are the values of `needs` that it can do ("" always), `leases` the seconds of a lease by kind, and `most`
+        the attempts by kind; `data["lease_s"]` and `data["attempts"]` of a work replace them. A work whose lease has
+        expired can be claimed again if attempts are left.
         """
         ...
 
     def expired(self, *, now: float, most: Mapping[str, int], org_id: str | None = None) -> Sequence[Work]:
-        """Return works whose attempts are used up and whose last lease is over."""
+        """Return the works with no attempts left whose last lease has expired."""
         ...
 
     def finish_work(self, work_id: str, lease: str) -> bool:
-        """Remove a work. Returns False if it is not leased with this token any more."""
+        """Remove a work. Returns False if it is no longer leased with this token."""
         ...
 
     def put_back(self, work_id: str, lease: str, *, due_at: float, error: str) -> bool:
-        """Return a leased work to the queue with its error, due later. Returns False as `finish_work` does."""
+        """Return a leased work to the queue with its error, due later. Returns False like `finish_work`."""
         ...
 
     def add_works(self, thread_id: str, entered: int, works: Sequence[NewWork]) -> None:
@@ -175,40 +175,40 @@ class Writing(Reading, Protocol):
         ...
 
     def move_timer(self, thread_id: str, due_at: float) -> None:
-        """Set the time of the thread's timeout. Who has leased it loses the lease: what it is about to end goes on."""
+        """Set the time of the thread's timeout, and end its lease, so that a timeout in progress has no effect."""
         ...
 
     def add_letter(self, letter: Letter) -> None: ...
     def change_letter(self, letter_id: str, *, state: str | None = None, calls: int | None = None) -> None: ...
     def reserve_call(self, call_id: str, thread_id: str, *, tokens: int, usd: float) -> None: ...
     def settle_call(self, call_id: str, *, tokens: int, usd: float) -> bool:
-        """Book what a call really cost. Returns False if it is settled already."""
+        """Record the actual cost of a call. Returns False if it is already settled."""
         ...
 
     def put_blob(self, hash: str, text: str) -> None: ...
     def erase_blobs(self, thread_id: str) -> int:
-        """Erase the private evidence of a thread. Returns the number of erased texts."""
+        """Erase the private evidence of a thread, and return the number of erased texts."""
         ...
 
     def set_meta(self, values: Mapping[str, str]) -> None: ...
     def set_head(self, head: Thread) -> None:
-        """Replace a head by the fold of the log, as the doctor does."""
+        """Replace a head with the fold of the log, as the doctor does."""
         ...
 
 
 class Store(Protocol):
-    """Holds the threads. Every method may raise `StoreUnavailable`."""
+    """Stores the threads. Every method may raise `StoreUnavailable`."""
 
     def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> AbstractContextManager[Writing]:
-        """Begin a transaction that no other process changes these threads in; commit at the end, or roll back.
+        """Begin a transaction during which no other process changes these threads; commit at the end, or roll back.
 
-        Without `durable` it is fast, and a power cut soon after it may undo it, but no other failure.
+        Without `durable` it is faster, but a power cut soon after it may undo it; no other failure does.
         """
         ...
 
     def read(self) -> AbstractContextManager[Reading]: ...
     def waiting(self, run_id: str) -> Sequence[Letter]:
-        """Return the waiting letters of a run; about 5 µs if nothing was written since the last call."""
+        """Return the waiting letters of a run. It takes about 5 µs if nothing was written since the last call."""
         ...
 
     def close(self) -> None: ...
@@ -216,7 +216,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """An action as an inferencer sees it: its schema without what is bound, and why it is not available if so."""
+    """An action as an inferencer sees it. `schema` is without bound parameters; `unavailable` is a reason or None."""
 
     name: str
     purpose: str
@@ -226,9 +226,9 @@ class Offered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What an inferencer is asked for: a proposal of `stage`. Evidence is data that agents and tools wrote.
+    """A request for a proposal of `stage`. Evidence is data that agents and tools wrote.
 
-    `accepted` has the proposals of the settled stages, `facts` everything that persons said. The answer must come
+    `accepted` has the proposals of the settled stages, and `facts` everything that persons said. The answer must arrive
     within `seconds`.
     """
 
@@ -247,14 +247,14 @@ class Ask:
     actions: tuple[Offered, ...] = ()
     seconds: float = 60.0
     tokens: int = 0
-    """Tokens that are left of the thread's budget."""
+    """The tokens left in the thread's budget."""
     errors: tuple[str, ...] = ()
-    """Why the last answer to this question was not usable, if this is its repair."""
+    """The faults of the last answer to this request, if that was not usable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inferred:
-    """An inferencer's answer: a proposal of the asked stage, maybe others of later stages, and what the call cost."""
+    """The answer of an inferencer: a proposal of the requested stage, any of later stages, and the cost of the call."""
 
     proposals: tuple[Proposal, ...]
     tokens: int = 0
@@ -281,7 +281,7 @@ class Cleaned:
 
 @runtime_checkable
 class Cleaner(Protocol):
-    """Tidies what opened a thread, so that it is not raised again. `clean_up` is idempotent by `key`."""
+    """Cleans up the cause of a thread, so that it is not raised again. `clean_up` must be idempotent for a `key`."""
 
     @property
     def kinds(self) -> Collection[str]:
@@ -293,6 +293,6 @@ class Cleaner(Protocol):
 
 @runtime_checkable
 class Notifier(Protocol):
-    """Tells persons about a card that has opened. It may block and raise; the card stays in any case."""
+    """Notifies persons of a new card. `notify` may block or raise; the card stays open in any case."""
 
     def notify(self, card: Card) -> None: ...

@@ -1,7 +1,7 @@
 """A card as plain text for a terminal.
 
-Text that agents, tools or persons wrote stands behind a bar on lines of its own, or in quotes within a line, so that it
-cannot imitate a line of the card.
+Text that agents, tools or persons wrote is printed behind a bar on lines of its own, or in quotes within a line, so
+that it cannot imitate a line of the card.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADINGS: dict[CardKind, str] = {
     "clarification": "Something is missing",
     "consent": "May this run?",
     "review": "Is the outcome right?",
-    "redirect": "It did not work: how to go on?",
+    "redirect": "The action did not report success. What next?",
     "cleanup_failure": "The clean-up failed",
 }
 
@@ -83,7 +83,7 @@ def _action(card: Card) -> Iterator[str]:
     for name, value in card.parameters.items():
         yield from _exact(f"{_escaped(name)} = {_escaped(json.dumps(value, ensure_ascii=False, default=str))}")
     if not card.checked:
-        yield "These values are not checked: they are wrong, or this process does not have the action."
+        yield "These values are not checked: they are invalid, or the process that made the card lacks the action."
     yield f"Risk, by the catalogue: {_risk(card.risk)}"
     if card.hash:
         yield f"Hash: {card.hash}"
@@ -98,7 +98,7 @@ def _exact(line: str) -> Iterator[str]:
 
 def _risk(risk: Risk | None) -> str:
     if risk is None:
-        return "unknown, because the action is"
+        return "unknown, because the action is unknown"
     amplifiers = "".join(f", {name}" for name in sorted(risk.amplifiers))
     return f"irreversibility {risk.irreversibility}, regret {risk.regret}{amplifiers}"
 
@@ -111,23 +111,23 @@ def _why(card: Card) -> Iterator[str]:
 
 
 def why(failed: Failed) -> str:
-    """Return in words why a gate asks a person. The text may have foreign parts."""
+    """Return a sentence why a gate requires a person. It may contain text of others."""
     return _WHY.get(failed.gate, "{gate}: {value}; must be: {limit}").format(
         gate=failed.gate, value=failed.value, limit=failed.limit
     )
 
 
 _WHY: dict[str, str] = {
-    "auto_advance": "a person decides on the {value}; without one pass only: {limit}",
+    "auto_advance": "the {value} needs a person; stages that may pass without one: {limit}",
     "confidence": "the confidence is {value}; it must be {limit}",
-    "consent_for": "the policy asks a person about every {value}",
-    "kind": "actions of the kind {value} need a person; without one pass: {limit}",
-    "name": "the action {value} needs a person; without one pass: {limit}",
+    "consent_for": "the policy requires consent to every {value}",
+    "kind": "actions of the kind {value} need a person; kinds that may run without one: {limit}",
+    "name": "the action {value} needs a person; actions that may run without one: {limit}",
     "irreversibility": "the irreversibility is {value}; it must be {limit}",
-    "regret": "the regret, if it was wrong, is {value}; it must be {limit}",
-    "amplifiers": "it has {value}; without a person may pass: {limit}",
-    "preconditions": "preconditions: {value}",
-    "auto": "the catalogue does not let it run without a person",
+    "regret": "the regret if it is wrong is {value}; it must be {limit}",
+    "amplifiers": "its amplifiers are: {value}; allowed without a person: {limit}",
+    "preconditions": "the preconditions do not all hold: {value}",
+    "auto": "the catalogue does not allow it without a person",
 }
 
 
@@ -139,7 +139,7 @@ def _problem(card: Card) -> Iterator[str]:
 
 def _report(card: Card) -> Iterator[str]:
     if card.report:
-        yield "Report of the execution:"
+        yield "Report of the action:"
         yield from _foreign(card.report)
 
 
@@ -183,7 +183,7 @@ def _answers(card: Card) -> Iterator[str]:
     for answer in card.answers:
         yield f"  {answer.name.ljust(width)}  {answer.label}{_fields(answer)}"
     if card.actions and any("action" in answer.takes for answer in card.answers):
-        yield from wrap(f"Actions to pick: {', '.join(map(_plain, card.actions))}", WIDTH, subsequent_indent="  ")
+        yield from wrap(f"Available actions: {', '.join(map(_plain, card.actions))}", WIDTH, subsequent_indent="  ")
 
 
 def _fields(answer: Answer) -> str:
@@ -214,7 +214,7 @@ def _one_line(text: str) -> str:
 
 
 def _quoted(text: str, columns: int = INLINE) -> str:
-    """Return a short text of somebody else's in quotes, on one line."""
+    """Return a short text of somebody else in quotes, on one line."""
     line, taken = _one_line(text[: 4 * columns]), 0
     for at, char in enumerate(line):
         taken += 2 if char in '"\\' or east_asian_width(char) in "WF" else 1

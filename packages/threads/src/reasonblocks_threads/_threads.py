@@ -1,4 +1,4 @@
-"""The door of the package: opens threads, takes answers, and does what is due."""
+"""The entry point of the package: opens threads, takes answers, and does due work."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
 E = TypeVar("E", Phase, Stage)
 AGENT = Actor.agent("agent")
 LOOKS_S = 0.01, 0.25
-"""Seconds between two looks of `wait`: at first and at most."""
+"""Seconds between two polls of `wait`: at first and at most."""
 
 
 def has_ended(thread: Thread) -> bool:
-    """Return True for a thread that nothing moves any more."""
+    """Return True for a thread in a terminal phase."""
     return thread.phase.is_terminal
 
 
 class Threads:
     """Matters that a person decides, in a file, on a PostgreSQL server, or in memory.
 
-    Safe to use from any thread and after a fork. Several processes may use one database: the actions, the inferencer
-    and the cleaners of each are done by it alone. Raises `ConfigError` for settings that cannot be.
+    Safe to use from any thread and after a fork. Several processes may use one database; each runs only its own
+    actions, inferencer and cleaners, and the built-in ones. Raises `ConfigError` for invalid settings.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Threads:
         self._begin()
 
     def _begin(self) -> None:
-        """Tell other processes what this one can do. Without the store, they learn it with the first call."""
+        """Register the abilities of this process in the store; if it is not available, the first call does so."""
         with suppress(StoreUnavailable):
             self._engine.tell_others()
 
@@ -106,13 +106,13 @@ class Threads:
         by: Actor = AGENT,
         run: RunStatus = "unknown",
     ) -> Thread:
-        """Return the thread of the cause's key, which is opened if there is none.
+        """Return the thread of the cause's key, and open it if there is none.
 
-        If a thread of the same family is live, that one gets the evidence and is returned. With `children` it begins as
-        the matter that they are parts of; with `parent` it becomes a part of a thread that has not begun, or that has
-        parts. `supersedes` names a thread that it takes the place of.
+        If a thread of the same family is live, that one gets the evidence and is returned. `children` are opened as
+        parts of the new thread. With `parent`, the new thread is a part of that one, which must not have begun, or must
+        have parts already. `supersedes` names a thread that the new one replaces.
 
-        Raises `Refused`, `UnknownThread` and `StoreUnavailable`.
+        Raises `Refused`, `UnknownThread`, `Conflict` and `StoreUnavailable`.
         """
         opening = Opening(
             cause=cause,
@@ -144,11 +144,11 @@ class Threads:
         reason: str | None = None,
         until: float | None = None,
     ) -> Thread:
-        """Answer a card and return its thread. The card's `answers` name what can be answered, and with which fields.
+        """Answer a card and return its thread. The card's `answers` list the possible answers and their fields.
 
-        An approval holds for the action as it is on the given `Card`; with a card's id, as it is now. `until` (for
-        "later") is in seconds since the epoch. Raises `CardClosed` if the card is not open any more, `UnknownCard`, and
-        `Refused` for an answer or a field that does not fit.
+        An approval is valid for the action as the given `Card` shows it; with an id, as the stored card shows it.
+        `until` (for "later") is in seconds since the epoch. Raises `CardClosed` if the card is no longer open,
+        `UnknownCard`, and `Refused` for an answer or a field that the card does not offer.
         """
         check("by", by, Actor, AN_ACTOR)
         known = self.card(card.id if isinstance(card, Card) else card).card
@@ -170,7 +170,7 @@ class Threads:
         return submitted.thread
 
     def answer_children(self, parent_id: str, what: AnswerName, *, by: Actor) -> ChildAnswers:
-        """Give the open card of each child the same answer, as if a person had answered one after the other."""
+        """Answer the open card of each child in the same way, one after the other."""
         applied, refused, skipped = [], [], []
         for child in self.get(parent_id).children:
             with self._engine.store.read() as reading:
@@ -189,7 +189,7 @@ class Threads:
         return ChildAnswers(applied=tuple(applied), refused=tuple(refused), skipped=tuple(skipped))
 
     def dismiss(self, id: str, *, by: Actor, reason: str = "") -> Thread:
-        """End a thread. Raises `Refused` where that is not possible, such as while an action runs."""
+        """End a thread. Raises `Refused` if that is not possible, such as while an action runs."""
         return self._decide(id, Trigger.DISMISSED_BY_USER, {"reason": reason}, by)
 
     def take_over(self, id: str, *, by: Actor, to: str, reason: str = "") -> Thread:
@@ -197,7 +197,7 @@ class Threads:
         return self._decide(id, Trigger.HANDED_OFF_BY_USER, {"to": to, "reason": reason}, by)
 
     def cancel(self, id: str, *, by: Actor) -> Thread:
-        """Ask the running action to stop. The thread goes on when the action has reported."""
+        """Ask the running action to stop. The thread continues once the action has reported; guidance is withdrawn."""
         thread = self.get(id)
         expect = ExpectPhase(phase=thread.phase, entered=thread.entered)
         self._engine.submit(self._command(thread, Addition.CANCEL, {}, by, expect))
@@ -205,27 +205,27 @@ class Threads:
         return self.get(id)
 
     def note(self, id: str, text: str, *, by: Actor) -> Thread:
-        """Add a note to the log, which is possible even after the end."""
+        """Add a note to the log, even after the end of the thread."""
         return self._add(id, Addition.NOTE, {"text": text}, by)
 
     def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
-        """Replace the policy of a thread. Anyone may make it stricter, an operator also looser."""
+        """Replace the policy of a thread. Anyone may make it stricter; only an operator may loosen it."""
         check("policy", policy, Policy, A_POLICY)
         return self._add(id, Addition.POLICY, {"policy": policy_json(policy)}, by)
 
     def add_evidence(self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None) -> Thread:
-        """Add evidence, or news about the run."""
+        """Add evidence, or set the status of the run."""
         for each in evidence:
             check("evidence", each, Evidence, "must be Evidence")
         data: dict[str, Any] = {"items": [evidence_json(each) for each in evidence]}
         return self._add(id, Addition.EVIDENCE, data | ({"run": run} if run is not None else {}), by)
 
     def resolve(self, id: str, reason: str) -> Thread:
-        """End a thread whose cause has gone. Raises `Refused` where that is not possible."""
+        """End a thread whose cause no longer exists. Raises `Refused` if that is not possible."""
         return self._add(id, Trigger.SOURCE_RESOLVED, {"reason": reason}, SYSTEM)
 
     def erase(self, id: str, *, by: Actor) -> int:
-        """Erase the texts of the thread's private evidence. Returns their number."""
+        """Erase the texts of the thread's private evidence, and return their number."""
         check("by", by, Actor, AN_ACTOR)
         thread = self.get(id)
         with self._engine.store.write([thread.id]) as writing:
@@ -242,7 +242,7 @@ class Threads:
             return self._own(reading, id)
 
     def log(self, id: str, *, after: int = 0, limit: int = 10_000) -> tuple[ThreadEvent, ...]:
-        """Return the log of a thread, from the event after this seq on."""
+        """Return the events of a thread after the one with the seq `after`."""
         with self._engine.store.read() as reading:
             self._own(reading, id)
             return tuple(reading.log(id, after=after, limit=limit))
@@ -256,7 +256,7 @@ class Threads:
         parent: str | None = None,
         limit: int = 100,
     ) -> tuple[Listed, ...]:
-        """Return the threads that changed last; with `live=False`, also those that have ended."""
+        """Return the live threads, the last changed first; with `live=False`, ended threads as well."""
         org_id, found = self._engine.org_id, _member(Phase, "phase", phase)
         with self._engine.store.read() as reading:
             return tuple(
@@ -264,13 +264,13 @@ class Threads:
             )
 
     def cards(self, *, run_id: str | None = None, deferred: bool = False, limit: int = 100) -> tuple[Card, ...]:
-        """Return the open cards, the oldest first; with `deferred`, also those that a person asked for later."""
+        """Return the open cards, the oldest first; with `deferred`, also those that a person put off."""
         now = None if deferred else self._engine.now()
         with self._engine.store.read() as reading:
             return tuple(reading.cards(org_id=self._engine.org_id, run_id=run_id, now=now, limit=limit))
 
     def card(self, id: str) -> ClosedCard:
-        """Return a card, open or not, with its answer. Raises `UnknownCard`."""
+        """Return a card, open or closed, with its answer. Raises `UnknownCard`."""
         with self._engine.store.read() as reading:
             found = reading.card(id)
         if found is None or found.card.org_id != self._engine.org_id:
@@ -296,28 +296,28 @@ class Threads:
     # --- doing
 
     def drain(self, *, limit: int | None = None) -> int:
-        """Do what is due, and what follows from it. Returns the number of works that were done or tried."""
+        """Do all due work, and the work that follows from it. Returns the number of work items done or tried."""
         return self._engine.drain(limit=limit)
 
     def worker(self, *, threads: int = 1) -> Worker:
-        """Return a context manager that does what is due, in daemon threads, while its block lasts."""
+        """Return a context manager that does due work in daemon threads until its block ends."""
         check("threads", threads, int, "must be a number of at least 1")
         if threads < 1:
             raise ConfigError("threads", threads, "must be a number of at least 1")
         return Worker(self._engine, threads=threads)
 
     def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
-        """Return the rows that do not fit their threads' logs, and with `repair`, mend them."""
+        """Return the rows that contradict the logs of their threads; with `repair`, correct them."""
         return Doctor(self._engine).visit(repair=repair)
 
     def sink(self, *, redact: Callable[[str], str] | None = None) -> TelemetrySink:
-        """Return a sink for `ReasonBlocks` that hands stuck runs over to a person; `redact` hides more than its own."""
+        """Return a sink for `ReasonBlocks` that opens threads for stuck runs. `redact` is applied to events first."""
         from ._steering import RunSink
 
         return RunSink(self, self._engine, redact=redact)
 
     def mailbox(self) -> Mailbox:
-        """Return the mailbox for `ReasonBlocks` by which runs receive the guidance that persons approved."""
+        """Return a mailbox for `ReasonBlocks` that delivers approved guidance to runs."""
         from ._steering import LetterBox
 
         return LetterBox(self._engine)

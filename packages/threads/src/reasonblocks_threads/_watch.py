@@ -186,7 +186,7 @@ def _stall(memory: WatchMemory, state: str, call: int, numbers: Numbers) -> tupl
     return replace(memory, struggling=noticed.first), (noticed,)
 
 
-_stalled_text = "The run is in SKIP: for many steps, nothing that it did brought anything new."
+_stalled_text = "The run is in SKIP: for many steps, it appears to have made no progress."
 
 
 def _noticed(episode: int | None, call: int, *, kind: CauseKind, first: int, text: str) -> Noticed:
@@ -241,7 +241,7 @@ def _fired(before: Finding | None, event: StepEvent) -> Finding | None:
 def _unheeded(kind: str, found: Finding, event: StepEvent) -> Noticed:
     call = event.step_index
     if event.metadata.get("gate_decision") == "cap":
-        text = f"Another finding of the type {kind!r}, and the run has had all the advice that monitors may give."
+        text = f"A finding of the type {kind!r}, after the run was given all the texts that monitors may give it."
     else:
         times = "finding" if found.firings == 1 else "findings"
         text = f"{found.firings} {times} of the type {kind!r} since the run was advised about it."

@@ -155,20 +155,20 @@ def _stage(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field
 
 def _until(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
     yield Field(
-        name=name, label="Ask again in", kind="choice", value=typed.get(name, "86400"), choices=[*PUT_OFF.items()]
+        name=name, label="Ask again after", kind="choice", value=typed.get(name, "86400"), choices=[*PUT_OFF.items()]
     )
 
 
 def _action(card: Card, answer: Answer, name: str, typed: Form) -> Iterator[Field]:
     others = [each for each in card.actions if each != card.action]
     if others:
-        none = "keep this action" if answer.name == "edit" else "none: only words"
+        none = "keep this action" if answer.name == "edit" else "none, only the text"
         choices = [("", none), *((each, visible(each)) for each in others)]
-        label = "Another action" if answer.name == "edit" else "Or the action that fits"
+        label = "Another action" if answer.name == "edit" else "Or choose an action"
         yield Field(name=PICKED, label=label, kind="choice", value=typed.get(PICKED, ""), choices=choices)
         yield Field(
             name="more", label="Its parameters", kind="json", value=typed.get("more", ""), most=JSON_CHARS,
-            hint='as JSON, such as {"service": "web"}; leave empty if it has none',
+            hint='as JSON, such as {"service": "web"}; leave it empty if there are none',
         )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _same(one: object, other: object) -> bool:
 def _seconds(text: str) -> float:
     found = whole(text)
     if not found:
-        raise WrongField("Choose when the card should be shown again.")
+        raise WrongField("Choose when to show the card again.")
     return float(found)
 
 
@@ -266,7 +266,7 @@ def _value(text: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise WrongField(f'{what}: this is no JSON; a text needs quotes, as in "web".') from error
+        raise WrongField(f'{what}: this is not valid JSON; a text needs quotes, as in "web".') from error
 
 
 def _refuse(constant: str) -> object:

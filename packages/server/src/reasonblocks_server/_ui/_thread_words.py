@@ -1,4 +1,4 @@
-"""Says in plain words where a thread is, what its card asks, and what each line of its log reports."""
+"""Describes in plain words the phase of a thread, the question of its card, and the lines of its log."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ QUESTIONS: Mapping[str, str] = {
     "clarification": "Something is missing",
     "consent": "May this run?",
     "review": "Is the outcome right?",
-    "redirect": "It did not work: how to go on?",
+    "redirect": "The action did not report success. What next?",
     "cleanup_failure": "The clean-up failed",
 }
-"""What each kind of card asks."""
+"""The question of each kind of card."""
 PHASES: Mapping[str, str] = {
-    "proposed": "begins soon",
+    "proposed": "about to begin",
     "awaiting_inference": "waits for a proposal",
     "inferring_intent": "its intent is being inferred",
     "inferring_context": "its context is being inferred",
     "inferring_action": "its action is being inferred",
     "awaiting_intent_confirmation": "waits for a person: is the intent right?",
     "awaiting_context_confirmation": "waits for a person: is the context right?",
-    "awaiting_intent_clarification": "waits for a person: the intent lacks something",
-    "awaiting_context_clarification": "waits for a person: the context lacks something",
-    "awaiting_action_clarification": "waits for a person: the action lacks something",
+    "awaiting_intent_clarification": "waits for a person: the intent is unclear",
+    "awaiting_context_clarification": "waits for a person: the context is unclear",
+    "awaiting_action_clarification": "waits for a person: the action is unclear",
     "awaiting_confirmation": "waits for a person: may the action run?",
-    "executing": "its action runs, or is about to",
+    "executing": "its action runs or is about to run",
     "awaiting_review": "waits for a person: is the outcome right?",
-    "awaiting_redirect": "waits for a person: the action did not work",
+    "awaiting_redirect": "waits for a person: the action did not report success",
     "monitoring": "waits for its parts",
     "cleaning_up": "is being cleaned up",
     "done_cleanup_unsuccessful": "waits for a person: the clean-up failed",
     "done": "done",
     "dismissed": "dismissed",
-    "handed_off": "handed to a person",
+    "handed_off": "handed over",
     "done_cleanup_successful": "cleaned up",
 }
-"""Where a thread is, by its phase."""
+"""The state of a thread, by its phase."""
 ANSWERS: Mapping[str, str] = {
     "accept": "accepted the proposal",
     "edit": "corrected the proposal",
@@ -61,14 +61,14 @@ ANSWERS: Mapping[str, str] = {
     "reject": "rejected the action",
     "done": "accepted the outcome",
     "drop": "closed the matter without accepting the outcome",
-    "retry": "had the clean-up tried again",
+    "retry": "retried the clean-up",
     "accept_failure": "accepted the failed clean-up",
-    "take_over": "handed it to a person",
+    "take_over": "handed the matter over",
     "dismiss": "closed the matter",
-    "clean_up": "had it cleaned up",
-    "later": "put it off",
+    "clean_up": "requested the clean-up",
+    "later": "put the card off",
 }
-"""What a person did, by the answer."""
+"""The deed of a person, by the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,7 @@ class Entry:
 def entries_of(events: Iterable[ThreadEvent]) -> list[Entry]:
     """Return a log in plain words, with an entry for each command.
 
-    Events that only lead to the next one are left out, but at the end: the begin of an inference, and phases without a
-    person.
+    The start of an inference and phases without a person are omitted, except at the end of the log.
     """
     written = [list(each) for _, each in groupby(events, key=lambda event: event.command_id)]
     shown = [[event for event in each if not _only_leads_on(event)] for each in written]
@@ -119,7 +118,7 @@ def said_of(event: ThreadEvent) -> Said:
 
 
 def exact(value: object) -> str:
-    """Return a value of a parameter as JSON, with the escapes of all characters that nobody sees."""
+    """Return a value of a parameter as JSON, with escapes for all invisible characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if visible(text) == text else "".join(char if visible(char) else _escape(char) for char in text)
 
@@ -215,7 +214,7 @@ def _finished(data: Data) -> Said:
     report = _part(data, "report")
     worked = report.get("succeeded") is True
     what = "the action worked in part" if worked and report.get("partial") is True else "the action worked"
-    return Said(what=what if worked else "the action failed", words=_text(report, "summary", "code"))
+    return Said(what=what if worked else "the action did not report success", words=_text(report, "summary", "code"))
 
 
 def _child_ended(data: Data) -> Said:
@@ -252,13 +251,13 @@ _SAID: Mapping[str, Callable[[Data], Said]] = {
     "execution_started": lambda data: Said(what="began the action", words=_text(data, "action")),
     "execution_finished": _finished,
     "cancel_requested": _plain("asked the action to stop"),
-    "late_report": _plain("something came too late and changed nothing", "detail", "what"),
-    "children_opened": lambda data: Said(what=f"split it into {counted(_number(data, 'children'), 'part')}"),
+    "late_report": _plain("a late result arrived and changed nothing here", "detail", "what"),
+    "children_opened": lambda data: Said(what=f"split the matter into {counted(_number(data, 'children'), 'part')}"),
     "child_ended": _child_ended,
-    "force_closed": _plain("closed it, because the thread that it is a part of has ended"),
-    "source_cleaned_up": _plain("cleaned up what had raised it", "detail"),
+    "force_closed": _plain("closed the thread, because its parent has ended"),
+    "source_cleaned_up": _plain("cleaned up the cause", "detail"),
     "cleanup_failed": _plain("the clean-up failed", "detail"),
-    "work_dead": _plain("gave up a work after its last attempt", "error", "kind"),
-    "reconciled": _plain("repaired what a crash had left", "what"),
+    "work_dead": _plain("gave up a work item after its last attempt", "error", "kind"),
+    "reconciled": _plain("repaired the thread after a crash", "what"),
 }  # fmt: skip
 """The words for the events of each kind."""

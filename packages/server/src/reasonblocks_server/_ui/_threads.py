@@ -27,8 +27,8 @@ LINES = 500
 SHOWN_EVIDENCE = 12
 """Pieces of evidence that are shown at once: the newest ones."""
 EMPTY: Mapping[str, str] = {
-    "": "No card is open", "progress": "Nothing is in progress", "later": "Nothing is put off",
-    "ended": "Nothing has ended",
+    "": "No card is open", "progress": "No thread is in progress", "later": "No card is put off",
+    "ended": "No thread has ended",
 }  # fmt: skip
 TABS: Mapping[str, str] = {"": "Waiting for a person", "progress": "In progress", "later": "Put off", "ended": "Ended"}
 
@@ -161,7 +161,7 @@ def _used(visit: Visit) -> OrgThreads:
     return visit.server.threads
 
 
-SWITCHED_OFF = "This server shows no threads: start it with --threads and the database of your agents' threads."
+SWITCHED_OFF = "This server has no database of threads: start it with --threads and the database of your agents' threads."
 
 
 def of_run(visit: Visit, run_id: str) -> Sequence[Listed]:

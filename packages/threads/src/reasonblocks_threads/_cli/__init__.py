@@ -1,4 +1,4 @@
-"""Implements the command `reasonblocks-threads`: list, show and answer what waits for a person."""
+"""Implements the command `reasonblocks-threads`, which lists, shows and answers cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that answers a card, and then does what is due."""
+"""The command that answers a card, and then does due work."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ _FLAGS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "card", metavar="CARD", help="the id of a card; for all but approve, that of a thread is its open card"
+        "card",
+        metavar="CARD",
+        help="the id of a card; for all answers but approve, the id of a thread means its open card",
     )
     parser.add_argument("what", metavar="ANSWER", choices=get_args(AnswerName), help=", ".join(get_args(AnswerName)))
-    parser.add_argument("--text", help="words: a correction, what was missing, or why it is asked again")
+    parser.add_argument("--text", help="a correction, the missing information, or the reason for a redirect")
     parser.add_argument(
         "--set", dest="parameters", type=_pair, action="append", default=[], metavar="KEY=VALUE",
-        help="a parameter of the action, as JSON if it is JSON and as text if not; may be repeated; an edit keeps the "
-        "others; a number becomes text in quotes: 'version=\"1.4\"'",
+        help="a parameter of the action, as JSON if it is valid JSON, otherwise as text; may be repeated; an edit keeps "
+        "the others; quotes make a number a text: 'version=\"1.4\"'",
     )  # fmt: skip
-    parser.add_argument("--action", metavar="NAME", help="the action to be picked")
+    parser.add_argument("--action", metavar="NAME", help="the action to choose")
     parser.add_argument("--to", metavar="WHO", help="the person or team that takes over")
     parser.add_argument("--stage", type=one_of(Stage), metavar="STAGE", help="intent, context or action")
     parser.add_argument("--reason", help="a reason for the log")
@@ -75,7 +77,7 @@ def _card(threads: Threads, id: str, what: AnswerName) -> Card:
     thread = threads.get(id)
     found = card_id_of(thread)
     if found is None:
-        raise Refused(id, "answer", f"no card is open; its phase is {thread.phase.value!r}")
+        raise Refused(id, "answer", f"no card is open; the phase is {thread.phase.value!r}")
     if what == "approve":
         raise Refused(id, what, f"it needs the id of the card that you saw; the open one is {found!r}")
     return threads.card(found).card
@@ -120,7 +122,7 @@ def _say_outcome(threads: Threads, thread: Thread, done: int, *, as_json: bool) 
         if thread.execution and thread.execution.report:
             say(f"  {thread.execution.action}: {thread.execution.report.summary}")
     else:
-        say("  a process that has what it needs goes on with it")
+        say("  it continues in a process that has the required action, inferencer or cleaner")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -132,7 +134,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _name(text: str) -> str:
     if not text.strip():
-        raise argparse.ArgumentTypeError("a name is not empty")
+        raise argparse.ArgumentTypeError("a name must not be empty")
     return text.strip()
 
 
@@ -142,7 +144,9 @@ def _until(text: str) -> float:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither like 30m, 4h or 2d nor a time in ISO 8601") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a duration such as 30m, 4h or 2d nor a time in ISO 8601"
+        ) from None
 
 
 def _login() -> str:

@@ -1,4 +1,4 @@
-"""The commands that read threads or do what is due: list, show, watch, drain and doctor."""
+"""The commands that read threads or do due work: list, show, watch, drain and doctor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def list_threads(threads: Threads, arguments: Namespace) -> int:
         ]
         show(Table(title=f"{len(found)} thread{'' if len(found) == 1 else 's'}", head=_HEAD, rows=rows))
     else:
-        warn("there is no such thread")
+        warn("no threads found")
     return OK
 
 
@@ -106,7 +106,7 @@ def drain(threads: Threads, arguments: Namespace) -> int:
     if arguments.json:
         say_json({"done": done})
     else:
-        say(f"{done} works done")
+        say(f"{done} work item{'' if done == 1 else 's'} done")
     return OK
 
 
@@ -119,5 +119,5 @@ def doctor(threads: Threads, arguments: Namespace) -> int:
             repaired = "  (repaired)" if finding.repaired else ""
             say(f"{finding.kind}  {finding.thread_id}  {finding.detail}{repaired}")
     if not findings and not arguments.json:
-        say("nothing was left behind")
+        say("no problems found")
     return OK if all(finding.repaired for finding in findings) else PROBLEM

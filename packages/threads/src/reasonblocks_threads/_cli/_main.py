@@ -42,13 +42,13 @@ def _database(given: str | None) -> str:
     folder = home(os.environ)
     path = Path(given).expanduser() if given else folder and folder / FILE
     if path is None or not path.is_file():
-        raise ConfigError("--db", given or str(path), f"is no file; name the file that the agents' `Threads` use, a "
+        raise ConfigError("--db", given or str(path), f"is not a file; name the file that the agents' `Threads` use or a "
                           f"postgresql:// URL, or set ${HOME}")  # fmt: skip
     return str(path)
 
 
 def _parser() -> Parser:
-    parser = Parser(prog=PROGRAM, description="Shows and answers what waits for a person.", allow_abbrev=False)
+    parser = Parser(prog=PROGRAM, description="Shows threads and answers their cards.", allow_abbrev=False)
     _add_general(parser, first=True)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -58,23 +58,25 @@ def _parser() -> Parser:
         found.set_defaults(command=command)
         return found
 
-    listed = add("list", "list the live threads, those that changed last first", _look.list_threads)
-    listed.add_argument("--all", action="store_true", help="list those that have ended as well")
-    listed.add_argument("--run", metavar="ID", help="only threads of this run")
+    listed = add("list", "list the live threads, the last changed first", _look.list_threads)
+    listed.add_argument("--all", action="store_true", help="include ended threads")
+    listed.add_argument("--run", metavar="ID", help="only threads about this run")
     listed.add_argument("--phase", type=one_of(Phase), metavar="PHASE", help="only threads in this phase")
     listed.add_argument("--limit", type=_count, default=100, metavar="N", help="at most this many (100)")
     shown = add("show", "show a thread with its open card", _look.show_thread)
     shown.add_argument("id", metavar="ID", help="the id of a thread or of a card")
     shown.add_argument("--log", action="store_true", help="show its log as well")
-    _answer.add_arguments(add("answer", "answer a card, and do what is due then", _answer.answer))
-    watched = add("watch", "print the events of all threads as they come, until Ctrl-C", _look.watch)
-    watched.add_argument("--after", type=_count, metavar="POSITION", help="from this position on (only new events)")
-    watched.add_argument("--every", type=_seconds, default=1.0, metavar="S", help="seconds between two looks (1)")
-    watched.add_argument("--once", action="store_true", help="print what there is and end")
-    drained = add("drain", "do what is due and this command can do", _look.drain)
-    drained.add_argument("--limit", type=_count, metavar="N", help="at most this many works")
-    checked = add("doctor", "look for rows that a crash left behind; exit code 1 if any is left", _look.doctor)
-    checked.add_argument("--repair", action="store_true", help="repair what can be repaired")
+    _answer.add_arguments(add("answer", "answer a card, and do the due work that this command can do", _answer.answer))
+    watched = add("watch", "print new events of all threads, until Ctrl-C", _look.watch)
+    watched.add_argument(
+        "--after", type=_count, metavar="POSITION", help="begin after this position (the newest event)"
+    )
+    watched.add_argument("--every", type=_seconds, default=1.0, metavar="S", help="seconds between two polls (1)")
+    watched.add_argument("--once", action="store_true", help="print the events so far and exit")
+    drained = add("drain", "do the due work that this command can do", _look.drain)
+    drained.add_argument("--limit", type=_count, metavar="N", help="at most this many work items")
+    checked = add("doctor", "look for inconsistent rows; exit code 1 if any remain", _look.doctor)
+    checked.add_argument("--repair", action="store_true", help="repair them from the logs")
     return parser
 
 
@@ -90,13 +92,13 @@ def _add_general(parser: Parser, *, first: bool) -> None:
     )
     parser.add_argument(
         "--json", action="store_true", default=False if first else argparse.SUPPRESS,
-        help="print one JSON object a line, nothing else",
+        help="print only JSON, one object on each line",
     )  # fmt: skip
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -106,5 +108,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0.01 <= found <= 3_600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.01 to 3600")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.01 to 3600")
     return found

@@ -1,4 +1,4 @@
-"""Values of threads as plain JSON and as lines of a terminal, for every command."""
+"""Formats values of threads as JSON and as terminal lines, for all commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def line_of(event: ThreadEvent) -> str:
 
 
 def summary_of(thread: Thread) -> str:
-    """Return in one line where a thread stands and why."""
+    """Return the phase of a thread and its reason as one line."""
     why = f": {thread.reason}" if thread.reason else ""
     return f"{thread.id}  {thread.phase.value}{why}"
 

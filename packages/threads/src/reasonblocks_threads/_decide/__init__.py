@@ -1,4 +1,4 @@
-"""The decision: a thread, a command and the rules give the events that follow, or a refusal. It is pure."""
+"""Decides, as a pure function, which events follow from a thread, a command and the rules, or refuses the command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _decided(thread: Thread | None, command: Command, rules: Rules) -> tuple[Thr
         raise Malformed(fault)
     if thread is None:
         if command.trigger is not Addition.OPEN:
-            raise Malformed("there is no such thread: open it first")
+            raise Malformed("the thread does not exist: open it first")
         return opened(command, rules)
     if thread.unreadable is not None:
         raise ReadOnly(thread.id, command.trigger.value, f"{thread.unreadable}: upgrade the library")
@@ -53,20 +53,20 @@ def _move(draft: Draft, trigger: Trigger) -> None:
         raise InvalidTrigger(draft.thread.id, trigger.value, phase, tuple(each.value for each in possible(phase)))
     if trigger in HUMAN:
         if not actor.is_human:
-            raise draft.refused(f"only a person may do it, not the {actor.kind} {actor.name!r}")
+            raise draft.refused(f"only a person may do this, not the {actor.kind} {actor.name!r}")
         ANSWERS[trigger](draft)
     else:
         if actor.kind != "system":
-            raise draft.refused(f"only the system does it, not the {actor.kind} {actor.name!r}")
+            raise draft.refused(f"only the system may do this, not the {actor.kind} {actor.name!r}")
         MOVES[trigger](draft)
 
 
 def _add(draft: Draft, addition: Addition) -> None:
     phase, actor = draft.thread.phase, draft.command.actor
     if addition in OF_A_PERSON and not actor.is_human:
-        raise draft.refused(f"only a person may do it, not the {actor.kind} {actor.name!r}")
+        raise draft.refused(f"only a person may do this, not the {actor.kind} {actor.name!r}")
     if addition in OF_THE_SYSTEM and actor.kind != "system":
-        raise draft.refused(f"only the system does it, not the {actor.kind} {actor.name!r}")
+        raise draft.refused(f"only the system may do this, not the {actor.kind} {actor.name!r}")
     if phase.is_terminal and addition not in AFTER_THE_END:
         raise draft.refused(f"the thread has ended as {phase.value!r}: open a new one that follows it")
     ADDITIONS[addition](draft)

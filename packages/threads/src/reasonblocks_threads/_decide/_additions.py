@@ -21,7 +21,7 @@ WHAT_CHARS = 120
 def _children(draft: Draft) -> None:
     if draft.thread.phase is not Phase.MONITORING:
         raise draft.refused(
-            f"a child can be opened only below a thread that monitors its children; this one is "
+            f"only a thread that has children can get another one; the phase of this one is "
             f"{draft.thread.phase.value!r}: open it with its children"
         )
     draft.add("children_opened", opened_children(draft))
@@ -46,7 +46,7 @@ def _note(draft: Draft) -> None:
 def _defer(draft: Draft) -> None:
     until, now = number(draft.data, "until"), draft.command.at
     if not draft.thread.phase.waits:
-        raise draft.refused("no card is open that could be deferred")
+        raise draft.refused("no card is open, so there is nothing to put off")
     if not now < until <= now + DEFER_S:
         raise draft.refused(f"until is {until!r}; it must be after {now!r} and within a year")
     draft.add("deferred", {"until": until})
@@ -58,7 +58,7 @@ def _policy(draft: Draft) -> None:
         return
     loosened = looser_axes(new, old)
     if loosened and draft.command.actor.kind != "operator":
-        raise draft.refused(f"only an operator loosens a policy, and it is looser in {', '.join(loosened)}")
+        raise draft.refused(f"only an operator may loosen a policy, and this one is looser in {', '.join(loosened)}")
     if loosened and draft.rules.ancestors:
         above = looser_axes(new, strictest(*draft.rules.ancestors))
         if both := [axis for axis in loosened if axis in above]:
@@ -68,7 +68,9 @@ def _policy(draft: Draft) -> None:
 
 def _cancel(draft: Draft) -> None:
     if draft.thread.phase is not Phase.EXECUTING:
-        raise draft.refused(f"nothing runs that could be cancelled; it is {draft.thread.phase.value!r}: dismiss it")
+        raise draft.refused(
+            f"no action is running in the phase {draft.thread.phase.value!r}: dismiss the thread instead"
+        )
     if draft.thread.execution is None or not draft.thread.execution.cancel_requested:
         draft.add("cancel_requested", {})
 

@@ -123,7 +123,7 @@ def _policy_at_opening(data: Mapping[str, Any], rules: Rules) -> Policy:
     for ancestor in rules.ancestors:
         if loose := looser_axes(policy, ancestor):
             raise Malformed(
-                f"the policy of a child may not be looser than an ancestor's, but it is in {', '.join(loose)}"
+                f"the policy of a child may not be looser than that of an ancestor, but it is in {', '.join(loose)}"
             )
     return policy
 
@@ -156,7 +156,7 @@ def _proposals(command: Command) -> list[JSON]:
         id = f"{command.thread_id}.p1.{proposal.stage.value}"
         found[proposal.stage] = proposal_json(replace(proposal, id=id))
     if len(found) < len(given):
-        raise Malformed("of each stage there may be one proposal")
+        raise Malformed("each stage may have only one proposal")
     return [*found.values()]
 
 
@@ -198,12 +198,12 @@ def _child_opens(thread: Thread, command: Command, rules: Rules) -> tuple[JSON, 
     if not 1 <= len(given) <= most:
         raise Malformed(f"it has {len(given)} children; valid: 1 to {most}")
     if len(thread.ancestors) >= DEPTH:
-        raise Malformed(f"the thread has {DEPTH} threads above it, so it can have no children")
+        raise Malformed(f"the thread has {DEPTH} ancestors, so it cannot have children")
     opens = [_child(thread, each, command, rules) for each in given]
     ids = [thread_id_of(thread.org_id, each["cause"]["key"]) for each in opens]
     taken = {thread.id, *thread.ancestors, *(child.id for child in thread.children)}
     if len({*ids}) < len(ids) or taken & {*ids}:
-        raise Malformed("each child needs a key of its own")
+        raise Malformed("each child needs a different key, which no relative has")
     return _carved(thread, rules, opens)
 
 

@@ -70,7 +70,9 @@ class Draft:
         """Return the proposal of the present stage. Raises `Refused` without one."""
         found = self.thread.proposals.get(self.thread.stage)
         if found is None:
-            raise self.refused(f"the stage {self.thread.stage.value!r} has no proposal; redirect it, or give one")
+            raise self.refused(
+                f"the stage {self.thread.stage.value!r} has no proposal: redirect the thread, or provide one"
+            )
         return found
 
     def bind(self, name: object, parameters: object) -> Bound | str:
@@ -87,7 +89,7 @@ class Draft:
         """Return a text of the command, without white space around it; too long a person's is refused, others cut."""
         found = clean(text(self.data, name, "")).strip()
         if needed and not found:
-            raise self.refused(f"it needs a {name}")
+            raise self.refused(f"it needs the field {name!r}")
         if len(found) <= chars:
             return found
         if self.command.actor.is_human:
@@ -99,8 +101,8 @@ class Draft:
         fact = Fact(id=f"{self.thread.id}.f{self.seq}", by=self.command.actor.name, text=words, stage=stage)
         if words and self.thread.facts_bytes + fact_size(fact) > FACTS_BYTES:
             raise self.refused(
-                f"the answers of persons would have more than {FACTS_BYTES:,} bytes together; "
-                "shorten this one, take the thread over, or open a new one that follows it"
+                f"all answers together would have more than {FACTS_BYTES:,} bytes: "
+                "shorten this one, take the thread over, or open a new thread that follows it"
             )
         return words
 

@@ -52,12 +52,12 @@ def _edit_action(draft: Draft) -> None:
     given = plain(draft.data.get("parameters") or {}, "the parameters")
     name = draft.data.get("action") or before.body.get("action")
     if name is None:
-        raise draft.refused("the proposal names no action: name one")
+        raise draft.refused("the proposal names no action: choose one")
     same = name == before.body.get("action")
     present = mapping(before.body.get("parameters", {}), "the parameters") if same else {}
     words = draft.words("text")
     if same and not given and not words:
-        raise draft.refused("it changes nothing: give parameters, or another action")
+        raise draft.refused("it changes nothing: change a parameter, or choose another action")
     proposal = _by_person(draft, name, {**present, **given})
     changed = {each: value for each, value in given.items() if each not in present or present[each] != value}
     told = f"{name}: {json.dumps(changed, ensure_ascii=False, sort_keys=True)}"
@@ -100,11 +100,11 @@ def _redirected(draft: Draft) -> None:
 def _provided(draft: Draft) -> None:
     stage, picks = _target(draft), draft.data.get("action") is not None
     if draft.thread.phase is not Phase.AWAITING_REDIRECT and stage is not draft.thread.stage:
-        raise draft.refused("this card asks about its own stage; use redirect to lead it back")
+        raise draft.refused("this answer is for the stage of the card: use redirect to go back to an earlier one")
     if picks and draft.thread.phase is not Phase.AWAITING_ACTION_CLARIFICATION:
-        raise draft.refused("this card takes words only; an action can be picked once the action is asked for")
+        raise draft.refused("this card takes only text; an action can be chosen at the action stage")
     if not picks and draft.data.get("parameters"):
-        raise draft.refused("the parameters need the name of their action")
+        raise draft.refused("parameters need the name of their action")
     words = draft.fact(draft.words("text", needed=not picks), stage)
     if words:
         draft.add("provided", {"stage": stage.value, "text": words})
@@ -124,7 +124,7 @@ def _execute(draft: Draft) -> None:
         raise draft.refused(f"{bound}; edit it, or redirect it")
     if not wanted or wanted != bound.hash:
         raise draft.refused(
-            f"the hash {wanted!r} is not that of the action as it would run now ({bound.hash!r}): "
+            f"the hash {wanted!r} does not match the action as it would run now ({bound.hash!r}): "
             "look at the card again; if the catalogue has changed since it was opened, edit or redirect it"
         )
     approve(draft, proposal, bound, by=draft.command.actor.name, auto=False)
@@ -158,7 +158,7 @@ def _cleanup_requested(draft: Draft) -> None:
     kind = draft.thread.cause.kind
     if kind not in draft.rules.cleaned:
         known = ", ".join(sorted(draft.rules.cleaned)) or "none"
-        raise draft.refused(f"no cleaner takes causes of the kind {kind!r}; kinds with a cleaner: {known}")
+        raise draft.refused(f"no cleaner handles causes of the kind {kind!r}; kinds with a cleaner: {known}")
     draft.move(Phase.CLEANING_UP)
 
 

@@ -162,7 +162,7 @@ def _execution_done(draft: Draft) -> None:
         return
     execution, report = _execution(draft)
     if not report.succeeded:
-        raise draft.refused("its report tells of a failure: submit execution_failed")
+        raise draft.refused("it reports a failure: submit execution_failed")
     if not execution.started_at:
         raise draft.refused(f"the execution {execution.id!r} was not started")
     _finish(draft, execution, report)
@@ -194,7 +194,7 @@ def _child_ended(draft: Draft) -> None:
     id, phase = text(draft.data, "child"), member(draft.data, "phase", Phase)
     known = {child.id: child.ended for child in draft.thread.children}
     if id not in known or not phase.is_terminal:
-        raise draft.refused(f"{id!r} is no child that ended as {phase.value!r}")
+        raise draft.refused(f"{id!r} is not a child that ended as {phase.value!r}")
     if known[id] is None:
         draft.add("child_ended", {"child": id, "phase": phase.value})
         known[id] = phase
@@ -206,7 +206,7 @@ def _child_ended(draft: Draft) -> None:
 def _execution_failed(draft: Draft) -> None:
     execution, report = _execution(draft)
     if report.succeeded:
-        raise draft.refused("its report tells of a success: submit execution_done")
+        raise draft.refused("it reports a success: submit execution_done")
     _finish(draft, execution, report)
     draft.move(Phase.AWAITING_REDIRECT, reason=report.code)
 
@@ -264,7 +264,9 @@ def _timed_out(code: str, detail: str) -> dict[str, object]:
 
 def _execution_timed_out(draft: Draft) -> Phase:
     if (execution := draft.thread.execution) is not None:
-        started = Report.failed("it was started, but told no result in time: it may have acted", code="outcome_unknown")
+        started = Report.failed(
+            "it was started, but reported no result in time: it may have acted", code="outcome_unknown"
+        )
         unstarted = Report.failed("nobody started it in time: it has not acted", code="not_started")
         _finish(draft, execution, started if execution.started_at else unstarted)
     return Phase.AWAITING_REDIRECT

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from .._errors import Conflict
+from .._log import blobs_of
 from .._phases import AnswerName
 from .._ports import Known
 from .._values import Card, Letter, NewWork, Rows, Thread, ThreadEvent, Work
@@ -216,7 +217,7 @@ class SqlWriting(SqlReading):
 
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
-        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in _blobs(_rows.parsed(data))}
+        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in blobs_of(_rows.parsed(data))}
         self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 
@@ -249,18 +250,6 @@ def _by_kind(most: Mapping[str, int], default: str) -> tuple[str, list[object]]:
         return default, []
     cases = " ".join("WHEN ? THEN CAST(? AS INTEGER)" for _ in most)
     return f"CASE kind {cases} ELSE {default} END", [value for pair in most.items() for value in pair]
-
-
-def _blobs(value: object) -> Iterator[str]:
-    """Yield the hashes of the private texts in an event's data."""
-    if isinstance(value, dict):
-        found = value.get("blob")
-        if isinstance(found, str):
-            yield found
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _blobs(item)
 
 
 def _thread_of(card_id: str) -> str:

@@ -1,4 +1,4 @@
-"""The values of threads: frozen, and of plain JSON types inside, so that each has one form in files and on the wire."""
+"""The values of threads: frozen dataclasses whose contents are plain JSON types."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 Grade: TypeAlias = Literal["low", "medium", "high"]
 GRADES: tuple[Grade, ...] = get_args(Grade)
-"""From harmless to worst."""
+"""The grades, from the most harmless to the worst."""
 Amplifier: TypeAlias = Literal["external_effect", "data_loss", "cost", "fleet_wide"]
 
 
@@ -16,7 +16,7 @@ Amplifier: TypeAlias = Literal["external_effect", "data_loss", "cost", "fleet_wi
 class Risk:
     """The risk of an action, as the catalogue states it; a proposal never does.
 
-    `irreversibility`: how hard it is to undo. `regret`: how bad it is if it was wrong. An unstated grade is medium.
+    `irreversibility` is the difficulty of undoing it, and `regret` the harm if it is wrong; both are medium by default.
     `amplifiers` make every mistake larger.
     """
 
@@ -31,7 +31,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The outcome of an execution. `disposition` tells how the thread goes on after a success."""
+    """The outcome of an execution. After a success, `disposition` determines how the thread continues."""
 
     succeeded: bool
     disposition: Literal["completed", "handed_off", "decomposed"] = "completed"
@@ -41,17 +41,17 @@ class Report:
     """The reason of a failure in one word, such as "cancelled" or "outcome_unknown"."""
     retryable: bool = False
     to: str = ""
-    """Whom the matter was handed to."""
+    """The person, team or queue to which the matter was handed."""
     output: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def ok(cls, summary: str = "", *, partial: bool = False, output: Mapping[str, object] | None = None) -> Report:
-        """Return the report of a success; `partial` asks for a review."""
+        """Return the report of a success; a `partial` one is reviewed by a person."""
         return cls(succeeded=True, summary=summary, partial=partial, output=output or {})
 
     @classmethod
     def failed(cls, summary: str, *, code: str = "failed", retryable: bool = False) -> Report:
-        """Return the report of a failure; a person is asked how to go on."""
+        """Return the report of a failure, after which a person decides how to continue."""
         return cls(succeeded=False, summary=summary, code=code, retryable=retryable)
 
 
@@ -59,7 +59,7 @@ class Report:
 class Execution:
     """One execution of an approved action. `id` is the idempotency key: the same for every attempt.
 
-    `is_cancelled` returns True after somebody asked for a stop; long actions ask it from time to time.
+    `is_cancelled` returns True once somebody has cancelled it; long actions should call it from time to time.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Execution:
     action: str
     parameters: Mapping[str, object]
     hash: str
-    """The approved hash: of action, parameters, run and the catalogue's version of the action."""
+    """The approved hash of the action, its parameters, the run and the version of the action."""
     org_id: str = "default"
     run_id: str | None = None
     started_at: float = 0.0

@@ -1,4 +1,4 @@
-"""The question to a person, and the reply."""
+"""A card, which asks a person a question, and its possible answers."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A possible answer to a card: `needs` names the fields that it requires ("text", "parameters", "to")."""
+    """A possible answer to a card. `needs` names its required fields, such as "text" or "to"."""
 
     name: AnswerName
     label: str
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
-    """The fields that it may have."""
+    """The optional fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A question to a person. `id` names the thread and the seq that opened it, which is the version that was seen.
+    """A question to a person. `id` consists of the thread's id and the seq of the event that opened the card.
 
-    `proposal` is the text of an intent or context; `action` and `parameters` are an action exactly as it would run, and
-    `hash` is that of `parameters`, run and action, which an approval names. `checked` is False if the parameters could
-    not be checked in the process that built the card, because it does not have the action.
+    `proposal` is the text of an intent or context. `action` and `parameters` are an action exactly as it would run, and
+    an approval names its `hash`, which is None if it could not run. `checked` is False if the parameters are invalid,
+    or if the process that made the card does not have the action.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Card:
     facts: tuple[Fact, ...] = ()
     why_asking: tuple[Failed, ...] = ()
     problem: str = ""
-    """A sentence about the last problem."""
+    """A description of the last problem."""
     proposal: str = ""
     question: str = ""
     author: str = ""
@@ -68,10 +68,10 @@ class Card:
     report: str = ""
     """The summary of the last execution."""
     passed: tuple[tuple[Stage, str], ...] = ()
-    """The stages that are settled, with their texts."""
+    """The settled stages with their texts."""
     answers: tuple[Answer, ...] = ()
     actions: tuple[str, ...] = ()
-    """The names of the actions that an answer may pick."""
+    """The names of the actions that an answer may choose."""
     spent: Spent = field(default_factory=Spent)
     budget: Budget = field(default_factory=Budget)
     redirects: int = 0

@@ -36,7 +36,7 @@ class ExpectPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectVersion:
-    """The thread has no newer event; 0: it does not exist yet."""
+    """The thread has no newer event than this; with 0, it does not exist yet."""
 
     version: int
 
@@ -46,7 +46,7 @@ Expect: TypeAlias = ExpectCard | ExpectWork | ExpectPhase | ExpectVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A request to move a thread (a `Trigger`) or to add to its log (an `Addition`). Its `id` is used once.
+    """A request to move a thread (a `Trigger`) or to add to its log (an `Addition`). An `id` takes effect once.
 
     `at` is seconds since the epoch. Raises ValueError without an id, a thread, or an expectation.
     """
@@ -76,20 +76,20 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A row to be done. `lease` is the token of the process that does it now, until `leased_until`.
+    """A work item. `lease` is the token of the process that does it at present, until `leased_until`.
 
-    `needs` names what a process must have to do it: an action, the inferencer, a cause's cleaner, "notifier"; "" if
-    every process can.
+    `needs` names the requirement of the work: an action, an inferencer, a cleaner or "notifier". It is "" if every
+    process can do the work.
     """
 
     id: str
     thread_id: str
     kind: WorkKind
     entered: int
-    """The seq at which the phase was entered whose row it is."""
+    """The seq at which the thread entered the phase of this work."""
     due_at: float
     urgency: int = 100
-    """The smaller is done first; each 5 minutes of waiting count as 10."""
+    """Smaller numbers are done first; every 5 minutes of waiting subtract 10."""
     attempts: int = 0
     lease: str | None = None
     leased_until: float | None = None
@@ -100,7 +100,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWork:
-    """A row to be added; its id follows from thread, seq and kind."""
+    """A work item to be added; its id follows from thread, seq and kind."""
 
     kind: WorkKind
     due_at: float
@@ -111,9 +111,9 @@ class NewWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The change of the rows beside the log: what is withdrawn and cancelled, then what is added.
+    """A change of the rows beside the log: rows are withdrawn and cancelled first, then added.
 
-    A terminal phase has no live row but its cascades.
+    In a terminal phase, only cascades remain.
     """
 
     withdraw_card: bool = False
@@ -136,7 +136,7 @@ class Letter:
     at: float
     state: str = "waiting"
     calls: int = 0
-    """Calls of its run since then which returned without it."""
+    """The calls of the run that returned without the letter since it was written."""
 
 
 EventKind: TypeAlias = Literal[
@@ -151,12 +151,12 @@ EventKind: TypeAlias = Literal[
 ]  # fmt: skip
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
 FORM = 1
-"""The newest form of all kinds' data."""
+"""The newest form of the data of all kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadEvent:
-    """A line of a thread's log. `seq` counts from 1 without gaps; `at` (seconds since the epoch) never gives the order.
+    """A line of a thread's log. `seq` counts from 1 without gaps; `at` (seconds since the epoch) is not the order.
 
     `data` is plain JSON, whose fields `kind` and `form` determine. `command_id` is the command that wrote it,
     `caused_by` the event of another thread that led to it. `position` is its place in the feed of all threads, None

@@ -1,4 +1,4 @@
-"""A thread's head: the fold of its log, of at most 32 KB as JSON."""
+"""The head of a thread: the fold of its log, of at most 32 KB as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HASH_CHARS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who wrote a line of the log: "person", "operator" (a person who may loosen policies), "agent" or "system"."""
+    """The author of a line of the log: "person", "operator" (a person who may loosen policies), "agent" or "system"."""
 
     kind: Literal["person", "operator", "agent", "system"]
     name: str
@@ -43,9 +43,9 @@ SYSTEM = Actor(kind="system", name="threads")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A piece of evidence, as data: agents and tools wrote it. `text` is at most 400 characters in a head.
+    """A piece of evidence: data that agents and tools wrote. In a head, `text` has at most 400 characters.
 
-    The text of `private` evidence is kept under `blob`, so that it can be erased; it is "" in logs and heads.
+    The text of `private` evidence is stored apart as a `blob`, so that it can be erased; in logs and heads it is "".
     """
 
     id: str
@@ -59,7 +59,7 @@ class Evidence:
 class Cause:
     """The reason for which a thread was opened.
 
-    `key` names the episode: the same key is the same thread. Of a `family`, one thread may be live.
+    `key` identifies the thread: the same key is the same thread. Only one thread of a `family` can be live.
     """
 
     kind: str
@@ -72,11 +72,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What is suggested for a stage, by an agent, an inferencer or a person. `id` is "" until it is in a log.
+    """A suggestion for a stage, by an agent, an inferencer or a person. `id` is "" until it is in a log.
 
-    `body`: for an intent `{"text"}`, for a context `{"text"}`, for an action `{"action", "parameters"}` or, if it lacks
-    something, `{"question"}`. `confidence` is in [0, 1]; the built-in policies pass none below their floor. `refs` are
-    the ids of the evidence that it stands on.
+    `body` is `{"text"}` for an intent or a context, and `{"action", "parameters"}` for an action, or `{"question"}` if
+    something is missing. `confidence` is in [0, 1]; no policy passes a proposal below its floor. `refs` are the ids of
+    the evidence for it.
     """
 
     stage: Stage
@@ -100,7 +100,7 @@ class Proposal:
 
     @classmethod
     def of_question(cls, question: str, *, confidence: float = 0.0) -> Proposal:
-        """Return a proposal that asks the person what it lacks."""
+        """Return a proposal that asks a person for missing information."""
         return cls(stage=Stage.ACTION, body={"question": question}, confidence=confidence)
 
     @property
@@ -110,13 +110,13 @@ class Proposal:
 
     @property
     def question(self) -> str | None:
-        """The question that an action's proposal asks instead of naming an action."""
+        """The question of a proposal that asks instead of naming an action."""
         found = self.body.get("question") if self.stage is Stage.ACTION else None
         return found if isinstance(found, str) else None
 
 
 def digest(value: Mapping[str, object]) -> str:
-    """Return the hash of plain JSON: equal values give equal hashes in every process. Raises ValueError for NaN."""
+    """Return the hash of plain JSON; equal values have equal hashes in every process. Raises ValueError for NaN."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_CHARS]
 
@@ -138,7 +138,7 @@ Gate: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """When nobody is asked: if every gate passes. An empty set allows nothing; None as a set of names allows all.
+    """The conditions under which a stage passes without a person. An empty set allows nothing; None allows all names.
 
     `auto_advance`: the stages that may pass. `floor`: the least confidence. `consent_for`: actions that always need a
     person. `kinds`, `actions`: the kinds and names of actions that may pass. `irreversibility`, `regret`: the worst
@@ -154,7 +154,7 @@ class Policy:
     regret: Grade = "medium"
     amplifiers: frozenset[Amplifier] = frozenset()
     review_above: Grade = "medium"
-    """An action of worse irreversibility is reviewed by a person after it ran."""
+    """A person reviews the outcome of an action with a worse irreversibility."""
     budget: Budget = field(default_factory=Budget)
 
 
@@ -170,7 +170,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The last problem of a thread, which its card states: `code` in one word and a sentence."""
+    """The last problem of a thread, which its card shows: a `code` and a sentence."""
 
     code: str
     text: str
@@ -178,7 +178,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The approved action as it will run. `hash` covers action, parameters, run and the catalogue's version."""
+    """The approved action as it will run. `hash` covers the action, its parameters and version, and the run."""
 
     proposal: str
     action: str
@@ -190,7 +190,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The cost of a thread's inferences so far: each call once, by its id (`newest` has the last 16 ids)."""
+    """The cost of a thread's inferences so far. Each call id counts once; `newest` has the last 16 ids."""
 
     calls: int = 0
     tokens: int = 0
@@ -211,7 +211,7 @@ class Thread:
     """One matter to decide. `version` is the seq of its last event, `entered` that of its last change of phase.
 
     `facts` has everything that persons said, `evidence` the newest 64 pieces, `proposals` the newest of each stage that
-    no answer dropped. `problem` and `reason` state why the thread is where it is.
+    no answer dropped. `problem` and `reason` explain the present phase.
     """
 
     id: str
@@ -233,24 +233,24 @@ class Thread:
     spent: Spent = field(default_factory=Spent)
     parent: str | None = None
     ancestors: tuple[str, ...] = ()
-    """Ids of parent, grandparent and so on, at most three."""
+    """The ids of the parent, the grandparent and so on, at most three."""
     children: tuple[Child, ...] = ()
     rule: Literal["all_of", "alternatives"] = "all_of"
-    """The rule by which a thread's end follows from those of its children."""
+    """The rule that determines the thread's end from those of its children."""
     problem: Problem | None = None
     follows: str | None = None
     reason: str = ""
     redirects: int = 0
-    """How often a person redirected it."""
+    """The number of times that a person redirected it."""
     last: Proposal | None = None
-    """The proposal that a person redirected, until its stage has another one."""
+    """The proposal that a person redirected, until its stage has a new one."""
     deferred_until: float | None = None
     attempt: int = 0
     """The number of executions so far."""
     carved: Budget = field(default_factory=lambda: Budget(calls=0, tokens=0, usd=0.0))
-    """The part of its budget that its children have."""
+    """The part of its budget that its children received."""
     facts_bytes: int = 0
     evidence_bytes: int = 0
-    """The sizes of facts and evidence as JSON, which the head's limit bounds."""
+    """The sizes of facts and evidence as JSON, which are limited to bound the head."""
     unreadable: str | None = None
-    """Why the thread cannot change: its log has a kind or form that this version does not know."""
+    """The reason why the thread cannot change: its log has a kind or form that this version does not know."""
