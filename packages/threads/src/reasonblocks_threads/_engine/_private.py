@@ -7,13 +7,25 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from .._errors import Refused
 from .._log import blobs_of
 from .._ports import Writing
 from .._values import Command, ThreadEvent
 
 
 def content_of(command: Command) -> str:
-    """Return what identifies the content of a command: all that it asks for, but for private texts."""
+    """Return what identifies the content of a command: all that it asks for, but for private texts.
+
+    Raises `Refused` for data that is no plain JSON.
+    """
+    try:
+        return _content_of(command)
+    except Exception as exc:
+        why = f"its data is no plain JSON ({type(exc).__name__})"
+        raise Refused(command.thread_id, command.trigger.value, why) from exc
+
+
+def _content_of(command: Command) -> str:
     asked = {
         "thread": command.thread_id,
         "trigger": command.trigger.value,

@@ -181,6 +181,9 @@ class SqlWriting(SqlReading):
         if org_id is None:
             raise Conflict(thread_id, "it does not exist")
         with self._unique(thread_id):
+            for work in works:  # a row whose kind is damaged may have its id
+                id = _rows.new_work(thread_id, entered, work).id
+                self._db.change("DELETE FROM work WHERE id = ? AND kind <> ?", (id, work.kind))
             self._add_works(thread_id, org_id, entered, works)
 
     def remove_works(self, thread_id: str, kinds: Collection[str] | None = None) -> int:
@@ -223,7 +226,8 @@ class SqlWriting(SqlReading):
         self._db.many(sql, [(id_of(key), value) for key, value in sorted(values.items())])
 
     def set_head(self, head: Thread) -> None:
-        sql = "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ? WHERE id = ?"  #
+        card = "(SELECT card.id FROM card WHERE card.thread_id = thread.id AND card.state = 'open')"
+        sql = f"UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ?, card = {card} WHERE id = ?"
         live = int(not head.phase.is_terminal)
         values = (live, head.phase.value, head.stage.value, head.version, _rows.head_json(head))
         with self._unique(head.id):
