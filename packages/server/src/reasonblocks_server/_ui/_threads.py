@@ -161,7 +161,9 @@ def _used(visit: Visit) -> OrgThreads:
     return visit.server.threads
 
 
-SWITCHED_OFF = "This server has no database of threads: start it with --threads and the database of your agents' threads."
+SWITCHED_OFF = (
+    "This server has no database of threads: start it with --threads and the database of your agents' threads."
+)
 
 
 def of_run(visit: Visit, run_id: str) -> Sequence[Listed]:

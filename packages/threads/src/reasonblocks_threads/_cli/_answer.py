@@ -32,7 +32,9 @@ _FLAGS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "card", metavar="CARD", help="the id of a card; for all answers but approve, the id of a thread means its open card"
+        "card",
+        metavar="CARD",
+        help="the id of a card; for all answers but approve, the id of a thread means its open card",
     )
     parser.add_argument("what", metavar="ANSWER", choices=get_args(AnswerName), help=", ".join(get_args(AnswerName)))
     parser.add_argument("--text", help="a correction, the missing information, or the reason for a redirect")
@@ -142,7 +144,9 @@ def _until(text: str) -> float:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a duration such as 30m, 4h or 2d nor a time in ISO 8601") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a duration such as 30m, 4h or 2d nor a time in ISO 8601"
+        ) from None
 
 
 def _login() -> str:

@@ -68,7 +68,9 @@ def _parser() -> Parser:
     shown.add_argument("--log", action="store_true", help="show its log as well")
     _answer.add_arguments(add("answer", "answer a card, and do the due work that this command can do", _answer.answer))
     watched = add("watch", "print new events of all threads, until Ctrl-C", _look.watch)
-    watched.add_argument("--after", type=_count, metavar="POSITION", help="begin after this position (the newest event)")
+    watched.add_argument(
+        "--after", type=_count, metavar="POSITION", help="begin after this position (the newest event)"
+    )
     watched.add_argument("--every", type=_seconds, default=1.0, metavar="S", help="seconds between two polls (1)")
     watched.add_argument("--once", action="store_true", help="print the events so far and exit")
     drained = add("drain", "do the due work that this command can do", _look.drain)

@@ -68,7 +68,9 @@ def _policy(draft: Draft) -> None:
 
 def _cancel(draft: Draft) -> None:
     if draft.thread.phase is not Phase.EXECUTING:
-        raise draft.refused(f"no action is running in the phase {draft.thread.phase.value!r}: dismiss the thread instead")
+        raise draft.refused(
+            f"no action is running in the phase {draft.thread.phase.value!r}: dismiss the thread instead"
+        )
     if draft.thread.execution is None or not draft.thread.execution.cancel_requested:
         draft.add("cancel_requested", {})
 

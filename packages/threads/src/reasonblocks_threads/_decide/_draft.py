@@ -70,7 +70,9 @@ class Draft:
         """Return the proposal of the present stage. Raises `Refused` without one."""
         found = self.thread.proposals.get(self.thread.stage)
         if found is None:
-            raise self.refused(f"the stage {self.thread.stage.value!r} has no proposal: redirect the thread, or provide one")
+            raise self.refused(
+                f"the stage {self.thread.stage.value!r} has no proposal: redirect the thread, or provide one"
+            )
         return found
 
     def bind(self, name: object, parameters: object) -> Bound | str:

@@ -264,7 +264,9 @@ def _timed_out(code: str, detail: str) -> dict[str, object]:
 
 def _execution_timed_out(draft: Draft) -> Phase:
     if (execution := draft.thread.execution) is not None:
-        started = Report.failed("it was started, but reported no result in time: it may have acted", code="outcome_unknown")
+        started = Report.failed(
+            "it was started, but reported no result in time: it may have acted", code="outcome_unknown"
+        )
         unstarted = Report.failed("nobody started it in time: it has not acted", code="not_started")
         _finish(draft, execution, started if execution.started_at else unstarted)
     return Phase.AWAITING_REDIRECT
