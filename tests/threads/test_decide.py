@@ -737,7 +737,7 @@ def test_anybody_tightens_a_policy_and_an_operator_loosens_it() -> None:
     walk.send(Addition.POLICY, {"policy": policy_json(HANDS_OFF)}, by=AGENT)
     assert walk.head.policy == HANDS_OFF
     for actor in (MARA, AGENT, SYSTEM):
-        with pytest.raises(Refused, match="only an operator may loosen a policy, and this one is looser in auto_advance"):
+        with pytest.raises(Refused, match="only an operator may loosen a policy, and this one is looser in auto"):
             walk.send(Addition.POLICY, {"policy": policy_json(PLAN_THEN_REVIEW)}, by=actor)
     walk.send(Addition.POLICY, {"policy": policy_json(PLAN_THEN_REVIEW)}, by=OPERATOR)
     assert walk.head.policy == PLAN_THEN_REVIEW
