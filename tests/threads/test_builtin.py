@@ -323,7 +323,7 @@ def test_an_unknown_cause_has_its_title_as_intent_and_a_question_as_action() -> 
     ask = replace(STALLED, cause_kind="incident", title="Disk of db-3 is full")
     found = answer(ask)
     assert found[Stage.INTENT].body == {"text": "Disk of db-3 is full"}
-    assert found[Stage.ACTION].question == "Which action fits 'Disk of db-3 is full'? Available actions: inject_guidance."
+    assert found[Stage.ACTION].question == "Which action fits 'Disk of db-3 is full'? Available: inject_guidance."
 
 
 def test_a_question_states_why_the_last_attempt_came_to_nothing() -> None:

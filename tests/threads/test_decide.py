@@ -498,12 +498,12 @@ def test_a_picked_action_is_asked_about_and_words_alone_infer_anew() -> None:
 @pytest.mark.parametrize(
     ("phase", "data", "why"),
     [
-        (Phase.AWAITING_INTENT_CLARIFICATION, {"action": "deploy"}, "words only"),
+        (Phase.AWAITING_INTENT_CLARIFICATION, {"action": "deploy"}, "takes only text"),
         (Phase.AWAITING_INTENT_CLARIFICATION, {}, "needs a text"),
         (Phase.AWAITING_INTENT_CLARIFICATION, {"text": "x" * 2_001}, "2,001 characters; at most 2,000"),
         (Phase.AWAITING_ACTION_CLARIFICATION, {"parameters": {"service": "web"}}, "name of their action"),
         (Phase.AWAITING_ACTION_CLARIFICATION, {"text": "x", "redirect_to": "intent"}, "use redirect"),
-        (Phase.AWAITING_REDIRECT, {"action": "deploy"}, "words only"),
+        (Phase.AWAITING_REDIRECT, {"action": "deploy"}, "takes only text"),
     ],
 )
 def test_an_answer_that_does_not_fit_its_card_is_refused(phase: Phase, data: dict[str, Any], why: str) -> None:
@@ -612,7 +612,7 @@ def test_cancelling_asks_the_executor_and_only_while_it_runs() -> None:
     assert walk.send(Addition.CANCEL, by=MARA) == ()
     assert walk.head.execution is not None
     assert walk.head.execution.cancel_requested
-    with pytest.raises(Refused, match="nothing runs"):
+    with pytest.raises(Refused, match="no action is running"):
         reached(Phase.AWAITING_REVIEW).send(Addition.CANCEL, by=MARA)
 
 
@@ -716,7 +716,7 @@ def test_what_children_may_not_be() -> None:
     looser = [{"cause": cause_json(walk_cause(key="c")), "policy": policy_json(END_TO_END)}]
     itself = [{"cause": cause_json(walk_cause())}]
     for children, why in (
-        ([], "1 to 50"), (many, "1 to 50"), (twice, "key of its own"), (itself, "key of its own"), (looser, "looser"),
+        ([], "1 to 50"), (many, "1 to 50"), (twice, "different key"), (itself, "different key"), (looser, "looser"),
     ):  # fmt: skip
         with pytest.raises(Refused, match=why):
             Walk().send(Trigger.DECOMPOSED, {"children": children})
@@ -737,7 +737,7 @@ def test_anybody_tightens_a_policy_and_an_operator_loosens_it() -> None:
     walk.send(Addition.POLICY, {"policy": policy_json(HANDS_OFF)}, by=AGENT)
     assert walk.head.policy == HANDS_OFF
     for actor in (MARA, AGENT, SYSTEM):
-        with pytest.raises(Refused, match="only an operator loosens a policy, and it is looser in auto_advance"):
+        with pytest.raises(Refused, match="only an operator may loosen a policy, and this one is looser in auto"):
             walk.send(Addition.POLICY, {"policy": policy_json(PLAN_THEN_REVIEW)}, by=actor)
     walk.send(Addition.POLICY, {"policy": policy_json(PLAN_THEN_REVIEW)}, by=OPERATOR)
     assert walk.head.policy == PLAN_THEN_REVIEW

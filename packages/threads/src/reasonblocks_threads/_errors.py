@@ -49,7 +49,7 @@ class InvalidTrigger(Refused):
 
 
 class Conflict(ThreadsError):
-    """A command that expected another state of its thread, or that reuses an id for another content: `thread_id`, `why`.
+    """A command that expected another state of its thread, or reuses an id for another content: `thread_id`, `why`.
 
     Nothing changed. Look at the thread again before you repeat it.
     """

@@ -171,7 +171,7 @@ def _question(ask: Ask, why: str = "") -> str:
         parts.insert(0, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
     names = [offered.name for offered in ask.actions if not offered.unavailable][:NAMED]
     if names:
-        parts.append(f"Available actions: {', '.join(names)}.")
+        parts.append(f"Available: {', '.join(names)}.")
     return _cut(" ".join(parts))
 
 

@@ -178,8 +178,8 @@ def judge(
 ) -> tuple[GateResult, ...]:
     """Judge all gates of a stage. If every gate passes, no person needs to be asked.
 
-    `spec` describes the proposed action. `preconditions` has `{"name", "ok", "detail"}` for each one; it is None if they
-    are not known, and () if the action has none. A missing, unknown or invalid value does not pass its gate.
+    `spec` describes the proposed action. `preconditions` has `{"name", "ok", "detail"}` for each one; it is None if
+    they are not known, and () if the action has none. A missing, unknown or invalid value does not pass its gate.
     """
     results = [_stage_gate(stage, proposal, policy), _confidence(proposal, policy)]
     if stage is Stage.ACTION:

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", help="a correction, the missing information, or the reason for a redirect")
     parser.add_argument(
         "--set", dest="parameters", type=_pair, action="append", default=[], metavar="KEY=VALUE",
-        help="a parameter of the action, as JSON if it is valid JSON, otherwise as text; may be repeated; an edit keeps "
-        "the others; quotes make a number a text: 'version=\"1.4\"'",
+        help="a parameter of the action, as JSON if it is valid JSON, otherwise as text; may be repeated; an edit "
+        "keeps the others; quotes make a number a text: 'version=\"1.4\"'",
     )  # fmt: skip
     parser.add_argument("--action", metavar="NAME", help="the action to choose")
     parser.add_argument("--to", metavar="WHO", help="the person or team that takes over")

@@ -42,7 +42,7 @@ def _database(given: str | None) -> str:
     folder = home(os.environ)
     path = Path(given).expanduser() if given else folder and folder / FILE
     if path is None or not path.is_file():
-        raise ConfigError("--db", given or str(path), f"is not a file; name the file that the agents' `Threads` use or a "
+        raise ConfigError("--db", given or str(path), f"is not a file; name the file that your `Threads` use, a "
                           f"postgresql:// URL, or set ${HOME}")  # fmt: skip
     return str(path)
 
